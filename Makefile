@@ -1,0 +1,79 @@
+# `make` lists what can be done here. Every target does its own set-up first: a machine with Python 3.11 or
+# newer, git and make needs nothing else.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+# Folders with Python in them; those of later stages join as they appear.
+CODE := $(wildcard src simulator bench tools tests)
+
+# How many histories the simulator plays, and what else to tell it or pytest.
+SEEDS ?= 2000
+ARGS ?=
+# As many test processes as cores; WORKERS=0 runs in one.
+WORKERS ?= auto
+
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-all check format sim bench coverage lock build clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Create .venv and install the locked packages (every other target does this by itself)
+
+$(READY): requirements-dev.lock pyproject.toml tools/setup.sh
+	@sh tools/setup.sh $(VENV) requirements-dev.lock
+	@touch $@
+
+$(BENCH_READY): requirements-bench.lock $(READY)
+	@echo "setup: installing what the benchmarks compare with"
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	@touch $@
+
+run: $(READY) ## Start the whole product on embedded defaults; Ctrl-C stops it
+	@exec $(BIN)/vskill-platform serve $(ARGS)
+
+test: $(READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" $(ARGS)
+
+test-all: test ## Also run what needs node or a browser; today no test does, so it equals `make test`
+	@echo "test-all: no test needs node or a browser yet; this was the whole suite."
+
+check: $(READY) ## Format, lint, strict types, import layers, documents and hygiene; changes nothing
+	@echo "check: format";  $(BIN)/ruff format --quiet --check $(CODE) || { echo "check: run 'make format'"; exit 1; }
+	@echo "check: lint";    $(BIN)/ruff check --quiet $(CODE)
+	@echo "check: types";   $(BIN)/mypy --no-error-summary $(CODE)
+	@echo "check: layers";  $(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
+	@echo "check: house rules and documents"; $(BIN)/python -m tools
+	@echo "check: all good"
+
+format: $(READY) ## Format the code and apply the lint's safe fixes
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix $(CODE)
+
+sim: $(READY) ## Play SEEDS=2000 random histories with faults and check every invariant (ARGS passes options on)
+	@$(BIN)/python -m simulator --seeds $(SEEDS) $(ARGS)
+
+bench: $(BENCH_READY) ## Measure throughput and reads, as ratios within one run
+	@$(BIN)/python -m bench $(ARGS)
+
+coverage: $(READY) ## Run the tests with branch coverage; under 95 % fails
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" --cov --cov-branch --cov-report=term $(ARGS)
+
+lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)
+	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@$(LOCK) --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
+	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock"
+
+build: $(READY) ## Build the wheel and the source archive into dist/
+	@$(BIN)/python -m hatchling build --clean
+
+clean: ## Remove .venv, caches and built files (never data/)
+	@rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

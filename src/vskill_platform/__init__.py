@@ -1,0 +1,7 @@
+"""vskill-platform: a self-hosted registry that verifies agent skills before it lists them.
+
+A skill is submitted, queued, fetched, scanned, judged, decided and published; the packages below are named
+after that way, and imports run downwards only. ARCHITECTURE.md at the repository's root is the map.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Content by its hash: one contract, one file per engine."""

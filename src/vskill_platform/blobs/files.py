@@ -1,0 +1,158 @@
+"""Blobs as files below one folder: the default. `ab/cd/abcd…` holds the content that is named so.
+
+A file is written whole beside its place, forced to the disk, and renamed into it, so that a crash or a full
+disk leaves either all of it or nothing. All file work happens in threads.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from vskill_platform.blobs.contract import Blobs, check_address
+from vskill_platform.domain.errors import BlobUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Where files are written before they have their place. It also shows that the folder is the right one: an
+#: empty mount point has none, and then nothing there is "missing".
+_UNFINISHED = "unfinished"
+
+#: A file that was being written this long ago belongs to a process that died.
+_ABANDONED_S = 3600.0
+
+
+class FilesBlobs(Blobs):
+    """Content below a folder that `open` has prepared."""
+
+    engine = "files"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._unfinished = root / _UNFINISHED
+
+    @classmethod
+    async def open(cls, root: Path) -> "FilesBlobs":
+        """Make the folder if need be and prove that it can be written; raises BlobUnavailable if not."""
+        blobs = cls(root)
+        await blobs._in_thread(blobs._prepare)
+        return blobs
+
+    async def put(self, address: str, data: bytes) -> None:
+        await self._in_thread(self._put, check_address(address), data)
+
+    async def get(self, address: str) -> bytes | None:
+        return await self._in_thread(self._get, check_address(address))
+
+    async def has(self, address: str) -> bool:
+        return await self._in_thread(self._has, check_address(address))
+
+    async def delete(self, address: str) -> bool:
+        return await self._in_thread(self._delete, check_address(address))
+
+    async def close(self) -> None:
+        """No file stays open between calls."""
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.to_thread(work, *args, **kwargs)
+        except OSError as error:
+            reason = error.strerror or repr(error)
+            raise BlobUnavailable(
+                f"the blob store in {self._root} failed: {reason}", reason=reason, path=str(self._root)
+            ) from error
+
+    def _path(self, address: str) -> Path:
+        return self._root / address[:2] / address[2:4] / address
+
+    def _prepare(self) -> None:
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self._unfinished)
+        # The probe's own time is the file system's now, which need not be this machine's.
+        now = os.fstat(handle).st_mtime
+        os.close(handle)
+        Path(name).unlink()
+        for left in self._unfinished.iterdir():
+            if left.stat().st_mtime < now - _ABANDONED_S:
+                left.unlink(missing_ok=True)
+
+    def _put(self, address: str, data: bytes) -> None:
+        path = self._path(address)
+        if self._touch(path, len(data)):
+            return
+        name = self._write_unfinished(data)
+        try:
+            self._make_folder(path.parent)
+            name.replace(path)
+        except BaseException:
+            name.unlink(missing_ok=True)
+            raise
+        _force(path.parent)
+
+    def _touch(self, path: Path, size: int) -> bool:
+        """Whether the content was there whole; another length is damage, which writing it again mends."""
+        try:
+            if path.stat().st_size != size:
+                return False
+            os.utime(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _write_unfinished(self, data: bytes) -> Path:
+        handle, name = tempfile.mkstemp(dir=self._unfinished)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        return Path(name)
+
+    def _make_folder(self, folder: Path) -> None:
+        """Both levels, each entry forced to the disk where it is new."""
+        for one in (folder.parent, folder):
+            if not one.is_dir():
+                one.mkdir(exist_ok=True)
+                _force(one.parent)
+
+    def _get(self, address: str) -> bytes | None:
+        try:
+            return self._path(address).read_bytes()
+        except FileNotFoundError:
+            self._check_present()
+            return None
+
+    def _has(self, address: str) -> bool:
+        try:
+            self._path(address).stat()
+        except FileNotFoundError:
+            self._check_present()
+            return False
+        return True
+
+    def _delete(self, address: str) -> bool:
+        try:
+            self._path(address).unlink()
+        except FileNotFoundError:
+            self._check_present()
+            return False
+        return True
+
+    def _check_present(self) -> None:
+        """Raise where the whole folder is gone, as when its volume is not mounted."""
+        self._unfinished.stat()
+
+
+def _force(folder: Path) -> None:
+    """A renamed file survives a power cut only once its folder is on the disk too."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

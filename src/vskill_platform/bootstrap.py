@@ -1,0 +1,113 @@
+"""From settings to a running environment: the only place that knows engines. Read it from top to bottom.
+
+What is opened is closed again in reverse order, however the work between ends.
+"""
+
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from vskill_platform.blobs.contract import Blobs
+from vskill_platform.blobs.files import FilesBlobs
+from vskill_platform.blobs.memory import MemoryBlobs
+from vskill_platform.broker.contract import Broker
+from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.env import Env
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.observability import Metrics, logger
+from vskill_platform.scan.structure import StructureScanner
+from vskill_platform.settings import Settings, check_budgets, variable
+from vskill_platform.sources.upload import UploadSource
+
+_SYSTEM_CLOCK = SystemClock()
+
+
+@asynccontextmanager
+async def env_for(settings: Settings, *, clock: Clock = _SYSTEM_CLOCK) -> AsyncIterator[Env]:
+    """An open environment, closed in reverse order at the end."""
+    async with AsyncExitStack() as stack:
+        yield await open_env(settings, stack, clock=clock)
+
+
+async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = _SYSTEM_CLOCK) -> Env:
+    """Open every resource that the settings name; the stack closes them."""
+    check_budgets(settings)
+    kv, broker = await _open_store(settings, stack, clock)
+    blobs = await _open_blobs(settings, stack)
+    worker_id = new_worker_id()
+    env = Env(
+        kv=kv,
+        broker=broker,
+        blobs=blobs,
+        sources=UploadSource(blobs),
+        scanner=StructureScanner(read_manifest, settings.known_bad_digests),
+        judge=None,
+        clock=clock,
+        settings=settings,
+        log=logger(worker=worker_id),
+        metrics=Metrics(),
+        worker_id=worker_id,
+    )
+    _report(env)
+    return env
+
+
+def new_worker_id() -> str:
+    """This process's name in claims and history; a process that took over a dead one's number differs."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+
+
+async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -> tuple[KV, Broker]:
+    """The record store and the queue; of one engine, so that a record and its message are one commit."""
+    if settings.broker != settings.store:
+        raise _unknown_engine("broker", settings.broker, "leave it unset: the store's own queue is used")
+    engine, place = _split("store", settings.store)
+    if engine == "memory":
+        memory_broker = MemoryBroker(clock)
+        stack.push_async_callback(memory_broker.close)
+        memory_kv = MemoryKV(clock, memory_broker)
+        stack.push_async_callback(memory_kv.close)
+        return memory_kv, memory_broker
+    if engine == "sqlite" and place:
+        raise NotImplementedError
+    raise _unknown_engine("store", settings.store, "use sqlite:PATH, or memory: to keep nothing")
+
+
+async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
+    engine, place = _split("blobs", settings.blobs)
+    if engine == "memory":
+        blobs: Blobs = MemoryBlobs()
+    elif engine == "files" and place:
+        blobs = await FilesBlobs.open(Path(place))
+    else:
+        raise _unknown_engine("blobs", settings.blobs, "use files:FOLDER, or memory: to keep nothing")
+    stack.push_async_callback(blobs.close)
+    return blobs
+
+
+def _split(setting: str, location: str) -> tuple[str, str]:
+    engine, colon, place = location.partition(":")
+    if not colon:
+        raise _unknown_engine(
+            setting, location, "write the engine before the place, as in sqlite:data/vskill.db"
+        )
+    return engine, place
+
+
+def _unknown_engine(setting: str, location: str, fix: str) -> InvalidSettings:
+    message = f"{variable(setting)} is {location!r}, which no engine serves: {fix}."
+    return InvalidSettings(message, setting=variable(setting), fix=fix)
+
+
+def _report(env: Env) -> None:
+    """Say what was opened, and name every tier that is missing (B17)."""
+    env.log.info("environment opened", store=env.kv.engine, broker=env.broker.engine, blobs=env.blobs.engine)
+    if env.judge is None:
+        env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")

@@ -1,0 +1,1 @@
+"""The queue of messages: one contract, one file per engine."""

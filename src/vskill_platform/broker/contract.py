@@ -1,0 +1,228 @@
+"""The broker contract: messages at least once, each under a lease, at most one live message per key.
+
+An engine moves messages (`send_batch`, `receive`, `settle`) and knows nothing of submissions. How a message may
+be settled, and that the first settlement wins, is written once, here, for every engine. There is no limit of
+deliveries: attempts are counted in the record, where people can see them.
+"""
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from vskill_platform.domain.messages import Send
+
+#: How long a received message stays invisible unless extended. Equal to a claim's length.
+LEASE_MS = 15_000
+
+
+class BrokerCapability(enum.Enum):
+    """What an engine can do beyond the core."""
+
+    #: A settlement of a lease that has passed to somebody else has no effect.
+    FENCED_SETTLEMENT = "fenced settlement"
+    #: Fresh messages do not wait behind retried ones that became visible later.
+    FAIR_ORDER = "fair order"
+    #: Dead letters can be listed page by page, replayed and discarded.
+    DEAD_LETTER_LISTING = "dead letter listing"
+    #: Any delay is kept by the engine; without it a long delay acks, and recovery sends again.
+    LONG_DELAYS = "long delays"
+    DURABLE = "durable"
+    SHARED = "shared between processes"
+
+
+class Outcome(enum.Enum):
+    """How a delivery ends."""
+
+    ACK = "ack"
+    RETRY = "retry"
+    DEAD_LETTER = "dead letter"
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """One delivery of a message: what an engine hands out, and the lease that settles it."""
+
+    id: int
+    #: Names this lease; a later delivery of the same message has another.
+    token: int
+    body: bytes
+    key: str | None
+    #: How many times it was handed out, this one included.
+    deliveries: int
+    sent_at: int
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """What to do with a delivery. `outcome` None extends the lease."""
+
+    delivery: Delivery
+    outcome: Outcome | None = None
+    #: Until it is visible again (RETRY), or until the lease ends (extension).
+    delay_ms: int = 0
+    reason: str = ""
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A message that nobody will receive any more, and why."""
+
+    id: int
+    body: bytes
+    key: str | None
+    reason: str
+    deliveries: int
+    sent_at: int
+    died_at: int
+
+
+class DeadLetterPage(msgspec.Struct, frozen=True):
+    items: tuple[DeadLetter, ...]
+    #: The id to go on after; None at the end.
+    after: int | None = None
+
+
+class Depth(msgspec.Struct, frozen=True):
+    """How many messages there are, by what they wait for."""
+
+    ready: int
+    delayed: int
+    leased: int
+    dead: int
+
+
+class Message:
+    """A received message. The first of ack, retry and dead_letter wins; what comes later does nothing."""
+
+    def __init__(self, broker: "Broker", delivery: Delivery) -> None:
+        self._broker = broker
+        self.delivery = delivery
+        self.settled: Outcome | None = None
+
+    @property
+    def body(self) -> bytes:
+        return self.delivery.body
+
+    @property
+    def key(self) -> str | None:
+        return self.delivery.key
+
+    @property
+    def deliveries(self) -> int:
+        return self.delivery.deliveries
+
+    async def ack(self) -> bool:
+        """It is done. False if it was settled already or the lease had passed to another."""
+        return await self._settle(Settlement(self.delivery, Outcome.ACK))
+
+    async def retry(self, delay_ms: int = 0) -> bool:
+        """Make it visible again after the delay."""
+        return await self._settle(Settlement(self.delivery, Outcome.RETRY, delay_ms))
+
+    async def dead_letter(self, reason: str) -> bool:
+        """Set it aside for a person, with the reason."""
+        return await self._settle(Settlement(self.delivery, Outcome.DEAD_LETTER, reason=reason))
+
+    async def extend(self, lease_ms: int = LEASE_MS) -> bool:
+        """Keep it for longer. False if it is not ours any more."""
+        if self.settled is not None:
+            return False
+        (kept,) = await self._broker.settle([Settlement(self.delivery, None, lease_ms)])
+        return kept
+
+    async def _settle(self, settlement: Settlement) -> bool:
+        if self.settled is not None:
+            return False
+        self.settled = settlement.outcome
+        try:
+            (applied,) = await self._broker.settle([settlement])
+        except BaseException:
+            self.settled = None
+            raise
+        return applied
+
+
+class Batch:
+    """Messages received together and handled as one call of the consumer."""
+
+    def __init__(self, messages: Sequence[Message], broker: "Broker") -> None:
+        self.messages = tuple(messages)
+        self._broker = broker
+
+    async def ack_all(self) -> None:
+        """Ack whatever is not settled yet."""
+        await self._settle_rest(Outcome.ACK, 0)
+
+    async def retry_all(self, delay_ms: int = 0) -> None:
+        """Retry whatever is not settled yet."""
+        await self._settle_rest(Outcome.RETRY, delay_ms)
+
+    async def _settle_rest(self, outcome: Outcome, delay_ms: int) -> None:
+        rest = [message for message in self.messages if message.settled is None]
+        if not rest:
+            return
+        for message in rest:
+            message.settled = outcome
+        try:
+            await self._broker.settle([Settlement(m.delivery, outcome, delay_ms) for m in rest])
+        except BaseException:
+            for message in rest:
+                message.settled = None
+            raise
+
+
+class Broker(ABC):
+    """A queue. Times are milliseconds; the engine's own clock measures leases and delays."""
+
+    engine: str
+    capabilities: frozenset[BrokerCapability]
+
+    async def send(self, body: bytes, key: str | None = None, delay_ms: int = 0) -> bool:
+        """Queue one message. False if a live message of that key was there already."""
+        return await self.send_batch([Send(body, key, delay_ms)]) == 1
+
+    @abstractmethod
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        """Queue messages; how many are new.
+
+        A waiting message of the same key is pulled forward to the earlier of the two times. One that a
+        worker holds stays as it is: the worker looks at the record again before it acks.
+        """
+
+    async def receive(self, max_batch_size: int = 3, max_wait_ms: int = 5_000, batches: int = 1) -> tuple[Batch, ...]:
+        """Up to `batches` batches of up to `max_batch_size` visible messages, oldest visible first.
+
+        Waits up to `max_wait_ms` for the first message; empty if there was none.
+        """
+        deliveries = await self.take(max_batch_size * batches, max_wait_ms)
+        messages = [Message(self, delivery) for delivery in deliveries]
+        return tuple(
+            Batch(messages[start : start + max_batch_size], self)
+            for start in range(0, len(messages), max_batch_size)
+        )
+
+    @abstractmethod
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        """Lease up to `limit` visible messages, waiting for the first."""
+
+    @abstractmethod
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        """Apply each settlement whose lease still holds; whether each one did. Urgent for extensions."""
+
+    @abstractmethod
+    async def depth(self) -> Depth:
+        """How much is queued."""
+
+    @abstractmethod
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        """Dead letters, oldest first."""
+
+    @abstractmethod
+    async def replay(self, dead_letter_id: int) -> bool:
+        """Queue a dead letter again, as a fresh message. False if it is gone."""
+
+    @abstractmethod
+    async def discard(self, dead_letter_id: int) -> bool:
+        """Remove a dead letter. False if it is gone."""
+
+    async def close(self) -> None:
+        """Stop waiting receivers and let go of connections."""

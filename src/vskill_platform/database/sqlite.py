@@ -1,0 +1,159 @@
+"""The SQLite file that holds records and messages: opened once per process, shared by the store and the queue.
+
+Writes go to the one writer thread (`write`). Reads of one key run inline (`point_read`): 5 µs, where a thread
+costs 160. Everything longer reads in a thread (`read`). No read transaction survives an await, because a read
+never awaits.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from vskill_platform.clock import Clock
+from vskill_platform.database.connections import ReaderPool, connect_reader, connect_writer
+from vskill_platform.database.failures import primary_code, translate
+from vskill_platform.database.migrations import Migration, load_migrations, migrate
+from vskill_platform.database.waiting import Watch, Watches
+from vskill_platform.database.writer import Job, Kind, Writer
+from vskill_platform.domain.errors import PlatformError, StoreReadOnly, StoreUnavailable
+from vskill_platform.kv.sqlite_fields import derive_again
+
+A = TypeVar("A")
+R = TypeVar("R")
+T = TypeVar("T")
+
+#: How long a write waits for another process before it fails as busy.
+BUSY_MS = 5_000
+
+
+class SqliteDatabase:
+    """An open database file. Opening blocks and may migrate: in an event loop use `open`."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        clock: Clock,
+        *,
+        busy_ms: int = BUSY_MS,
+        migrations: tuple[Migration, ...] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.clock = clock
+        writing = _open_writer(self.path, busy_ms, migrations or load_migrations())
+        self._point = connect_reader(self.path)
+        self._readers = ReaderPool(self.path)
+        self._watches = Watches()
+        self._writer = Writer(self.path, writing, self._watches, busy_ms)
+        self._users: set[object] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path | str, clock: Clock, *, busy_ms: int = BUSY_MS) -> "SqliteDatabase":
+        return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms)
+
+    # Writing.
+
+    async def write(self, kind: Kind[A, R], argument: A, *, urgent: bool = False) -> R:
+        """Execute it durably, together with whatever else waits. A cancelled wait leaves the outcome unknown."""
+        return await self.submit(kind, argument, urgent=urgent)
+
+    def submit(self, kind: Kind[A, R], argument: A, *, urgent: bool = False) -> asyncio.Future[R]:
+        """The same without waiting."""
+        job = Job(kind, argument, asyncio.get_running_loop(), urgent=urgent)
+        self._writer.submit(job)
+        return job.future
+
+    # Reading.
+
+    def point_read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """A read of a few rows by an index, here and now."""
+        try:
+            return self._point.execute(statement, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Call it in a thread with a connection that can only read."""
+        return await asyncio.to_thread(self._read, function)
+
+    def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed", file=str(self.path))
+        try:
+            connection = self._readers.take()
+            try:
+                return function(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._readers.give_back(connection)
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    # Waiting.
+
+    @contextmanager
+    def watch(self, channel: str) -> Iterator[Watch]:
+        """Look, then wait on the watch, then look again: nothing is missed in between."""
+        watch = Watch(self._data_version)
+        self._watches.add(channel, watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(channel, watch)
+
+    def wake(self, channel: str) -> None:
+        """Make this process's watches look again."""
+        self._watches.wake((channel,))
+
+    def _data_version(self) -> int:
+        ((version,),) = self.point_read("PRAGMA data_version")
+        return int(version)
+
+    # Closing.
+
+    def attach(self, user: object) -> None:
+        """The file stays open until every user has detached."""
+        self._users.add(user)
+
+    async def detach(self, user: object) -> None:
+        self._users.discard(user)
+        if not self._users:
+            await self.close()
+
+    async def close(self) -> None:
+        """Finish accepted writes, move them from the log into the file, and let go of it."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.close()
+        self._point.close()
+        self._writer.stop()
+
+
+def _open_writer(path: Path, busy_ms: int, migrations: tuple[Migration, ...]) -> sqlite3.Connection:
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = connect_writer(path)
+        migrate(connection, path, migrations, derive_again, busy_ms)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise _opening_failed(error, path) from error
+        raise
+    return connection
+
+
+def _opening_failed(error: sqlite3.Error, path: Path) -> PlatformError:
+    """SQLite cannot open what it may not write beside, and says no more than that."""
+    folder = path.parent
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN and folder.is_dir() and not os.access(folder, os.W_OK):
+        return StoreReadOnly(f"{path}: the folder {folder} is read-only ({error})", file=str(path))
+    return translate(error, path)

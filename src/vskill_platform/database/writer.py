@@ -1,0 +1,225 @@
+"""The one thread that writes. It commits everything that waits in one transaction, so that one flush to the disk
+serves many callers, and gives each caller its own result.
+
+Operations of the same kind run together, by one function: a thread that calls SQLite waits for the interpreter's
+lock after every call, so what counts is the number of calls, not the number of operations. An operation that is
+refused (a conflict) is a result, not a failure: the others of its group are not touched. If the group itself
+fails, all of it is rolled back and each operation runs again alone.
+"""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from vskill_platform.database.connections import begin
+from vskill_platform.database.failures import translate
+from vskill_platform.database.waiting import Watches
+from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+#: A transaction takes no more operations than this, and no new ones after this long.
+MAX_OPERATIONS = 256
+MAX_SECONDS = 0.005
+
+
+class Tx:
+    """The running transaction, as operations see it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.execute = connection.execute
+        #: Channels whose watches wake once this is committed.
+        self.signals: set[str] = set()
+
+
+class Kind(msgspec.Struct, Generic[A, R], frozen=True, eq=False):
+    """A kind of operation: how any number of them are executed together.
+
+    `run` may be called again with the same arguments after a rollback. Its results are in the order of the
+    arguments; an error among them is raised to that one caller.
+    """
+
+    name: str
+    run: Callable[[Tx, Sequence[A]], Sequence[R | PlatformError]]
+    #: How many are executed before the writer looks at the clock.
+    at_once: int = MAX_OPERATIONS
+
+
+class Job:
+    """One caller's operation, and where its result is awaited."""
+
+    __slots__ = ("argument", "future", "kind", "loop", "urgent")
+
+    def __init__(self, kind: Kind[Any, Any], argument: object, loop: asyncio.AbstractEventLoop, *, urgent: bool) -> None:
+        self.kind = kind
+        self.argument = argument
+        self.urgent = urgent
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+
+_Results = list[tuple[Job, object]]
+
+
+class Writer:
+    """Accepts operations from any thread and event loop; executes them in its own thread."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, watches: Watches, busy_ms: int) -> None:
+        self._path = path
+        self._connection = connection
+        self._watches = watches
+        self._busy_ms = busy_ms
+        #: None asks the thread to end.
+        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
+        self._urgent: deque[Job] = deque()
+        self._normal: deque[Job] = deque()
+        self._stopping = False
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        if self._stopping:
+            raise self._closed()
+        self._inbox.put(job)
+        # Another thread may have stopped the writer since the line above.
+        if self._ended:
+            self._refuse_rest()
+
+    def stop(self) -> None:
+        """Finish what was accepted, then end. Blocks."""
+        self._stopping = True
+        self._inbox.put(None)
+        self._thread.join()
+        self._refuse_rest()
+
+    def _refuse_rest(self) -> None:
+        self._sort_inbox()
+        self._deliver([(job, self._closed()) for job in (*self._urgent, *self._normal)])
+
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
+
+    # The thread.
+
+    def _work(self) -> None:
+        while jobs := self._next_group():
+            self._deliver(self._write(jobs))
+        self._ended = True
+        # Where that fails, the log is as durable as the file, and the next process to open it goes on from there.
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.close()
+
+    def _next_group(self) -> list[Job]:
+        """Everything that waits, urgent ones first, up to the limit; empty when it is time to end."""
+        self._sort_inbox()
+        group: list[Job] = []
+        for waiting in (self._urgent, self._normal):
+            while waiting and len(group) < MAX_OPERATIONS:
+                group.append(waiting.popleft())
+        return group
+
+    def _sort_inbox(self) -> None:
+        try:
+            # Waits only where there is nothing else to do.
+            job = self._inbox.get(block=not (self._urgent or self._normal or self._ended))
+            while True:
+                if job is not None:
+                    (self._urgent if job.urgent else self._normal).append(job)
+                job = self._inbox.get_nowait()
+        except Empty:
+            pass
+
+    def _write(self, jobs: list[Job]) -> _Results:
+        tx = Tx(self._connection)
+        try:
+            begin(self._connection, self._busy_ms)
+        except sqlite3.Error as error:
+            # The lock or the file is at fault, not an operation: trying each alone would only multiply the wait.
+            return [(job, translate(error, self._path)) for job in jobs]
+        try:
+            results = self._execute(tx, jobs)
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it was, it goes to the callers, and the writer lives
+            self._roll_back()
+            if len(jobs) == 1:
+                return [(jobs[0], self._as_ours(error))]
+            return [result for job in jobs for result in self._write([job])]
+        if len(results) < len(jobs):
+            self._put_back(jobs, {job for job, _ in results})
+        self._watches.wake(tx.signals)
+        return results
+
+    def _execute(self, tx: Tx, jobs: list[Job]) -> _Results:
+        """Run group after group of the same kind, until the time is over."""
+        started = time.monotonic()
+        results: _Results = []
+        for group in _by_kind(jobs):
+            outcomes = group[0].kind.run(tx, [job.argument for job in group])
+            results.extend(zip(group, outcomes, strict=True))
+            if time.monotonic() - started > MAX_SECONDS:
+                break
+        return results
+
+    def _put_back(self, jobs: list[Job], done: set[Job]) -> None:
+        for job in reversed(jobs):
+            if job not in done:
+                (self._urgent if job.urgent else self._normal).appendleft(job)
+
+    def _roll_back(self) -> None:
+        # Some errors (a full disk) have rolled back already.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _as_ours(self, error: Exception) -> Exception:
+        return translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+
+    def _deliver(self, results: _Results) -> None:
+        """One call into each event loop for the whole group."""
+        by_loop: dict[asyncio.AbstractEventLoop, _Results] = {}
+        for result in results:
+            by_loop.setdefault(result[0].loop, []).append(result)
+        for loop, mine in by_loop.items():
+            call_in(loop, _settle, mine)
+
+
+def call_in(loop: asyncio.AbstractEventLoop, function: Callable[[A], None], argument: A) -> None:
+    """Call it in that event loop; nobody waits in one that is closed."""
+    try:
+        loop.call_soon_threadsafe(function, argument)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+def _settle(results: _Results) -> None:
+    for job, outcome in results:
+        # A waiter that was cancelled does not learn what became of its write.
+        if job.future.done():
+            continue
+        if isinstance(outcome, BaseException):
+            job.future.set_exception(outcome)
+        else:
+            job.future.set_result(outcome)
+
+
+def _by_kind(jobs: list[Job]) -> Iterator[list[Job]]:
+    """Kinds in the order of their first operation, each cut into what runs at once."""
+    kinds: dict[Kind[Any, Any], list[Job]] = {}
+    for job in jobs:
+        kinds.setdefault(job.kind, []).append(job)
+    for kind, same in kinds.items():
+        for start in range(0, len(same), kind.at_once):
+            yield same[start : start + kind.at_once]

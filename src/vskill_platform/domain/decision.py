@@ -1,0 +1,315 @@
+"""The one decision: from the reports of both tiers to the next state, with its reason.
+
+The pipeline calls `decide` once both tiers have reported, a rescan calls `decide_rescan`, and nothing else
+in the project decides about a skill. Both are pure and total: every combination of reports has exactly one
+answer, and the first row that matches gives it.
+"""
+
+import enum
+from collections.abc import Collection
+
+import msgspec
+
+from vskill_platform.domain.scan import (
+    CONCERNS_SCORE,
+    Finding,
+    JudgeReport,
+    JudgeStatus,
+    ScanStatus,
+    StaticReport,
+    Verdict,
+    counting,
+    criticals,
+    score,
+    verdict_of,
+)
+from vskill_platform.domain.skill import Certification, certification_for
+from vskill_platform.domain.states import State
+
+#: below it the judge rejects; from it on up it clears, approves
+JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80
+
+
+class Block(enum.StrEnum):
+    """Which blocklist entry a decision asks for."""
+
+    NONE = "none"
+    PLACE = "place"
+    DIGEST = "digest"
+
+
+class Row(enum.StrEnum):
+    """The rows of the table, in the order in which they are tried."""
+
+    BLOCKLISTED = "blocklisted"
+    CERTAIN = "certain"
+    #: not in the table of tiers: a person's approval of exactly these bytes overrides all rows below
+    APPROVED = "approved"
+    NOT_COMPLETE = "not-complete"
+    STATIC_FAIL = "static-fail"
+    CRITICAL_CONFIRMED = "critical-confirmed"
+    CLEARED_STILL_FAILS = "cleared-still-fails"
+    CRITICAL_OPEN = "critical-open"
+    JUDGE_PASS = "judge-pass"  # noqa: S105 - a row's name
+    JUDGE_FAIL = "judge-fail"
+    JUDGE_UNSURE = "judge-unsure"
+    UNJUDGED_PASS = "unjudged-pass"  # noqa: S105 - a row's name
+    UNJUDGED_CONCERNS = "unjudged-concerns"
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens next, and why."""
+
+    next_state: State
+    #: never empty; a sentence for the author
+    reason: str
+    row: Row
+    #: of the findings that led here
+    rule_ids: tuple[str, ...] = ()
+    #: only where the next state is AUTO_APPROVED
+    certification: Certification | None = None
+    block: Block = Block.NONE
+    #: the static score, without what was cleared
+    score: int = 0
+
+
+class RescanOutcome(enum.StrEnum):
+    """What a rescan does to the version that it looked at."""
+
+    #: the same or better: certification and score change in place
+    KEEP = "keep"
+    TAKE_DOWN = "take_down"
+    #: the scan did not finish, or the judge that it needs is down: nothing is known, so nothing changes yet
+    UNDECIDED = "undecided"
+
+
+class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens to a published version after it was judged again."""
+
+    outcome: RescanOutcome
+    reason: str
+    #: for a submission that is PUBLISHED with that digest; None leaves it alone
+    next_state: State | None = None
+    rule_ids: tuple[str, ...] = ()
+    #: only with KEEP
+    certification: Certification | None = None
+    block: Block = Block.NONE
+    score: int = 0
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """Everything that one decision depends on; `findings` are only those that count."""
+
+    status: ScanStatus
+    findings: tuple[Finding, ...]
+    judge: JudgeReport
+    blocklist_hit: str | None
+    approved_by: str | None
+    trusted_vendor: bool
+    problem: str
+
+    @property
+    def score(self) -> int:
+        return score(self.findings)
+
+    @property
+    def criticals(self) -> tuple[Finding, ...]:
+        return criticals(self.findings)
+
+
+def decide(
+    static: StaticReport,
+    judge: JudgeReport,
+    *,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+) -> Decision:
+    """The next state of a submission.
+
+    `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is the reviewer who approved
+    exactly this digest. `suppressed` are the rules that a reviewer judged false for this digest.
+    """
+    findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
+    case = _Case(static.status, findings, judge, blocklist_hit, approved_by, trusted_vendor, static.problem)
+    return _before_the_judge(case) or _on_critical(case) or _on_the_rest(_without_cleared(case))
+
+
+def decide_rescan(
+    static: StaticReport,
+    judge: JudgeReport,
+    *,
+    certification: Certification,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+) -> RescanDecision:
+    """What becomes of a published version; `certification` is the one that it has now."""
+    decision = decide(
+        static,
+        judge,
+        blocklist_hit=blocklist_hit,
+        approved_by=approved_by,
+        trusted_vendor=trusted_vendor,
+        suppressed=suppressed,
+    )
+    if decision.next_state is State.AUTO_APPROVED:
+        return _kept(decision, certification)
+    if _is_undecided(decision, judge):
+        return RescanDecision(
+            RescanOutcome.UNDECIDED, decision.reason, rule_ids=decision.rule_ids, score=decision.score
+        )
+    state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
+    return RescanDecision(
+        RescanOutcome.TAKE_DOWN,
+        decision.reason,
+        next_state=state,
+        rule_ids=decision.rule_ids,
+        block=decision.block,
+        score=decision.score,
+    )
+
+
+def _kept(decision: Decision, before: Certification) -> RescanDecision:
+    """A judge that is down or gone takes VERIFIED from nobody: it did read these very bytes."""
+    after = decision.certification
+    if after is Certification.SCANNED and before is Certification.VERIFIED:
+        after = before
+    return RescanDecision(
+        RescanOutcome.KEEP,
+        decision.reason,
+        rule_ids=decision.rule_ids,
+        certification=after,
+        score=decision.score,
+    )
+
+
+def _is_undecided(decision: Decision, judge: JudgeReport) -> bool:
+    """An outage is not a worse verdict; a new critical finding is one, judge or no judge."""
+    judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
+    return decision.row is Row.NOT_COMPLETE or (decision.row is Row.UNJUDGED_CONCERNS and judge_is_down)
+
+
+# The rows, in their order.
+
+
+def _before_the_judge(case: _Case) -> Decision | None:
+    certain = tuple(finding for finding in case.findings if finding.certain)
+    if case.blocklist_hit is not None:
+        return _decided(case, Row.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist")
+    if certain:
+        reason = f"known to be malicious ({_names(certain)})"
+        return _decided(case, Row.CERTAIN, State.BLOCKED, reason, block=Block.DIGEST, findings=certain)
+    if case.approved_by is not None:
+        return _approved(case, Row.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
+    if case.status is not ScanStatus.COMPLETE:
+        problem = case.problem or "no further detail"
+        reason = f"the static scan did not finish ({case.status.value}): {problem}"
+        return _decided(case, Row.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
+    if case.score < CONCERNS_SCORE and not case.criticals:
+        reason = f"the static scan failed it with score {case.score} ({_names(case.findings)})"
+        return _decided(case, Row.STATIC_FAIL, State.TIER1_FAILED, reason)
+    return None
+
+
+def _on_critical(case: _Case) -> Decision | None:
+    """None where nothing is critical, or the judge cleared every critical finding and enough is left."""
+    found = case.criticals
+    if not found:
+        return None
+    if _judge_condemns(case):
+        reason = f"the judge confirms critical findings or fails the skill ({_names(found)})"
+        row = Row.CRITICAL_CONFIRMED
+        return _decided(case, row, State.BLOCKED, reason, block=Block.PLACE, findings=found)
+    if not _judge_clears(case):
+        reason = f"critical findings that no judge has cleared ({_names(found)})"
+        return _decided(case, Row.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
+    rest = _without_cleared(case)
+    if rest.score < CONCERNS_SCORE:
+        reason = f"without what was cleared the static score is still {rest.score} ({_names(rest.findings)})"
+        return _decided(rest, Row.CLEARED_STILL_FAILS, State.REJECTED, reason)
+    return None
+
+
+def _on_the_rest(case: _Case) -> Decision:
+    answer = case.judge.answer
+    if answer is None:
+        return _unjudged(case)
+    points, verdict = answer
+    if points >= JUDGE_APPROVES and verdict is Verdict.PASS:
+        return _approved(case, Row.JUDGE_PASS, f"passed the static scan and the judge (score {points})")
+    if points < JUDGE_REJECTS or verdict is Verdict.FAIL:
+        reason = f"the judge rejects it ({verdict.value}, score {points})"
+        return _decided(case, Row.JUDGE_FAIL, State.REJECTED, reason)
+    reason = f"the judge is not sure ({verdict.value}, score {points})"
+    return _decided(case, Row.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+
+
+def _unjudged(case: _Case) -> Decision:
+    absent = "no judge is configured" if case.judge.status is JudgeStatus.NONE else "the judge is down"
+    if verdict_of(case.score) is Verdict.PASS:
+        return _approved(case, Row.UNJUDGED_PASS, f"passed the static scan; {absent}")
+    reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
+    return _decided(case, Row.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+
+
+def _judge_condemns(case: _Case) -> bool:
+    answer = case.judge.answer
+    if answer is None:
+        return False
+    points, verdict = answer
+    return case.judge.confirms_any(case.criticals) or verdict is Verdict.FAIL or points < JUDGE_REJECTS
+
+
+def _judge_clears(case: _Case) -> bool:
+    answer = case.judge.answer
+    if answer is None or answer[0] < JUDGE_CLEARS:
+        return False
+    return case.judge.cleared(case.criticals) == case.criticals
+
+
+def _without_cleared(case: _Case) -> _Case:
+    """The judge is only asked about critical findings, so only those can be cleared."""
+    cleared = case.judge.cleared(case.criticals)
+    left = tuple(finding for finding in case.findings if finding not in cleared)
+    return msgspec.structs.replace(case, findings=left)
+
+
+def _approved(case: _Case, row: Row, reason: str) -> Decision:
+    certification = certification_for(
+        judged=case.judge.answer is not None,
+        reviewed=case.approved_by is not None,
+        trusted_vendor=case.trusted_vendor,
+    )
+    return _decided(case, row, State.AUTO_APPROVED, reason, certification=certification)
+
+
+def _decided(
+    case: _Case,
+    row: Row,
+    state: State,
+    reason: str,
+    *,
+    block: Block = Block.NONE,
+    certification: Certification | None = None,
+    findings: tuple[Finding, ...] | None = None,
+) -> Decision:
+    return Decision(
+        next_state=state,
+        reason=reason,
+        row=row,
+        rule_ids=_rule_ids(case.findings if findings is None else findings),
+        certification=certification,
+        block=block,
+        score=case.score,
+    )
+
+
+def _rule_ids(findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    return tuple(sorted({finding.rule_id for finding in findings}))
+
+
+def _names(findings: tuple[Finding, ...]) -> str:
+    return ", ".join(_rule_ids(findings))

@@ -1,0 +1,301 @@
+"""The one tree of errors that this project raises on purpose.
+
+It stands below everything else: the domain raises these, engines translate their drivers' errors into them,
+and the web and the command line render them in one place each. Every class has a stable `code` that clients
+may compare, an HTTP status, and a docstring that is also its default message.
+"""
+
+from typing import ClassVar
+
+
+class PlatformError(Exception):
+    """Something went wrong inside the platform."""
+
+    #: stable, unique, lower case with underscores; clients may compare it
+    code: ClassVar[str] = "platform_error"
+    #: the HTTP status under which the web side shows it
+    status: ClassVar[int] = 500
+
+    message: str
+    #: facts for logs and problem documents, each JSON-friendly
+    details: dict[str, object]
+
+    def __init__(self, message: str | None = None, **details: object) -> None:
+        self.details = details
+        self.message = self.default_message() if message is None else message
+        super().__init__(self.message)
+
+    def default_message(self) -> str:
+        """The class's docstring on one line; a class whose details name the cause overrides this."""
+        return " ".join((type(self).__doc__ or PlatformError.__doc__ or "").split())
+
+    def __str__(self) -> str:
+        return self.message
+
+    def _text(self, name: str) -> str:
+        value = self.details.get(name)
+        return "" if value is None else str(value)
+
+
+# Requests that cannot be served as they are.
+
+
+class InvalidInput(PlatformError):
+    """The input is not valid."""
+
+    code = "invalid_input"
+    status = 400
+
+    @property
+    def field(self) -> str:
+        return self._text("field")
+
+    @property
+    def fix(self) -> str:
+        return self._text("fix")
+
+
+class LimitExceeded(PlatformError):
+    """The content is larger than this platform accepts."""
+
+    code = "limit_exceeded"
+    status = 413
+
+
+class LowerVersion(PlatformError):
+    """The version in the front matter is lower than a version that is already published."""
+
+    code = "lower_version"
+    status = 409
+
+
+class NotFound(PlatformError):
+    """There is no such thing here."""
+
+    code = "not_found"
+    status = 404
+
+
+class Ambiguous(PlatformError):
+    """The name fits more than one skill; use its full name."""
+
+    code = "ambiguous"
+    status = 404
+
+
+class Blocked(PlatformError):
+    """This skill is on the blocklist."""
+
+    code = "blocked"
+    status = 403
+
+
+class NotPermitted(PlatformError):
+    """This actor may not do that."""
+
+    code = "not_permitted"
+    status = 403
+
+
+# Somebody else was faster, or the record is not where the caller believed.
+
+
+class TransitionError(PlatformError):
+    """The submission cannot move from its state to that one."""
+
+    code = "transition_not_allowed"
+    status = 409
+
+
+class Conflict(PlatformError):
+    """The record was changed by somebody else since it was read."""
+
+    code = "conflict"
+    status = 409
+
+    @property
+    def key(self) -> str:
+        return self._text("key")
+
+
+class IdentityMismatch(PlatformError):
+    """That name belongs to a skill from another place."""
+
+    code = "identity_mismatch"
+    status = 409
+
+
+class VersionStatusError(PlatformError):
+    """The version's status does not allow that."""
+
+    code = "version_status"
+    status = 409
+
+
+class ClaimLost(PlatformError):
+    """The claim on this submission has expired or was taken by another worker."""
+
+    code = "claim_lost"
+    status = 409
+
+
+class BudgetExceeded(PlatformError):
+    """The work took longer than its time budget."""
+
+    code = "budget_exceeded"
+    status = 504
+
+
+# The record store.
+
+
+class StoreError(PlatformError):
+    """The record store failed."""
+
+    code = "store_error"
+
+
+class StoreUnavailable(StoreError):
+    """The record store cannot be reached at the moment."""
+
+    code = "store_unavailable"
+    status = 503
+
+    @property
+    def retry_after_ms(self) -> int | None:
+        value = self.details.get("retry_after_ms")
+        return value if isinstance(value, int) else None
+
+
+class StoreBusy(StoreUnavailable):
+    """The record store is locked by another process."""
+
+    code = "store_busy"
+
+
+class StoreFull(StoreUnavailable):
+    """The record store's disk is full."""
+
+    code = "store_full"
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The record store cannot be written: its file or file system is read-only."""
+
+    code = "store_read_only"
+
+
+class StoreCorrupt(StoreError):
+    """Stored data does not match its checksum or its format."""
+
+    code = "store_corrupt"
+
+
+class SchemaUnknown(StoreError):
+    """The store's schema version is not one that this release knows."""
+
+    code = "schema_unknown"
+
+
+class RecordMalformed(StoreError):
+    """A stored record cannot be read."""
+
+    code = "record_malformed"
+
+    @property
+    def key(self) -> str:
+        return self._text("key")
+
+    @property
+    def reason(self) -> str:
+        return self._text("reason")
+
+
+class CursorGone(StoreError):
+    """The position in the list of changes is older than what is kept; start again from the records."""
+
+    code = "cursor_gone"
+    status = 410
+
+
+class UnindexedQuery(StoreError):
+    """The query names a field that has no declared index."""
+
+    code = "unindexed_query"
+
+
+# What a process has or lacks.
+
+
+class Unsupported(PlatformError):
+    """The engine cannot do that."""
+
+    code = "unsupported"
+    status = 501
+
+    def default_message(self) -> str:
+        engine, capability = self._text("engine"), self._text("capability")
+        if not (engine and capability):
+            return super().default_message()
+        return f"The engine {engine!r} cannot do that: it lacks {capability!r}."
+
+
+class NoEnvironment(PlatformError):
+    """No worker environment is active."""
+
+    code = "no_environment"
+
+    def default_message(self) -> str:
+        binding = self._text("binding") or "environment"
+        return (
+            f"No worker environment is active, so {binding!r} is not available here. "
+            "It is available inside a queue batch, a scheduled job or a web request."
+        )
+
+
+class InvalidSettings(PlatformError):
+    """The settings are not valid."""
+
+    code = "invalid_settings"
+
+
+# The outside world: where skills come from and where their bytes are kept.
+
+
+class SourceUnavailable(PlatformError):
+    """The host of the repository cannot be reached at the moment."""
+
+    code = "source_unavailable"
+    status = 503
+
+    @property
+    def host(self) -> str:
+        return self._text("host")
+
+
+class BlobUnavailable(PlatformError):
+    """The stored files cannot be read at the moment."""
+
+    code = "blob_unavailable"
+    status = 503
+
+
+class SourceGone(PlatformError):
+    """The repository does not exist, or is not public."""
+
+    code = "source_gone"
+    status = 422
+
+
+class NoSkillFound(PlatformError):
+    """There is no SKILL.md at that place."""
+
+    code = "no_skill_found"
+    status = 422
+
+
+class InvalidManifest(PlatformError):
+    """The front matter of SKILL.md is not valid."""
+
+    code = "invalid_manifest"
+    status = 422

@@ -1,0 +1,253 @@
+"""Every key of the record store, built and taken apart in one place.
+
+Stores build their keys here and nowhere else. A key is its kind and its parts, joined by `:`. In a part `%`
+and `:` are written `%25` and `%3A`, so a model named `llama3:8b` or a folder named `a:b` cannot be read as
+two parts, and two different lists of parts never give one key. Names that we make ourselves (ids, digests,
+canonical names) contain neither, so for them the key is what it looks like: `skill:` and the canonical name.
+"""
+
+import msgspec
+
+from vskill_platform.domain.blocklist import BlockTarget
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import Identity, has_control_characters
+
+SUB = "sub:"
+SUBRUN = "subrun:"
+SUB_ALIAS = "sub_alias:"
+SCAN = "scan:"
+JUDGE = "judge:"
+EXTSCAN = "extscan:"
+SKILL = "skill:"
+#: within `SKILL`: what lists skills must leave these out before it reads anything
+ALIAS = "skill:alias:"
+VERSION = "version:"
+RESCAN = "rescan:"
+SUPPRESS = "suppress:"
+OWNER = "owner:"
+BLOCK = "block:"
+REPOHEALTH = "repohealth:"
+JOB = "job:"
+INSTALLS = "installs:"
+REPORT = "report:"
+WEBHOOK = "webhook:"
+DELIVERY = "delivery:"
+COLLECTION = "collection:"
+TOKEN = "token:"  # noqa: S105 - a prefix
+SESSION = "session:"
+USER = "user:"
+AUDIT = "audit:"
+CONTROL = "control:"
+#: its version rises with every change of the blocklist
+CONTROL_BLOCKLIST = "control:blocklist"
+#: the pause of the queue, always with an end
+CONTROL_QUEUE = "control:queue"
+
+#: how many parts follow each prefix; the longer prefix is tried first
+PARTS: dict[str, int] = {
+    ALIAS: 2,
+    SUB: 1,
+    SUBRUN: 2,
+    SUB_ALIAS: 1,
+    SCAN: 2,
+    JUDGE: 4,
+    EXTSCAN: 2,
+    SKILL: 1,
+    VERSION: 2,
+    RESCAN: 2,
+    SUPPRESS: 2,
+    OWNER: 1,
+    BLOCK: 2,
+    REPOHEALTH: 1,
+    JOB: 1,
+    INSTALLS: 2,
+    REPORT: 1,
+    WEBHOOK: 1,
+    DELIVERY: 1,
+    COLLECTION: 1,
+    TOKEN: 1,
+    SESSION: 1,
+    USER: 1,
+    AUDIT: 1,
+    CONTROL: 1,
+}
+
+
+class ParsedKey(msgspec.Struct, frozen=True):
+    """A key taken apart."""
+
+    #: one of the prefixes above
+    prefix: str
+    parts: tuple[str, ...]
+
+
+def sub(submission_id: str) -> str:
+    return _key(SUB, submission_id)
+
+
+def subrun(submission_id: str, run: int) -> str:
+    """A run that is over. The number is not padded, so keys do not sort by run."""
+    return _key(SUBRUN, submission_id, str(run))
+
+
+def subruns_of(submission_id: str) -> str:
+    """The prefix of all runs of a submission."""
+    return _key(SUBRUN, submission_id) + ":"
+
+
+def sub_alias(submission_id: str) -> str:
+    """From the id of a place after a redirect to the submission that it belongs to."""
+    return _key(SUB_ALIAS, submission_id)
+
+
+def scan(digest: str, ruleset: str) -> str:
+    return _key(SCAN, digest, ruleset)
+
+
+def scans_of(digest: str) -> str:
+    """The prefix of all scans of one content."""
+    return _key(SCAN, digest) + ":"
+
+
+def judge(digest: str, ruleset: str, model: str, rubric: str) -> str:
+    return _key(JUDGE, digest, ruleset, model, rubric)
+
+
+def extscan(digest: str, provider: str) -> str:
+    return _key(EXTSCAN, digest, provider)
+
+
+def extscans_of(digest: str) -> str:
+    """The prefix of all external scans of one content."""
+    return _key(EXTSCAN, digest) + ":"
+
+
+def skill(canonical: str) -> str:
+    return _key(SKILL, canonical)
+
+
+def alias_key(flat: str, canonical: str) -> str:
+    """One key per pair of a flat name and a skill that it may mean."""
+    return _key(ALIAS, flat, canonical)
+
+
+def aliases_of(flat: str) -> str:
+    """The prefix under which a flat name is resolved: one key resolves, several are ambiguous."""
+    return _key(ALIAS, flat) + ":"
+
+
+def is_alias(key: str) -> bool:
+    return key.startswith(ALIAS)
+
+
+def version(canonical: str, number: str) -> str:
+    return _key(VERSION, canonical, number)
+
+
+def versions_of(canonical: str) -> str:
+    """The prefix of all versions of a skill; they do not sort by number."""
+    return _key(VERSION, canonical) + ":"
+
+
+def rescan(digest: str, ruleset: str) -> str:
+    return _key(RESCAN, digest, ruleset)
+
+
+def suppress(digest: str, rule_id: str) -> str:
+    return _key(SUPPRESS, digest, rule_id)
+
+
+def suppressions_of(digest: str) -> str:
+    """The prefix of all suppressions for one content."""
+    return _key(SUPPRESS, digest) + ":"
+
+
+def owner(identity: Identity) -> str:
+    return _key(OWNER, identity.repo_key)
+
+
+def repohealth(identity: Identity) -> str:
+    return _key(REPOHEALTH, identity.repo_key)
+
+
+def block(target: BlockTarget) -> str:
+    return _key(BLOCK, target.kind.value, target.value)
+
+
+def job(name: str) -> str:
+    return _key(JOB, name)
+
+
+def installs(canonical: str, day: str) -> str:
+    """`day` as `YYYY-MM-DD`, so that the keys of a skill sort by day."""
+    return _key(INSTALLS, canonical, day)
+
+
+def installs_of(canonical: str) -> str:
+    """The prefix of all days of a skill."""
+    return _key(INSTALLS, canonical) + ":"
+
+
+def report(ulid: str) -> str:
+    return _key(REPORT, ulid)
+
+
+def webhook(webhook_id: str) -> str:
+    return _key(WEBHOOK, webhook_id)
+
+
+def delivery(ulid: str) -> str:
+    return _key(DELIVERY, ulid)
+
+
+def collection(name: str) -> str:
+    return _key(COLLECTION, name)
+
+
+def token(token_hash: str) -> str:
+    return _key(TOKEN, token_hash)
+
+
+def session(session_hash: str) -> str:
+    return _key(SESSION, session_hash)
+
+
+def user(name: str) -> str:
+    return _key(USER, name)
+
+
+def audit(ulid: str) -> str:
+    return _key(AUDIT, ulid)
+
+
+def parse(key: str) -> ParsedKey:
+    """The inverse of every builder above; `InvalidInput` for what none of them builds."""
+    for prefix, count in PARTS.items():
+        if key.startswith(prefix):
+            parts = tuple(map(_unescaped, key.removeprefix(prefix).split(":")))
+            if len(parts) == count and _key(prefix, *parts) == key:
+                return ParsedKey(prefix, parts)
+            break
+    raise _bad_key(key)
+
+
+def _key(prefix: str, *parts: str) -> str:
+    for part in parts:
+        if not part or has_control_characters(part):
+            raise _bad_key(part)
+    return prefix + ":".join(map(_escaped, parts))
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace(":", "%3A")
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("%3A", ":").replace("%25", "%")
+
+
+def _bad_key(text: str) -> InvalidInput:
+    shown = text[:80].encode("ascii", "backslashreplace").decode("ascii")
+    return InvalidInput(
+        f"{shown!r} cannot be part of a key.", field="key", fix="use plain text that is not empty"
+    )

@@ -1,0 +1,41 @@
+"""What travels through the queue. A message says "look at this record" and no more: the record is the truth,
+so a message that is lost, doubled or late harms nothing."""
+
+import msgspec
+
+
+class Send(msgspec.Struct, frozen=True):
+    """A message to put on the queue, alone or as part of a store commit."""
+
+    body: bytes
+    #: At most one live message per key; sending again pulls a waiting one forward to the earlier time.
+    key: str | None = None
+    delay_ms: int = 0
+
+
+class SubmissionMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="submission"):
+    """Look at this run of this submission."""
+
+    submission_id: str
+    run: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.submission_id}:{self.run}"
+
+
+#: Every kind of message; later kinds of queued work join this union.
+Body = SubmissionMessage
+
+_decoder = msgspec.json.Decoder(Body)
+
+
+def submission_send(submission_id: str, run: int, *, delay_ms: int = 0) -> Send:
+    """The one message that serves this run of this submission."""
+    message = SubmissionMessage(submission_id, run)
+    return Send(msgspec.json.encode(message), message.key, delay_ms)
+
+
+def decode_body(body: bytes) -> Body:
+    """Raises msgspec.DecodeError for anything that is not one of our messages."""
+    return _decoder.decode(body)

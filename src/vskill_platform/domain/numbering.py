@@ -1,0 +1,102 @@
+"""Version numbers by the rules of semantic versioning, and which one a new version gets.
+
+Publishing asks `next_version` with the numbers that are taken and what the author wrote in the front matter.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from vskill_platform.domain.errors import LowerVersion
+
+FIRST_VERSION = "1.0.0"
+_CORE_NUMBERS = 3
+_MAX_VERSION_LENGTH = 64
+#: nobody counts further by hand, and automatic bumps stay far from any integer limit
+_MAX_VERSION_DIGITS = 9
+
+
+class Semver(msgspec.Struct, frozen=True):
+    """A version number by the rules of semantic versioning; build metadata is not kept."""
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        core = f"{self.major}.{self.minor}.{self.patch}"
+        return f"{core}-{'.'.join(self.prerelease)}" if self.prerelease else core
+
+    @property
+    def precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
+        """What to compare by: a release is above its prereleases, numbers are below words."""
+        words = tuple((not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in self.prerelease)
+        return self.major, self.minor, self.patch, not self.prerelease, words
+
+    def bumped(self) -> "Semver":
+        return Semver(self.major, self.minor, self.patch + 1)
+
+
+def parse_semver(text: str) -> Semver | None:
+    """None for whatever is not a version of reasonable size."""
+    text = text.strip()
+    if len(text) > _MAX_VERSION_LENGTH or not text.isascii():
+        return None
+    text, plus, build = text.partition("+")
+    core, dash, prerelease = text.partition("-")
+    numbers, words = core.split("."), prerelease.split(".") if dash else []
+    if len(numbers) != _CORE_NUMBERS or not all(map(_is_plain_number, numbers)):
+        return None
+    if not all(map(_is_prerelease_word, words)) or (plus and not all(map(_is_word, build.split(".")))):
+        return None
+    major, minor, patch = map(int, numbers)
+    return Semver(major, minor, patch, tuple(words))
+
+
+def next_version(
+    numbers: Collection[str], front_matter_version: str | None, last_declared: str | None = None
+) -> tuple[str, str]:
+    """The next number and a notice, empty where the number is the front matter's.
+
+    `numbers` are all numbers ever published, in whatever status. `last_declared` is the front matter's
+    version of the latest one: an author who leaves it at 1.0.0 gets 1.0.1, then 1.0.2, and is not told that
+    1.0.0 is lower.
+    """
+    declared = None if front_matter_version is None else parse_semver(front_matter_version)
+    why = _why_not_declared(front_matter_version, declared)
+    published = [version for version in map(parse_semver, numbers) if version]
+    if not published:
+        return (str(declared), "") if declared else (FIRST_VERSION, f"{why}; {FIRST_VERSION} is used")
+    highest = max(published, key=lambda version: version.precedence)
+    if declared and declared.precedence > highest.precedence:
+        return str(declared), ""
+    if declared:
+        _refuse_lower(declared, highest, last_declared)
+        why = f"the front matter's version {declared} is already published"
+    return str(highest.bumped()), f"{why}; {highest.bumped()} is used"
+
+
+def _refuse_lower(declared: Semver, highest: Semver, last_declared: str | None) -> None:
+    floor = parse_semver(last_declared or "") or highest
+    if declared.precedence < floor.precedence:
+        message = f"The front matter's version {declared} is lower than {floor}, which is already published."
+        raise LowerVersion(message, declared=str(declared), published=str(highest))
+
+
+def _why_not_declared(text: str | None, declared: Semver | None) -> str:
+    if text is None or not text.strip():
+        return "the front matter has no version"
+    return "" if declared else "the front matter's version is not a semantic version"
+
+
+def _is_plain_number(text: str) -> bool:
+    return text.isdigit() and len(text) <= _MAX_VERSION_DIGITS and str(int(text)) == text
+
+
+def _is_word(text: str) -> bool:
+    return text.replace("-", "0").isalnum()
+
+
+def _is_prerelease_word(text: str) -> bool:
+    return _is_word(text) and (not text.isdigit() or _is_plain_number(text))

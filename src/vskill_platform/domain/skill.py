@@ -1,0 +1,400 @@
+"""A published skill: its names, its versions, and the only functions that change them.
+
+Publishing, rescans, blocks, owners and reviewers all go through the functions here; stores only write what
+they return. The skill's record lists every version with its status, so a status changes in one record, while
+the `SkillVersion` beside it is written once and never again. One function, `publish_version`, creates both.
+"""
+
+import enum
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from vskill_platform.domain.content import FileEntry, digest_of
+from vskill_platform.domain.errors import (
+    IdentityMismatch,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    VersionStatusError,
+)
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.naming import alias_names
+from vskill_platform.domain.numbering import next_version, parse_semver
+
+
+class Certification(enum.StrEnum):
+    """How thoroughly a version was checked, lowest first."""
+
+    SCANNED = "SCANNED"
+    VERIFIED = "VERIFIED"
+    CERTIFIED = "CERTIFIED"
+
+    @property
+    def rank(self) -> int:
+        return tuple(Certification).index(self)
+
+
+class VersionStatus(enum.StrEnum):
+    """Whether a version can be installed."""
+
+    LIVE = "live"
+    #: by its owner, who may bring it back
+    YANKED = "yanked"
+    #: by rescan, block or admin; only a reviewer may bring it back
+    TAKEN_DOWN = "taken_down"
+
+
+class Role(enum.StrEnum):
+    """In which role somebody changes a version's status; an admin acts as a reviewer."""
+
+    OWNER = "owner"
+    REVIEWER = "reviewer"
+    #: rescans and blocks
+    SYSTEM = "system"
+
+
+class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A version as the skill's record lists it: the part that may change."""
+
+    number: str
+    digest: str
+    published_at: int
+    status: VersionStatus = VersionStatus.LIVE
+    certification: Certification = Certification.SCANNED
+    score: int = 0
+    content_hash: str = ""
+    #: the front matter's version, where it had a valid one
+    declared: str | None = None
+    #: who set the status last, and why
+    by: str = ""
+    reason: str = ""
+    #: yanked when it was taken down, so that bringing it back does not undo its owner's will
+    owner_yanked: bool = False
+
+
+class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `version:{canonical}:{number}`, written once."""
+
+    canonical: str
+    number: str
+    digest: str
+    content_hash: str
+    tree_hash: str
+    manifest: tuple[FileEntry, ...]
+    published_at: int
+    #: as it was when published; the skill's record has the present one
+    certification: Certification = Certification.SCANNED
+    score: int = 0
+    commit: str | None = None
+    declared: str | None = None
+    #: why the number is not the front matter's
+    notice: str = ""
+    submission: str | None = None
+    name: str = ""
+    description: str = ""
+
+
+class PublishedSkill(msgspec.Struct, frozen=True):
+    """The record at `skill:{canonical}`."""
+
+    #: `owner/repo/slug`, the key after `skill:`
+    canonical: str
+    #: the one place that may publish here
+    identity: Identity
+    #: for display, as written
+    owner: str = ""
+    repo: str = ""
+    slug: str = ""
+    name: str = ""
+    description: str = ""
+    repo_url: str = ""
+    #: flat names under which it can be found; only ever grows
+    aliases: tuple[str, ...] = ()
+    #: oldest first
+    versions: tuple[VersionRef, ...] = ()
+    #: the newest live version, if there is one, and its facts
+    current_version: str | None = None
+    current_digest: str | None = None
+    content_hash: str | None = None
+    certification: Certification | None = None
+    score: int = 0
+    #: no version is live; defaults are written too, so lists can filter by it
+    withdrawn: bool = False
+    submission: str | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+
+class Publication(msgspec.Struct, frozen=True):
+    """What is to be published, all of it known before the one commit."""
+
+    canonical: str
+    identity: Identity
+    slug: str
+    name: str
+    digest: str
+    content_hash: str
+    tree_hash: str
+    manifest: tuple[FileEntry, ...]
+    certification: Certification
+    score: int
+    at: int
+    #: the actor, as in the submission's history
+    by: str
+    description: str = ""
+    repo_url: str = ""
+    commit: str | None = None
+    front_matter_version: str | None = None
+    submission: str | None = None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Who changes a version's status, in which role, when and why."""
+
+    role: Role
+    by: str
+    at: int
+    reason: str
+
+
+def certification_for(*, judged: bool, reviewed: bool = False, trusted_vendor: bool = False) -> Certification:
+    """SCANNED by rules alone, VERIFIED by the judge too, CERTIFIED by a person or as a trusted vendor's."""
+    if reviewed or trusted_vendor:
+        return Certification.CERTIFIED
+    return Certification.VERIFIED if judged else Certification.SCANNED
+
+
+# Publishing.
+
+
+def publish_version(
+    skill: PublishedSkill | None, publication: Publication
+) -> tuple[PublishedSkill, SkillVersion | None]:
+    """The skill's next record, and the version to write beside it unless one with these bytes is there
+    already.
+
+    Afterwards the published content is the current one. The current version's digest again changes no
+    version. A taken-down version that becomes current by being brought back is brought back; any other
+    return to older content is a new version of the same bytes.
+    """
+    _check_publication(skill, publication)
+    skill = _described(skill or _new_skill(publication), publication)
+    skill = _brought_back(skill, publication)
+    if skill.current_digest == publication.digest:
+        facts = (publication.certification, publication.score)
+        return recertify(skill, publication.digest, *facts, publication.at), None
+    version = _new_version(skill, publication)
+    return _settled(skill, (*skill.versions, _ref(version, publication)), publication.at), version
+
+
+def recertify(
+    skill: PublishedSkill, digest: str, certification: Certification, score: int, at: int
+) -> PublishedSkill:
+    """The same content judged again, the same or better: its certification changes in place."""
+
+    def judged(ref: VersionRef) -> VersionRef:
+        if ref.digest != digest:
+            return ref
+        return msgspec.structs.replace(ref, certification=certification, score=score)
+
+    return _settled(skill, tuple(map(judged, skill.versions)), at)
+
+
+def _check_publication(skill: PublishedSkill | None, publication: Publication) -> None:
+    if digest_of(publication.manifest) != publication.digest:
+        raise InvalidInput(
+            "The digest is not the manifest's.", field="digest", fix="publish the bytes that were scanned"
+        )
+    if skill is None:
+        return
+    if (skill.canonical, skill.identity.key) != (publication.canonical, publication.identity.key):
+        message = f"{skill.canonical} belongs to {skill.identity.key}, not to {publication.identity.key}."
+        raise IdentityMismatch(message, canonical=skill.canonical, owner=skill.identity.key)
+
+
+def _new_skill(publication: Publication) -> PublishedSkill:
+    return PublishedSkill(
+        canonical=publication.canonical,
+        identity=publication.identity,
+        owner=publication.identity.owner,
+        repo=publication.identity.repo,
+        slug=publication.slug,
+        withdrawn=True,
+        created_at=publication.at,
+    )
+
+
+def _described(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
+    aliases = {*skill.aliases, *alias_names(skill.slug, publication.name)}
+    return msgspec.structs.replace(
+        skill,
+        name=publication.name,
+        description=publication.description,
+        repo_url=publication.repo_url,
+        aliases=tuple(sorted(aliases)),
+        submission=publication.submission,
+    )
+
+
+def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
+    """The latest version of these bytes, if it was taken down, as it was before that."""
+    latest = next((ref for ref in reversed(skill.versions) if ref.digest == publication.digest), None)
+    if latest is None or latest.status is not VersionStatus.TAKEN_DOWN:
+        return skill
+    change = Change(Role.SYSTEM, publication.by, publication.at, "published again after passing all checks")
+    versions = tuple(_restored(ref, change) if ref is latest else ref for ref in skill.versions)
+    return _settled(skill, versions, publication.at)
+
+
+def _new_version(skill: PublishedSkill, publication: Publication) -> SkillVersion:
+    declared = next((ref.declared for ref in reversed(skill.versions) if ref.declared), None)
+    numbers = [ref.number for ref in skill.versions]
+    number, notice = next_version(numbers, publication.front_matter_version, declared)
+    own = parse_semver(publication.front_matter_version or "")
+    return SkillVersion(
+        canonical=publication.canonical,
+        number=number,
+        digest=publication.digest,
+        content_hash=publication.content_hash,
+        tree_hash=publication.tree_hash,
+        manifest=publication.manifest,
+        published_at=publication.at,
+        certification=publication.certification,
+        score=publication.score,
+        commit=publication.commit,
+        declared=str(own) if own else None,
+        notice=notice,
+        submission=publication.submission,
+        name=publication.name,
+        description=publication.description,
+    )
+
+
+def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
+    return VersionRef(
+        number=version.number,
+        digest=version.digest,
+        published_at=version.published_at,
+        certification=version.certification,
+        score=version.score,
+        content_hash=version.content_hash,
+        declared=version.declared,
+        by=publication.by,
+        reason="published",
+    )
+
+
+# Changes of a version's status. Without `number` and `digest` they apply to every version.
+
+
+def yank(skill: PublishedSkill, change: Change, *, number: str | None = None) -> PublishedSkill:
+    """The owner withdraws a version, or all that are live."""
+    return _changed(skill, change, {Role.OWNER}, _yanked, number=number)
+
+
+def unyank(skill: PublishedSkill, change: Change, *, number: str) -> PublishedSkill:
+    """The owner brings a version back that the owner had withdrawn."""
+    return _changed(skill, change, {Role.OWNER}, _unyanked, number=number)
+
+
+def take_down(
+    skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
+) -> PublishedSkill:
+    """A rescan, a block or an admin takes versions down; the newest one left is current, or none."""
+    allowed = {Role.SYSTEM, Role.REVIEWER}
+    return _changed(skill, change, allowed, _taken_down, number=number, digest=digest)
+
+
+def restore(
+    skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
+) -> PublishedSkill:
+    """A reviewer, and nobody else, brings taken-down versions back."""
+    return _changed(skill, change, {Role.REVIEWER}, _restored, number=number, digest=digest)
+
+
+def _changed(
+    skill: PublishedSkill,
+    change: Change,
+    allowed: set[Role],
+    step: Callable[[VersionRef, Change], VersionRef],
+    *,
+    number: str | None = None,
+    digest: str | None = None,
+) -> PublishedSkill:
+    if change.role not in allowed:
+        raise NotPermitted(f"In the role {change.role.value!r} nobody may do that.", role=change.role.value)
+    if not change.reason.strip():
+        raise InvalidInput("The reason is empty.", field="reason", fix="say why")
+    versions, found = [], False
+    for ref in skill.versions:
+        chosen = number in (None, ref.number) and digest in (None, ref.digest)
+        versions.append(_step(ref, change, step, strict=number is not None) if chosen else ref)
+        found = found or chosen
+    if not found and (number, digest) != (None, None):
+        raise NotFound(f"{skill.canonical} has no such version.", canonical=skill.canonical)
+    return skill if tuple(versions) == skill.versions else _settled(skill, versions, change.at)
+
+
+def _step(
+    ref: VersionRef, change: Change, step: Callable[[VersionRef, Change], VersionRef], *, strict: bool
+) -> VersionRef:
+    """One version named on purpose must be able to change; among many, those that cannot stay as they are."""
+    try:
+        return step(ref, change)
+    except VersionStatusError:
+        if strict:
+            raise
+        return ref
+
+
+def _yanked(ref: VersionRef, change: Change) -> VersionRef:
+    _require(ref, VersionStatus.LIVE)
+    return _with_status(ref, VersionStatus.YANKED, change, owner_yanked=True)
+
+
+def _unyanked(ref: VersionRef, change: Change) -> VersionRef:
+    _require(ref, VersionStatus.YANKED)
+    return _with_status(ref, VersionStatus.LIVE, change, owner_yanked=False)
+
+
+def _taken_down(ref: VersionRef, change: Change) -> VersionRef:
+    """Once more is no error: blocks are applied again and again until nothing changes."""
+    if ref.status is VersionStatus.TAKEN_DOWN:
+        return ref
+    return _with_status(ref, VersionStatus.TAKEN_DOWN, change, owner_yanked=ref.owner_yanked)
+
+
+def _restored(ref: VersionRef, change: Change) -> VersionRef:
+    _require(ref, VersionStatus.TAKEN_DOWN)
+    status = VersionStatus.YANKED if ref.owner_yanked else VersionStatus.LIVE
+    return _with_status(ref, status, change, owner_yanked=ref.owner_yanked)
+
+
+def _require(ref: VersionRef, status: VersionStatus) -> None:
+    if ref.status is not status:
+        message = f"Version {ref.number} is {ref.status.value}, not {status.value}."
+        raise VersionStatusError(message, number=ref.number, status=ref.status.value)
+
+
+def _with_status(ref: VersionRef, status: VersionStatus, change: Change, *, owner_yanked: bool) -> VersionRef:
+    return msgspec.structs.replace(
+        ref, status=status, by=change.by, reason=change.reason, owner_yanked=owner_yanked
+    )
+
+
+def _settled(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> PublishedSkill:
+    """The record with these versions; everything that says which one is current is derived here."""
+    versions = tuple(versions)
+    current = next((ref for ref in reversed(versions) if ref.status is VersionStatus.LIVE), None)
+    return msgspec.structs.replace(
+        skill,
+        versions=versions,
+        current_version=current.number if current else None,
+        current_digest=current.digest if current else None,
+        content_hash=current.content_hash if current else None,
+        certification=current.certification if current else None,
+        score=current.score if current else 0,
+        withdrawn=current is None,
+        updated_at=max(skill.updated_at, at),
+    )

@@ -1,0 +1,406 @@
+"""A submission: one record that holds its state, claim, next attempt and history, and the pure functions that
+are the only way from one such record to the next. Stores read and write what these functions return.
+
+The invariant that they keep: a record is at rest (terminal, or waiting for a person), or is claimed until a
+deadline, or has a next attempt time. `violation` says which record breaks it.
+"""
+
+import enum
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.states import State, may_move, may_start_run
+
+STUCK_THRESHOLD_MS = 300_000
+
+CLAIM_MS = 15_000
+RENEW_EVERY_MS = 5_000
+
+#: After the first, second and third failed attempt; the fourth is the last.
+FAILED_DELAYS_MS = (10_000, 60_000, 300_000)
+#: A worker died over it this many times: a person looks at it.
+MAX_INTERRUPTED = 10
+#: From this many on it runs alone in its worker process.
+SUSPECT_INTERRUPTED = 3
+UNAVAILABLE_FIRST_MS = 10_000
+UNAVAILABLE_MOST_MS = 900_000
+UNAVAILABLE_END_MS = 24 * 3_600_000
+
+
+#: How far two estimates of the store's clock may lie apart.
+CLOCK_SLACK_MS = 5_000
+
+
+class Source(enum.StrEnum):
+    """Which door a submission came through."""
+
+    WEB = "web"
+    API = "api"
+    CLI = "cli"
+    CRAWLER = "crawler"
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One step of a submission's history."""
+
+    #: Unique, so that whoever wrote it can recognise its own write after an unknown outcome.
+    id: str
+    #: Counts on through all runs without a gap.
+    seq: int
+    #: Never before the event before it.
+    at: int
+    to: State
+    #: `system`, `worker:<id>`, `admin:<name>` or `user:<name>`.
+    actor: str
+    #: Never empty.
+    reason: str
+    #: None only for the first event of all.
+    source: State | None = msgspec.field(default=None, name="from")
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A worker's hold on a submission, until a deadline on the store's clock."""
+
+    token: str
+    worker: str
+    attempt: int
+    until: int
+
+
+class Attempts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How this run's attempts ended; only these counts, never a queue's deliveries, end a run."""
+
+    started: int = 0
+    failed: int = 0
+    interrupted: int = 0
+    #: Times in a row that a source or store was unavailable: it sets the pace, and counts for nothing else.
+    unavailable: int = 0
+    unavailable_since: int | None = None
+    #: Shown as "waiting for …".
+    waiting_for: str | None = None
+    last_error: str | None = None
+
+
+class Rerun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Submitted again while a worker held the claim: the next run starts from this."""
+
+    at: int
+    submitter: str | None = None
+    #: The upload's content digest; None for a repository.
+    upload: str | None = None
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """A reviewer's approval of exactly these bytes."""
+
+    digest: str
+    by: str
+    at: int
+
+
+class RecordedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a run ended as it did."""
+
+    reason: str
+    rule_ids: tuple[str, ...] = ()
+    certification: str | None = None
+    score: int | None = None
+
+
+class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `sub:{id}`."""
+
+    id: str
+    repo_url: str
+    identity: Identity
+    skill_name: str
+    skill_path: str
+    state: State
+    run: int
+    created_at: int
+    updated_at: int
+    history: tuple[Event, ...]
+    source: Source = Source.API
+    submitter: str | None = None
+    priority: int = 0
+    claim: Claim | None = None
+    next_attempt_at: int | None = None
+    attempts: Attempts = Attempts()
+    rerun_requested: Rerun | None = None
+    #: Of an upload, the content digest under which its bytes are kept.
+    upload: str | None = None
+    commit: str | None = None
+    #: Of the content that this run verifies, once it was fetched.
+    digest: str | None = None
+    approval: Approval | None = None
+    decision: RecordedDecision | None = None
+    #: The key of the published skill, never a guess by name.
+    published: str | None = None
+    published_version: str | None = None
+
+    @property
+    def key(self) -> str:
+        return f"sub:{self.id}"
+
+    def held_by(self, token: str) -> bool:
+        return self.claim is not None and self.claim.token == token
+
+    def wrote(self, event_id: str) -> bool:
+        """Whether this history holds that event: how an unknown outcome is told."""
+        return any(event.id == event_id for event in self.history)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Who does something, when, why, and under which event id."""
+
+    event_id: str
+    at: int
+    actor: str
+    reason: str
+
+
+def create(
+    *,
+    submission_id: str,
+    identity: Identity,
+    repo_url: str,
+    skill_name: str,
+    step: Step,
+    source: Source = Source.API,
+    submitter: str | None = None,
+    upload: str | None = None,
+    priority: int = 0,
+) -> Submission:
+    """The first record of a place: waiting for a worker, due now."""
+    event = Event(step.event_id, 1, step.at, State.RECEIVED, step.actor, _reason(step))
+    return Submission(
+        id=submission_id,
+        repo_url=repo_url,
+        identity=identity,
+        skill_name=skill_name,
+        skill_path=identity.path,
+        state=State.RECEIVED,
+        run=1,
+        created_at=step.at,
+        updated_at=step.at,
+        history=(event,),
+        source=source,
+        submitter=submitter,
+        priority=priority,
+        next_attempt_at=step.at,
+        upload=upload,
+    )
+
+
+def move(record: Submission, to: State, step: Step, **changes: object) -> Submission:
+    """The record in its next state, with the event that says so.
+
+    The claim is kept only where the caller holds it (`claim=`); an active record without one is due now unless
+    `next_attempt_at=` says later; a record that ends has neither.
+    """
+    if not may_move(record.state, to):
+        raise TransitionError(
+            f"a submission cannot go from {record.state} to {to}", submission=record.id, source=record.state, to=to
+        )
+    event = _event(record, to, step)
+    fields: dict[str, object] = {"claim": None, "next_attempt_at": None, **changes}
+    if to.active and fields["claim"] is None and fields["next_attempt_at"] is None:
+        fields["next_attempt_at"] = event.at
+    return msgspec.structs.replace(
+        record, state=to, updated_at=event.at, history=(*record.history, event), **fields
+    )
+
+
+def claimable(record: Submission, now: int) -> bool:
+    """Whether a worker may take it up: active, due, and nobody alive holds it.
+
+    A deadline further ahead than any that could have been set means that the store's clock went back; waiting
+    for it would be a way to get stuck, so it counts as due.
+    """
+    due = due_at(record)
+    if due is None or not record.state.active:
+        return False
+    horizon = CLAIM_MS if record.claim else UNAVAILABLE_MOST_MS
+    return due <= now or due > now + horizon + CLOCK_SLACK_MS
+
+
+def due_at(record: Submission) -> int | None:
+    """When somebody must look at it next: its claim's end, or its next attempt. None at rest."""
+    return record.claim.until if record.claim else record.next_attempt_at
+
+
+def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: Sequence[str]) -> Submission:
+    """Take it up. Taking over from a worker that died says so first, and counts it; too often ends the run.
+
+    The caller checks `claimable`. The answer is claimed by `token`, or NEEDS_REVIEW where it was interrupted too
+    often.
+    """
+    ids = iter(event_ids)
+    if record.claim is not None:
+        record = _interrupted(record, ids, worker, now)
+        if not record.state.active:
+            return record
+    attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
+    hold = Claim(token, worker, attempts.started, now + CLAIM_MS)
+    if record.state is State.RECEIVED:
+        step = Step(next(ids), now, f"worker:{worker}", f"attempt {attempts.started} begins")
+        return move(record, State.TIER1_SCANNING, step, claim=hold, attempts=attempts)
+    return msgspec.structs.replace(record, claim=hold, next_attempt_at=None, attempts=attempts)
+
+
+def renew(record: Submission, token: str, now: int) -> Submission:
+    """The same record, held for longer: no history, and `updated_at` stays."""
+    if not record.held_by(token) or record.claim is None:
+        raise TransitionError("only the holder renews a claim", submission=record.id)
+    until = max(record.claim.until, now + CLAIM_MS)
+    return msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=until))
+
+
+def failed(record: Submission, step: Step) -> Submission:
+    """This content failed an attempt: again after a while, and REJECTED after the last one."""
+    attempts = msgspec.structs.replace(
+        _reachable(record.attempts), failed=record.attempts.failed + 1, last_error=step.reason
+    )
+    if attempts.failed > len(FAILED_DELAYS_MS):
+        reason = f"{attempts.failed} attempts failed; the last one: {step.reason}"
+        return move(
+            record,
+            State.REJECTED,
+            msgspec.structs.replace(step, reason=reason),
+            attempts=attempts,
+            decision=RecordedDecision(reason, ("attempts-exhausted",)),
+        )
+    delay = FAILED_DELAYS_MS[attempts.failed - 1]
+    return _back(record, step, attempts, delay)
+
+
+def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
+    """A dependency is down: not an attempt. Back off to 15 minutes; after 24 hours a person looks at it."""
+    before = record.attempts
+    since = before.unavailable_since if before.unavailable_since is not None else step.at
+    attempts = msgspec.structs.replace(
+        before,
+        unavailable=before.unavailable + 1,
+        unavailable_since=since,
+        waiting_for=waiting_for,
+        last_error=step.reason,
+    )
+    if step.at - since >= UNAVAILABLE_END_MS:
+        reason = f"{waiting_for} was unavailable for 24 hours; the last error: {step.reason}"
+        return move(record, State.NEEDS_REVIEW, msgspec.structs.replace(step, reason=reason), attempts=attempts)
+    delay = min(UNAVAILABLE_FIRST_MS << min(before.unavailable, 20), UNAVAILABLE_MOST_MS)
+    return _back(record, step, attempts, delay)
+
+
+def hand_back(record: Submission, step: Step) -> Submission:
+    """The worker stops and gives it back: counted nowhere, due now."""
+    return _back(record, step, record.attempts, 0)
+
+
+def start_run(record: Submission, step: Step, *, submitter: str | None, upload: str | None) -> Submission:
+    """The next run of a submission whose last one is over. The caller keeps the old record at `subrun:`."""
+    if not may_start_run(record.state):
+        raise TransitionError(
+            f"a new run starts only when the last one is over, not in {record.state}", submission=record.id
+        )
+    event = _event(record, State.RECEIVED, step)
+    return msgspec.structs.replace(
+        record,
+        state=State.RECEIVED,
+        run=record.run + 1,
+        updated_at=event.at,
+        history=(event,),
+        submitter=submitter if submitter is not None else record.submitter,
+        claim=None,
+        next_attempt_at=event.at,
+        attempts=Attempts(),
+        rerun_requested=None,
+        upload=upload,
+        commit=None,
+        digest=None,
+        approval=None,
+        decision=None,
+    )
+
+
+def request_rerun(record: Submission, rerun: Rerun) -> Submission:
+    """Remember that it was submitted again; the latest wins. State and claim stay as they are."""
+    return msgspec.structs.replace(record, rerun_requested=rerun)
+
+
+def refresh(record: Submission, *, now: int, submitter: str | None, upload: str | None) -> Submission:
+    """Submitted again while it waits for a worker: the same run looks at the new content, now.
+
+    What failed was the old content, so only interruptions go on counting.
+    """
+    if record.state is not State.RECEIVED or record.claim is not None:
+        raise TransitionError("only a submission that waits for a worker is refreshed", submission=record.id)
+    kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
+    return msgspec.structs.replace(
+        record,
+        upload=upload,
+        submitter=submitter if submitter is not None else record.submitter,
+        commit=None,
+        digest=None,
+        next_attempt_at=now,
+        attempts=kept,
+    )
+
+
+def cancel_rerun(record: Submission) -> Submission:
+    """Cancelling and blocking also forget that it was to run again."""
+    return msgspec.structs.replace(record, rerun_requested=None)
+
+
+def violation(record: Submission, now: int, grace_ms: int) -> str | None:
+    """What is wrong with this record, in words, or None: the invariant of the whole platform."""
+    if not record.state.active:
+        if record.claim is not None or record.next_attempt_at is not None:
+            return f"{record.state} is at rest but still has a claim or a next attempt"
+        return None
+    if record.claim is None:
+        return None if record.next_attempt_at is not None else f"{record.state} with neither claim nor next attempt"
+    if record.claim.until + grace_ms < now:
+        return f"claim of {record.claim.worker} expired {(now - record.claim.until) // 1000} s ago and nobody took it up"
+    return None
+
+
+def _interrupted(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
+    assert record.claim is not None
+    count = record.attempts.interrupted + 1
+    attempts = msgspec.structs.replace(record.attempts, interrupted=count)
+    lost = f"claim of {record.claim.worker} expired"
+    actor = f"worker:{worker}"
+    if count >= MAX_INTERRUPTED:
+        reason = f"{lost}; its worker died {count} times over this submission, so a person must look at it"
+        return move(record, State.NEEDS_REVIEW, Step(next(ids), now, actor, reason), attempts=attempts)
+    if record.state is State.AUTO_APPROVED:
+        return msgspec.structs.replace(record, attempts=attempts)
+    return move(record, State.RECEIVED, Step(next(ids), now, actor, lost), attempts=attempts)
+
+
+def _back(record: Submission, step: Step, attempts: Attempts, delay: int) -> Submission:
+    at = _at(record, step)
+    return move(record, State.RECEIVED, step, attempts=attempts, next_attempt_at=at + delay)
+
+
+def _reachable(attempts: Attempts) -> Attempts:
+    return msgspec.structs.replace(attempts, unavailable=0, unavailable_since=None, waiting_for=None)
+
+
+def _event(record: Submission, to: State, step: Step) -> Event:
+    last = record.history[-1]
+    return Event(step.event_id, last.seq + 1, _at(record, step), to, step.actor, _reason(step), record.state)
+
+
+def _at(record: Submission, step: Step) -> int:
+    return max(step.at, record.history[-1].at)
+
+
+def _reason(step: Step) -> str:
+    if not step.reason.strip():
+        raise TransitionError("every step of a submission's history needs a reason")
+    return step.reason

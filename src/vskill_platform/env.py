@@ -1,0 +1,44 @@
+"""The environment of a batch, a scheduled job or a web request: one documented field per resource.
+
+`bootstrap.open_env` builds it; `worker_context` carries it. Composition roots (views, commands, the consumer,
+jobs) take what they need from it and pass that on.
+"""
+
+import msgspec
+import structlog
+
+from vskill_platform.blobs.contract import Blobs
+from vskill_platform.broker.contract import Broker
+from vskill_platform.clock import Clock
+from vskill_platform.gate import WorkGate
+from vskill_platform.kv.contract import KV
+from vskill_platform.observability import Metrics
+from vskill_platform.scan.contract import Judge, Scanner
+from vskill_platform.settings import Settings
+from vskill_platform.sources.contract import Sources
+
+
+class Env(msgspec.Struct, frozen=True):
+    """Everything that a unit of work may use, and nothing that it may change."""
+
+    #: Records by key; its clock sets every deadline.
+    kv: KV
+    #: The queue of messages that say which record to look at.
+    broker: Broker
+    #: Content by digest.
+    blobs: Blobs
+    #: Where a submission's files come from.
+    sources: Sources
+    #: Tier 1, static.
+    scanner: Scanner
+    #: Tier 2; None is the named degraded mode "no judge configured".
+    judge: Judge | None
+    #: Time for display and durations, and fresh ids.
+    clock: Clock
+    settings: Settings
+    log: structlog.stdlib.BoundLogger
+    metrics: Metrics
+    #: This process's name in claims and history.
+    worker_id: str = "local"
+    #: Lets a submission that workers died over run alone in this process.
+    gate: WorkGate = msgspec.field(default_factory=WorkGate)

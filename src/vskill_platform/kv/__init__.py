@@ -1,0 +1,1 @@
+"""Records by key: one contract, one file per engine."""

@@ -1,0 +1,166 @@
+"""The declared fields of each kind of record: what engines index, count and search in the same write.
+
+An engine's migrations hold the same declarations in its own language; a test compares the two. Fields are
+read out of the stored JSON, and anything unexpected (not JSON, another type, missing) reads as None, on every
+engine.
+"""
+
+from typing import Any
+
+import msgspec
+
+from vskill_platform.domain.errors import UnindexedQuery
+from vskill_platform.kv.terms import cut_terms
+
+Value = str | int | None
+
+_MAX_INTEGER = 2**63 - 1
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A value inside the record: the first of these paths that holds one of the right type."""
+
+    paths: tuple[tuple[str, ...], ...]
+    kind: type[str] | type[int] = str
+
+    def read(self, value: bytes) -> Value:
+        """The field of a stored value, or None."""
+        return self.of(parse(value))
+
+    def of(self, record: Any) -> Value:
+        """The field of a parsed record, or None."""
+        for path in self.paths:
+            found = _follow(record, path)
+            if self.fits(found):
+                return found  # type: ignore[no-any-return]
+        return None
+
+    def fits(self, found: Any) -> bool:
+        """Whether this is a value of the field's kind that every engine can hold."""
+        if self.kind is int:
+            return type(found) is int and -_MAX_INTEGER <= found <= _MAX_INTEGER
+        return type(found) is str
+
+
+def text(*path: str) -> Field:
+    return Field((path,), str)
+
+
+def integer(*paths: tuple[str, ...]) -> Field:
+    return Field(paths, int)
+
+
+class Collection(msgspec.Struct, frozen=True):
+    """A kind of record: its key prefix and what may be asked of it."""
+
+    name: str
+    prefix: str
+    fields: dict[str, Field]
+    #: Each serves equality on all but its last field, and order or range on its last; keys break ties.
+    indexes: tuple[tuple[str, ...], ...]
+    counted: tuple[str, ...] = ()
+    #: Searched fields, the most telling first.
+    searched: tuple[str, ...] = ()
+    #: Prefixes of keys that are not records of this kind.
+    exclude: tuple[str, ...] = ()
+
+    def counted_field(self, field: str) -> Field:
+        if field not in self.counted:
+            raise UnindexedQuery(f"{self.prefix}* is not counted by {field!r}; counted: {self.counted}")
+        return self.fields[field]
+
+    def holds(self, key: str) -> bool:
+        """Whether this key is a record of this kind."""
+        return key.startswith(self.prefix) and not key.startswith(self.exclude or ("\x00",))
+
+    def search_texts(self, value: bytes) -> tuple[str, ...]:
+        """The searched fields' terms, one string per field, cut the way queries are cut."""
+        record = parse(value)
+        texts = (self.fields[name].of(record) for name in self.searched)
+        return tuple(" ".join(cut_terms(found)) if isinstance(found, str) else "" for found in texts)
+
+    def terms(self, value: bytes) -> frozenset[str]:
+        return frozenset(" ".join(self.search_texts(value)).split())
+
+
+SUBMISSIONS = Collection(
+    name="sub",
+    prefix="sub:",
+    fields={
+        "state": text("state"),
+        "updated_at": integer(("updated_at",)),
+        "created_at": integer(("created_at",)),
+        #: When somebody must look at it next: the claim's end, or the next attempt.
+        "due_at": integer(("claim", "until"), ("next_attempt_at",)),
+        "digest": text("digest"),
+        "skill_name": text("skill_name"),
+        "repo_url": text("repo_url"),
+        "submitter": text("submitter"),
+    },
+    indexes=(
+        ("state", "updated_at"),
+        ("state", "due_at"),
+        ("created_at",),
+        ("digest",),
+        ("submitter", "created_at"),
+    ),
+    counted=("state",),
+    searched=("skill_name", "repo_url"),
+)
+
+SKILLS = Collection(
+    name="skill",
+    prefix="skill:",
+    exclude=("skill:alias:",),
+    fields={
+        "name": text("name"),
+        "description": text("description"),
+        "owner": text("owner"),
+        "repo": text("repo"),
+        "certification": text("certification"),
+        "current_digest": text("current_digest"),
+        "updated_at": integer(("updated_at",)),
+        "created_at": integer(("created_at",)),
+        "canonical": text("canonical"),
+    },
+    indexes=(
+        ("updated_at",),
+        ("created_at",),
+        ("owner", "updated_at"),
+        ("certification", "updated_at"),
+        ("current_digest",),
+    ),
+    counted=("certification",),
+    searched=("name", "canonical", "description"),
+)
+
+COLLECTIONS = (SUBMISSIONS, SKILLS)
+
+
+def collection_of(prefix: str) -> Collection:
+    """The collection that a prefix names; only declared ones can be asked by field."""
+    for collection in COLLECTIONS:
+        if collection.prefix == prefix:
+            return collection
+    raise UnindexedQuery(f"no collection is declared for {prefix!r}")
+
+
+def collection_holding(key: str) -> Collection | None:
+    """The collection that this key is a record of, if any."""
+    return next((collection for collection in COLLECTIONS if collection.holds(key)), None)
+
+
+def parse(value: bytes) -> Any:
+    """The record as plain data, or None where it is not JSON."""
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _follow(record: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(record, dict):
+            return None
+        record = record.get(step)
+    return record

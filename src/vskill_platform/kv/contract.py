@@ -1,0 +1,239 @@
+"""The key-value contract: what every engine offers, and what some offer beyond it.
+
+The core is `get`, `list` and `commit`. Everything else has a default built on the core that is correct and
+slow, so that a store above writes each query once; an engine that can do better overrides the default and
+says so in `capabilities`. One contract suite runs over every engine.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+import msgspec
+
+from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
+from vskill_platform.kv.collections import Collection, collection_of
+from vskill_platform.kv.entries import (
+    Capability,
+    Change,
+    Delete,
+    Entry,
+    EntryPage,
+    Found,
+    Operation,
+    Page,
+    Put,
+    Settled,
+)
+from vskill_platform.kv.query import Condition, Query, check_filters, evaluate
+from vskill_platform.kv.terms import cut_terms, matches
+
+#: How many single reads run at once where an engine has no bulk read. More is slower (docs/adr).
+READS_AT_ONCE = 256
+
+#: A page of a listing, unless the caller asks for another size.
+PAGE = 1000
+
+#: A search says `truncated` beyond this many results.
+SEARCH_LIMIT = 1000
+
+
+class KV(ABC):
+    """Records by key, with versions. Times are integer milliseconds of the store's own clock."""
+
+    #: The engine's name in messages and metrics.
+    engine: str
+    capabilities: frozenset[Capability]
+
+    # The core.
+
+    @abstractmethod
+    def now(self) -> int:
+        """The store's clock, which sets and compares every deadline."""
+
+    @abstractmethod
+    async def get(self, key: str) -> Entry | None:
+        """The entry, or None where there is none. A failed read raises."""
+
+    @abstractmethod
+    async def list(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> Page[str]:
+        """Keys with this prefix and none of the excluded ones, in order of their bytes."""
+
+    @abstractmethod
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        """Apply all of it or nothing, and return the version that every written key now has.
+
+        Raises Conflict with the key whose version was another. Each key is written at most once. `urgent`
+        goes before other waiting commits (claim renewals).
+        """
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of files and connections."""
+
+    # Single writes, in terms of commit.
+
+    async def put(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        if_version: int | None = None,
+        quiet: bool = False,
+        ttl_ms: int | None = None,
+    ) -> int:
+        return await self.commit([Put(key, value, if_version, quiet, ttl_ms)])
+
+    async def delete(self, key: str, *, if_version: int | None = None) -> int:
+        return await self.commit([Delete(key, if_version)])
+
+    # Reads that an engine may do better.
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        """Every read settles by itself: one that fails hides no other. Order and doubles do not matter."""
+        return await read_concurrently(self, keys)
+
+    async def scan(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> EntryPage:
+        """A page of entries in key order. What is excluded is not read."""
+        page = await self.list(prefix, after=after, limit=limit, exclude=exclude)
+        settled = await self.get_many(page.items)
+        items = tuple(settled.found[key] for key in page.items if key in settled.found)
+        return EntryPage(items, page.after, settled.failed)
+
+    async def select(
+        self,
+        prefix: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        order_by: str = "key",
+        descending: bool = False,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> EntryPage:
+        """Entries of a declared collection whose declared fields meet every condition, in the order of one.
+
+        Raises UnindexedQuery for what no declared index serves, on every engine. An entry without the field
+        of `order_by` is not in that order. A value that is not JSON has every field None.
+        """
+        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        entries, failed = await self._read_all(query.collection)
+        return msgspec.structs.replace(evaluate(query, entries), failed=failed)
+
+    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+        """Exact counts of a collection by a counted field; None counts entries without it."""
+        collection = collection_of(prefix)
+        declared = collection.counted_field(field)
+        entries, failed = await self._read_all(collection)
+        if failed:
+            raise next(iter(failed.values()))
+        counts: dict[str | None, int] = {}
+        for entry in entries:
+            value = declared.read(entry.value)
+            name = None if value is None else str(value)
+            counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    async def search(
+        self,
+        prefix: str,
+        text: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
+    ) -> Found:
+        """Entries whose searched fields hold every term of the text, the last one as a prefix."""
+        collection = collection_of(prefix)
+        terms = cut_terms(text)
+        conditions = check_filters(collection, where or {})
+        if not terms:
+            return Found(())
+        entries, failed = await self._read_all(collection)
+        if failed:
+            raise next(iter(failed.values()))
+        hits = [
+            entry
+            for entry in entries
+            if matches(collection.terms(entry.value), terms)
+            and all(wanted.holds(collection.fields[name].read(entry.value)) for name, wanted in conditions)
+        ]
+        limit = min(limit, SEARCH_LIMIT)
+        return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
+
+    # Following what changes.
+
+    async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        """Changes after a cursor, in an order in which none is ever skipped; None is the oldest one kept.
+
+        `after` of the page is always set: the cursor to go on from. Raises CursorGone for a cursor older
+        than what is kept.
+        """
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    async def change_cursor(self) -> str:
+        """The cursor of now: following from it gives what comes after."""
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        """Whether there is anything after the cursor, waiting up to the time limit for it."""
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    # Keeping house.
+
+    async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
+        """Remove expired caches and changes older than a time, a bounded number; how many were removed."""
+        return 0
+
+    async def check(self) -> None:
+        """Raise the typed error that a write would meet now (readiness)."""
+        await self.get("control:queue")
+
+    async def _read_all(self, collection: Collection) -> tuple[tuple[Entry, ...], dict[str, PlatformError]]:
+        entries: list[Entry] = []
+        failed: dict[str, PlatformError] = {}
+        async for page in iterate_pages(self, collection.prefix, exclude=collection.exclude):
+            entries.extend(page.items)
+            failed.update(page.failed)
+        return tuple(entries), failed
+
+
+async def iterate_pages(
+    kv: KV, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+) -> AsyncIterator[EntryPage]:
+    """Every page of a range, to the end, holding one at a time."""
+    after: str | None = None
+    while True:
+        entries = await kv.scan(prefix, after=after, limit=page, exclude=exclude)
+        yield entries
+        after = entries.after
+        if after is None:
+            return
+
+
+async def read_concurrently(kv: KV, keys: Iterable[str], at_once: int = READS_AT_ONCE) -> Settled:
+    """Single reads side by side, at most `at_once`, each settling by itself."""
+    wanted = tuple(dict.fromkeys(keys))
+    found: dict[str, Entry] = {}
+    missing: list[str] = []
+    failed: dict[str, PlatformError] = {}
+    waiting = iter(wanted)
+
+    async def reader() -> None:
+        for key in waiting:
+            try:
+                entry = await kv.get(key)
+            except PlatformError as error:
+                failed[key] = error
+            except Exception as error:  # noqa: BLE001 - settled: one key's failure, of any kind, stays that key's
+                failed[key] = StoreUnavailable(f"reading {key} failed: {error!r}", key=key)
+            else:
+                if entry is None:
+                    missing.append(key)
+                else:
+                    found[key] = entry
+
+    if wanted:
+        await asyncio.gather(*(reader() for _ in range(min(at_once, len(wanted)))))
+    return Settled(found, tuple(missing), failed)

@@ -1,0 +1,163 @@
+"""Questions over declared fields, checked against the declared indexes before any engine sees them.
+
+`evaluate` is the meaning of a query, in plain Python; an engine that answers by index must give the same.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
+from vskill_platform.kv.collections import Collection, Field, Value
+from vskill_platform.kv.entries import Entry, EntryPage
+
+
+class Is(msgspec.Struct, frozen=True):
+    """The field has this value; None: it has none."""
+
+    value: Value
+
+    def holds(self, value: Value) -> bool:
+        return value == self.value
+
+
+class In(msgspec.Struct, frozen=True):
+    """The field has one of these values."""
+
+    values: tuple[str, ...] | tuple[int, ...]
+
+    def holds(self, value: Value) -> bool:
+        return value in self.values
+
+
+class Between(msgspec.Struct, frozen=True):
+    """The field lies in this range, its ends included; entries without the field do not."""
+
+    least: int | None = None
+    most: int | None = None
+
+    def holds(self, value: Value) -> bool:
+        if not isinstance(value, int):
+            return False
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+Condition = Is | In | Between
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A checked question to one collection."""
+
+    collection: Collection
+    #: Equality conditions, in the order of the index that serves them; at most one is an `In`.
+    equal: tuple[tuple[str, Is | In], ...]
+    #: The range, always on `order_by`.
+    within: Between | None
+    order_by: str
+    descending: bool
+    #: The order value and key of the last entry of the page before.
+    after: tuple[Value, str] | None
+    limit: int
+
+    @classmethod
+    def of(
+        cls,
+        collection: Collection,
+        where: Mapping[str, Condition],
+        order_by: str,
+        descending: bool,  # noqa: FBT001 - the keywords of `select`, in their order
+        after: str | None,
+        limit: int,
+    ) -> "Query":
+        """Check that an index serves it: equality on its first fields, order and range on the next one."""
+        conditions = dict(check_filters(collection, where))
+        within = conditions.get(order_by)
+        if isinstance(within, Between):
+            del conditions[order_by]
+        else:
+            within = None
+        equal = tuple((name, c) for name, c in conditions.items() if isinstance(c, Is | In))
+        names = {name for name, _ in equal}
+        if len(names) != len(conditions) or order_by in names:
+            raise UnindexedQuery(f"{collection.prefix}*: a range must be on the order's field, {order_by!r}")
+        if sum(isinstance(condition, In) for _, condition in equal) > 1:
+            raise UnindexedQuery(f"{collection.prefix}*: only one field can have several values")
+        index = _serving_index(collection, names, order_by)
+        in_order = tuple(sorted(equal, key=lambda pair: index.index(pair[0])))
+        place = _decode_cursor(after, collection.fields.get(order_by))
+        return cls(collection, in_order, within, order_by, descending, place, limit)
+
+    def cursor(self, entry: Entry) -> str:
+        """Where a page ends: the order value and key of its last entry."""
+        value = None if self.order_by == "key" else self.collection.fields[self.order_by].read(entry.value)
+        return base64.urlsafe_b64encode(msgspec.json.encode((value, entry.key))).decode()
+
+
+def check_filters(
+    collection: Collection, where: Mapping[str, Condition]
+) -> tuple[tuple[str, Condition], ...]:
+    """Only declared fields can be asked for."""
+    unknown = sorted(set(where) - set(collection.fields))
+    if unknown:
+        raise UnindexedQuery(f"{collection.prefix}* has no declared field {unknown[0]!r}")
+    return tuple(where.items())
+
+
+def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
+    """The answer by looking at every entry."""
+    rows = sorted((row for row in _rows(query, entries)), key=lambda row: row[0], reverse=query.descending)
+    if query.after is not None:
+        place = _place(query, *query.after)
+        rows = [row for row in rows if (row[0] < place if query.descending else row[0] > place)]
+    items = tuple(entry for _, entry in rows[: query.limit])
+    return EntryPage(items, query.cursor(items[-1]) if len(rows) > query.limit else None)
+
+
+def _rows(query: Query, entries: Sequence[Entry]) -> list[tuple[tuple[Any, ...], Entry]]:
+    fields = query.collection.fields
+    rows = []
+    for entry in entries:
+        if not all(condition.holds(fields[name].read(entry.value)) for name, condition in query.equal):
+            continue
+        if query.order_by == "key":
+            rows.append((_place(query, None, entry.key), entry))
+            continue
+        value = fields[query.order_by].read(entry.value)
+        if value is not None and (query.within is None or query.within.holds(value)):
+            rows.append((_place(query, value, entry.key), entry))
+    return rows
+
+
+def _place(query: Query, value: Value, key: str) -> tuple[Any, ...]:
+    encoded = key.encode()
+    return (encoded,) if query.order_by == "key" else (value, encoded)
+
+
+def _serving_index(collection: Collection, names: set[str], order_by: str) -> tuple[str, ...]:
+    for index in collection.indexes:
+        size = len(names)
+        if set(index[:size]) != names:
+            continue
+        if index[size:] == ((order_by,) if order_by != "key" else ()):
+            return index
+    if order_by == "key" and not names:
+        return ()
+    raise UnindexedQuery(
+        f"{collection.prefix}*: no declared index serves equality on {sorted(names)} ordered by {order_by!r}"
+    )
+
+
+def _decode_cursor(after: str | None, ordered_by: Field | None) -> tuple[Value, str] | None:
+    """Cursors come back from outside, so a changed one must not reach a comparison."""
+    if after is None:
+        return None
+    try:
+        decoded = base64.urlsafe_b64decode(after.encode())
+        value, key = msgspec.json.decode(decoded, type=tuple[str | int | None, str])
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("this is no cursor of ours; leave it out to start over", field="after") from error
+    if value is not None if ordered_by is None else not ordered_by.fits(value):
+        raise InvalidInput("this cursor belongs to another order; leave it out to start over", field="after")
+    return value, key

@@ -1,0 +1,156 @@
+"""What a process tells its operators: log lines, and metrics in a registry of their own.
+
+Logs are structured: a static event text with fields, the unit in a field's name. Context that belongs to one
+batch, job or request is bound with `structlog.contextvars`, so that it ends with it.
+`docs/reference/metrics.md` describes every metric.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import TextIO, cast
+
+import structlog
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from structlog.typing import Processor
+
+from vskill_platform.settings import Settings
+
+#: What `/metrics` answers with.
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+#: Seconds; from a read by key to the longest request that a client still waits for.
+LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Every metric of a process, in one registry that no other process or test shares."""
+
+    def __init__(self) -> None:
+        # A creation time beside every counter doubles the page and says nothing here.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        #: Records that a read had to leave out, by operation and by why (failed, missing, malformed).
+        self.records_skipped = self._counter(
+            "records_skipped", "Records that a read had to leave out.", "operation", "reason"
+        )
+        #: Steps of submissions, by the state that they led to.
+        self.transitions = self._counter("transitions", "Steps of submissions, by new state.", "to")
+        #: Tries to take a submission up, by how they ended.
+        self.claims = self._counter("claims", "Tries to claim a submission, by outcome.", "outcome")
+        #: Attempts at submissions, by how they ended.
+        self.attempts = self._counter("attempts", "Attempts at submissions, by outcome.", "outcome")
+        #: Messages handled, by how they were settled.
+        self.messages = self._counter("messages", "Messages handled, by settlement.", "outcome")
+        #: Submissions for which recovery sent a message.
+        self.recovered = self._counter("recovered", "Submissions that recovery sent a message for.")
+        #: Runs of scheduled jobs, by job and by how they ended.
+        self.job_runs = self._counter("job_runs", "Runs of scheduled jobs.", "job", "outcome")
+        #: When a scheduled job last succeeded, in seconds since the epoch.
+        self.job_last_success = self._gauge(
+            "job_last_success_timestamp_seconds", "When a scheduled job last succeeded.", "job"
+        )
+        #: Submissions that break the queue's invariant, as queue health last counted them; 0 is the promise.
+        self.queue_violations = self._gauge(
+            "queue_violations", "Submissions that break the queue's invariant."
+        )
+        #: Submissions by state, counted at each scrape; absent while the store cannot be read.
+        self.submissions = self._gauge(
+            "submissions", "Submissions by state, counted at each scrape.", "state"
+        )
+        #: Batches that this worker process handles at the moment.
+        self.batch_in_flight = self._gauge("batches_in_flight", "Batches that are being handled.")
+        #: Messages that could not be sent after their record was written; recovery sends them again.
+        self.outbox_failures = self._counter(
+            "outbox_failures", "Messages that could not be sent after their record was written."
+        )
+        #: Requests answered, by route and status.
+        self.http_requests = self._counter("http_requests", "Requests answered.", "route", "status")
+        #: How long requests took until their first byte was ready, in seconds, by route.
+        self.http_request_duration = Histogram(
+            "vskill_http_request_duration_seconds",
+            "How long requests took until their first byte was ready.",
+            ("route",),
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+
+    def show_submissions(self, counts: Mapping[str, int] | None) -> None:
+        """Counts for the next scrape; None removes them, because unknown is not 0 (C4)."""
+        self.submissions.clear()
+        for state, count in (counts or {}).items():
+            self.submissions.labels(state=state).set(count)
+
+    def render(self) -> bytes:
+        """Everything, in the text format that Prometheus scrapes."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(f"vskill_{name}", help_text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        return Gauge(f"vskill_{name}", help_text, labels, registry=self.registry)
+
+
+def configure_logging(settings: Settings, stream: TextIO | None = None) -> structlog.stdlib.BoundLogger:
+    """Send every log line of this process, other packages' included, to one stream in one form."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    out = stream or sys.stderr
+    structlog.configure(
+        processors=[*_common(), *_rendering(settings, out)],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    _route_standard_logging(settings, out, level)
+    return logger()
+
+
+def logger(**fields: object) -> structlog.stdlib.BoundLogger:
+    """The process's logger. Below the configured level a call costs next to nothing."""
+    return cast("structlog.stdlib.BoundLogger", structlog.get_logger().bind(**fields))
+
+
+def _common() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _rendering(settings: Settings, out: TextIO) -> list[Processor]:
+    if settings.log_format == "json":
+        # Local variables of a traceback may hold tokens, so they stay out of the log.
+        transform = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        return [
+            structlog.processors.ExceptionRenderer(transform),
+            structlog.processors.JSONRenderer(default=str),
+        ]
+    colours = out.isatty()
+    return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _route_standard_logging(settings: Settings, out: TextIO, level: int) -> None:
+    """Give the lines of packages that use the standard library (uvicorn, asyncio) the same form."""
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_common(),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_rendering(settings, out),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(level, logging.INFO))

@@ -1,0 +1,139 @@
+"""The whole way of one submission, on one screen: fetch, keep the bytes, scan, judge, decide, publish.
+
+Every stage writes what it learnt through the claim, and content is kept by digest before any record names it, so
+the next attempt goes on from the record wherever this one breaks off.
+"""
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
+from vskill_platform.domain.decision import Block, Decision, decide
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
+from vskill_platform.domain.errors import (
+    Blocked,
+    InvalidInput,
+    InvalidManifest,
+    LimitExceeded,
+    LowerVersion,
+    NoSkillFound,
+    PlatformError,
+    SourceGone,
+)
+from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.intake.manifest import Manifest, front_matter
+from vskill_platform.kv.entries import Operation
+from vskill_platform.publish import publish
+from vskill_platform.store.blocklist import block_writes, why_blocked
+from vskill_platform.store.claims import HeldClaim
+from vskill_platform.worker_context import require_env
+
+#: No other attempt would end differently: the author must change something.
+FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
+
+
+async def process_submission(claim: HeldClaim) -> None:
+    """From the claim to the end of the run, or to an exception that says how this attempt ended."""
+    try:
+        if claim.record.state is not State.AUTO_APPROVED and not await _verify(claim):
+            return
+        await publish(claim)
+    except Blocked as error:
+        await _end(claim, State.BLOCKED, RecordedDecision(str(error)))
+    except FINAL as error:
+        await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
+
+
+async def _verify(claim: HeldClaim) -> bool:
+    """Fetch, scan, judge and decide; whether it is approved."""
+    files, manifest = await _fetch(claim)
+    report = await require_env("scanner").scanner.scan(files)
+    hit = await why_blocked(claim.record.identity, (manifest.name,), claim.record.digest)
+    judge = await _judge(claim, files, report, hit)
+    decision = decide(report, judge, blocklist_hit=hit, approved_by=_approver(claim.record))
+    await _write_decision(claim, decision)
+    return decision.next_state is State.AUTO_APPROVED
+
+
+async def _fetch(claim: HeldClaim) -> tuple[tuple[SkillFile, ...], Manifest]:
+    """The files at the place, kept by digest before the record names it."""
+    env = require_env("sources")
+    fetched = await env.sources.fetch(claim.record)
+    check_files(fetched.files)
+    manifest = front_matter(skill_file_of(fetched.files).data)
+    digest = digest_of_files(fetched.files)
+    await env.blobs.put(digest, pack(fetched.files))
+    await claim.note(digest=digest, commit=fetched.commit)
+    return fetched.files, manifest
+
+
+async def _judge(
+    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, hit: str | None
+) -> JudgeReport:
+    """Ask the judge only where its answer can matter."""
+    judge = require_env("judge").judge
+    if judge is None:
+        return NO_JUDGE
+    unjudged = decide(report, NO_JUDGE, blocklist_hit=hit, approved_by=_approver(claim.record))
+    if unjudged.next_state in (State.BLOCKED, State.TIER1_FAILED) or _approver(claim.record):
+        return NO_JUDGE
+    await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
+    return await judge.review(files, report)
+
+
+async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
+    recorded = RecordedDecision(
+        decision.reason,
+        decision.rule_ids,
+        decision.certification.value if decision.certification else None,
+        decision.score,
+    )
+    if decision.next_state is State.AUTO_APPROVED:
+        await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded)
+    else:
+        await _end(claim, decision.next_state, recorded, decision.block)
+
+
+async def _end(
+    claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE
+) -> None:
+    """End the run; a blocklist entry that the decision asks for is written in the same commit."""
+
+    async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+        target = _target(record, block)
+        operations = () if target is None else await block_writes(_entry(record, target, decision))
+        return operations, {"decision": decision}
+
+    await claim.end(state, decision.reason, together)
+
+
+def _target(record: Submission, block: Block) -> BlockTarget | None:
+    match block:
+        case Block.PLACE:
+            return place_target(record.identity)
+        case Block.DIGEST if record.digest is not None:
+            return digest_target(record.digest)
+        case _:
+            return None
+
+
+def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision) -> BlockEntry:
+    env = require_env("kv")
+    return BlockEntry(
+        target=target,
+        severity=Severity.CRITICAL,
+        reason=decision.reason,
+        discovered_by=f"worker:{env.worker_id}",
+        discovered_at=env.kv.now(),
+        updated_at=env.kv.now(),
+        evidence=decision.rule_ids,
+        skill_name=record.skill_name,
+        source_url=record.repo_url,
+    )
+
+
+def _approver(record: Submission) -> str | None:
+    """The reviewer who approved exactly these bytes, if one did."""
+    approval = record.approval
+    return approval.by if approval is not None and approval.digest == record.digest else None

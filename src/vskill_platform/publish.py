@@ -1,0 +1,94 @@
+"""Publishing: the one commit that makes a skill live. It writes the skill, its version, its aliases and the
+submission's PUBLISHED together, asserts that the blocklist is the one that was checked, or writes nothing."""
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile, content_hash, manifest_of, skill_file_of, tree_hash, unpack
+from vskill_platform.domain.errors import Blocked, SourceGone
+from vskill_platform.domain.naming import alias_names
+from vskill_platform.domain.skill import Certification, Publication, publish_version
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.intake.manifest import Manifest, front_matter
+from vskill_platform.kv.entries import Assert, Operation
+from vskill_platform.domain import keys
+from vskill_platform.store.blocklist import blocklist_version, why_blocked
+from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.skills import place_of, skill_writes
+from vskill_platform.worker_context import require_env
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """The bytes that were scanned, read back by their digest."""
+
+    digest: str
+    files: tuple[SkillFile, ...]
+    manifest: Manifest
+
+
+async def publish(claim: HeldClaim) -> None:
+    """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion or ClaimLost, and then
+    nothing is live."""
+    content = await _read_content(claim.record)
+
+    async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+        return await _publication(record, content)
+
+    await claim.end(State.PUBLISHED, "published", together)
+
+
+async def _read_content(record: Submission) -> _Content:
+    if record.digest is None:
+        raise SourceGone("no content was stored for this submission", submission=record.id)
+    data = await require_env("blobs").blobs.get(record.digest)
+    if data is None:
+        raise SourceGone("the stored bytes are no longer kept", submission=record.id, digest=record.digest)
+    files = unpack(data, record.digest)
+    return _Content(record.digest, files, front_matter(skill_file_of(files).data))
+
+
+async def _publication(
+    record: Submission, content: _Content
+) -> tuple[tuple[Operation, ...], dict[str, object]]:
+    """Read the blocklist's version first, then its entries, then the skill: the commit asserts the first."""
+    blocklist = await blocklist_version()
+    slug, canonical, skill, version = await place_of(record.identity)
+    names = alias_names(slug, content.manifest.name)
+    reason = await why_blocked(record.identity, names, content.digest)
+    if reason is not None:
+        raise Blocked(reason)
+    published, added = publish_version(skill, _facts(record, content, slug, canonical))
+    operations = (
+        Assert(keys.CONTROL_BLOCKLIST, blocklist),
+        *skill_writes(published, version, added),
+    )
+    changes: dict[str, object] = {
+        "published": keys.skill(canonical),
+        "published_version": published.current_version,
+    }
+    return operations, changes
+
+
+def _facts(record: Submission, content: _Content, slug: str, canonical: str) -> Publication:
+    env = require_env("kv")
+    decision = record.decision
+    certification = decision.certification if decision else None
+    return Publication(
+        canonical=canonical,
+        identity=record.identity,
+        slug=slug,
+        name=content.manifest.name,
+        description=content.manifest.description,
+        repo_url=record.repo_url,
+        digest=content.digest,
+        content_hash=content_hash(skill_file_of(content.files).data),
+        tree_hash=tree_hash(content.files),
+        manifest=manifest_of(content.files),
+        certification=Certification(certification) if certification else Certification.SCANNED,
+        score=(decision.score if decision else None) or 0,
+        at=env.kv.now(),
+        by=f"worker:{env.worker_id}",
+        commit=record.commit,
+        front_matter_version=content.manifest.version,
+        submission=record.id,
+    )

@@ -1,0 +1,297 @@
+"""The queue consumer: takes batches of messages and works each submission under a claim and a time budget.
+
+`handle_submission_queue` is one batch. `run_consumer` is the loop around it: up to `max_concurrency` batches of
+up to `max_batch_size` at once, each a task in a fresh, empty context, so nothing that one sets is seen by
+another. A message only says which record to look at; whatever happens here, the record tells the next worker
+where to go on.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextvars import Context
+
+import msgspec
+import structlog
+
+from vskill_platform.broker.contract import Batch, Message
+from vskill_platform.domain.errors import (
+    BlobUnavailable,
+    ClaimLost,
+    PlatformError,
+    SourceUnavailable,
+    StoreError,
+    StoreUnavailable,
+)
+from vskill_platform.domain.messages import decode_body
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import RENEW_EVERY_MS, SUSPECT_INTERRUPTED, due_at
+from vskill_platform.env import Env
+from vskill_platform.pipeline import process_submission
+from vskill_platform.queue.control import current_pause
+from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
+from vskill_platform.submission_store import read_submission
+from vskill_platform.worker_context import require_env, run_with_worker_env
+
+#: What a batch is given to; it settles the messages that it wants settled in a way of its own.
+Handler = Callable[[Batch, Env], Awaitable[None]]
+
+#: How long one receive waits; a pause and a stop are noticed at least this often.
+RECEIVE_WAIT_MS = 1_000
+#: After an error of the broker or the store, before the next try.
+PAUSE_AFTER_ERROR_S = 1.0
+#: A message whose handling broke off in a way that nobody foresaw.
+RETRY_AFTER_ERROR_MS = 5_000
+
+
+async def handle_submission_queue(batch: Batch, env: Env) -> None:
+    """Process every message of a batch; each settles by itself, and one that fails disturbs no other."""
+    await run_with_worker_env(env, lambda: _handle_messages(batch))
+
+
+async def _handle_messages(batch: Batch) -> None:
+    await asyncio.gather(*(_handle_settled(message) for message in batch.messages))
+
+
+async def _handle_settled(message: Message) -> None:
+    """Whatever goes wrong with one message stays with it: it comes again, and the record says where to go on."""
+    env = require_env("broker")
+    with structlog.contextvars.bound_contextvars(message_key=message.key):
+        try:
+            outcome = await _handle(message)
+            env.metrics.messages.labels(outcome).inc()
+        except ClaimLost as error:
+            env.metrics.messages.labels("claim lost").inc()
+            env.log.info("claim lost; looking at the record again", reason=str(error))
+            await _retry_or_leave(message, 0)
+        except Exception as error:  # noqa: BLE001 - settled: nothing that a message does may end the batch
+            env.metrics.messages.labels("error").inc()
+            env.log.error("message failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
+            await _retry_or_leave(message, RETRY_AFTER_ERROR_MS)
+
+
+async def _retry_or_leave(message: Message, delay_ms: int) -> None:
+    """If even this fails, the lease ends by itself and the message comes again."""
+    try:
+        await message.retry(delay_ms)
+    except PlatformError as error:
+        require_env("log").log.warning("message not settled; its lease will end", error=str(error))
+
+
+async def _handle(message: Message) -> str:
+    """Look at the record, claim it, work it, settle the message. What it did, for the metrics."""
+    try:
+        body = decode_body(message.body)
+    except msgspec.DecodeError as error:
+        await message.dead_letter(f"not a message of ours: {error}")
+        return "malformed"
+    async with _kept_alive(message) as keeper, await _place(body.submission_id):
+        claim = await claim_submission(body.submission_id, body.run)
+        if isinstance(claim, NotClaimed):
+            return await _settle_unclaimed(message, claim)
+        keeper.claim = claim
+        await _work(claim)
+        return await _settle_worked(message, claim)
+
+
+async def _place(submission_id: str) -> AbstractAsyncContextManager[None]:
+    """Beside other work, unless workers have died over this one."""
+    gate = require_env("gate").gate
+    found = await read_submission(submission_id)
+    suspect = found is not None and found[0].attempts.interrupted >= SUSPECT_INTERRUPTED
+    return gate.alone() if suspect else gate.company()
+
+
+class _Keeper:
+    """What is kept alive while a message is handled."""
+
+    def __init__(self, message: Message, handling: "asyncio.Task[object]") -> None:
+        self.message = message
+        self.claim: HeldClaim | None = None
+        self.handling = handling
+        self.lost: ClaimLost | None = None
+
+    async def run(self) -> None:
+        """Renew claim and lease until stopped; a claim that is lost stops the work."""
+        while True:
+            await asyncio.sleep(RENEW_EVERY_MS / 1000)
+            try:
+                if self.claim is not None:
+                    await self.claim.renew()
+                await self.message.extend()
+            except ClaimLost as error:
+                self.lost = error
+                self.handling.cancel()
+                return
+            except StoreError as error:
+                require_env("log").log.warning("lease not extended", error=str(error))
+
+
+@asynccontextmanager
+async def _kept_alive(message: Message) -> AsyncIterator[_Keeper]:
+    """Renew while the body runs. A claim that is lost ends the body with ClaimLost, and nothing around it."""
+    handling = asyncio.current_task()
+    assert handling is not None
+    keeper = _Keeper(message, handling)
+    renewals = asyncio.create_task(keeper.run())
+    try:
+        yield keeper
+    except asyncio.CancelledError:
+        if keeper.lost is None or handling.uncancel():
+            raise
+        raise keeper.lost from None
+    finally:
+        renewals.cancel()
+
+
+async def _settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
+    if refusal.exhausted:
+        await message.dead_letter(refusal.reason)
+        return "exhausted"
+    if refusal.again_in_ms is not None:
+        await message.retry(refusal.again_in_ms)
+        return "not due"
+    await message.ack()
+    return "over"
+
+
+async def _work(claim: HeldClaim) -> None:
+    """Run the pipeline within its budget, and write to the record how the attempt ended."""
+    env = require_env("kv")
+    budget = env.settings.submission_budget_ms
+    timer = asyncio.timeout(budget / 1000)
+    try:
+        async with timer:
+            await process_submission(claim)
+    except TimeoutError as error:
+        over = f"it took longer than its budget of {budget // 1000} s"
+        await _attempt_failed(claim, over if timer.expired() else str(error) or "a step timed out")
+    except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
+        env.metrics.attempts.labels("unavailable").inc()
+        await claim.unavailable(_dependency(error), str(error))
+    except ClaimLost:
+        raise
+    except asyncio.CancelledError:
+        await asyncio.shield(_hand_back(claim))
+        raise
+    except Exception as error:  # noqa: BLE001 - any error of a stage is a failed attempt, with its reason
+        env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
+        await _attempt_failed(claim, str(error) or repr(error))
+
+
+async def _attempt_failed(claim: HeldClaim, reason: str) -> None:
+    require_env("metrics").metrics.attempts.labels("failed").inc()
+    await claim.failed(reason)
+
+
+def _dependency(error: PlatformError) -> str:
+    names = {SourceUnavailable: "its source", BlobUnavailable: "the blob store"}
+    return str(error.details.get("host") or names.get(type(error), "the record store"))
+
+
+async def _hand_back(claim: HeldClaim) -> None:
+    if not claim.over:
+        with suppress(ClaimLost):
+            await claim.hand_back("its worker is stopping")
+
+
+async def _settle_worked(message: Message, claim: HeldClaim) -> str:
+    """Look again before acking: what became active once more while we worked must not lose its message."""
+    ended = claim.record
+    if ended.state is State.REJECTED and ended.decision and "attempts-exhausted" in ended.decision.rule_ids:
+        await message.dead_letter(ended.decision.reason)
+        return "exhausted"
+    found = await read_submission(ended.id)
+    if found is not None and found[0].run == ended.run and found[0].state.active:
+        now = require_env("kv").kv.now()
+        await message.retry(max((due_at(found[0]) or now) - now, 0))
+        return "again"
+    await message.ack()
+    return "done"
+
+
+# The loop.
+
+
+async def run_consumer(env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue) -> None:
+    """Receive and handle batches until `stop` is set; then let running ones finish, or hand them back."""
+    await _Consumer(env, stop, handler).run()
+
+
+class _Consumer:
+    """The running batches of one process."""
+
+    def __init__(self, env: Env, stop: asyncio.Event, handler: Handler) -> None:
+        self._env = env
+        self._stop = stop
+        self._handler = handler
+        self._running: set[asyncio.Task[None]] = set()
+        self._slot_free = asyncio.Event()
+
+    async def run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                for batch in await self._receive():
+                    await self._start(batch)
+        finally:
+            await self._finish()
+
+    async def _receive(self) -> tuple[Batch, ...]:
+        """Batches for all free slots at once, or none after a short wait: a stop is noticed soon."""
+        settings = self._env.settings
+        try:
+            free = settings.max_concurrency - len(self._running)
+            if free <= 0:
+                self._slot_free.clear()
+                await asyncio.wait_for(self._slot_free.wait(), RECEIVE_WAIT_MS / 1000)
+                return ()
+            if await run_with_worker_env(self._env, current_pause) is not None:
+                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+                return ()
+            return await self._env.broker.receive(settings.max_batch_size, RECEIVE_WAIT_MS, free)
+        except TimeoutError:
+            return ()
+        except PlatformError as error:
+            self._env.log.error("cannot receive", error=str(error), code=error.code)
+            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+            return ()
+
+    async def _start(self, batch: Batch) -> None:
+        if self._stop.is_set():
+            await self._settle_quietly(batch.retry_all(0))
+            return
+        task = asyncio.create_task(self._run_batch(batch), context=Context())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._slot_free.set()
+
+    async def _run_batch(self, batch: Batch) -> None:
+        """A clean return acks what is unsettled; a raise retries all but what was settled."""
+        try:
+            await self._handler(batch, self._env)
+        except asyncio.CancelledError:
+            await self._settle_quietly(batch.retry_all(0))
+            raise
+        except Exception as error:  # noqa: BLE001 - a handler's error is that batch's alone
+            self._env.log.error("batch failed", error=repr(error), exc_info=True)
+            await self._settle_quietly(batch.retry_all(RETRY_AFTER_ERROR_MS))
+        else:
+            await self._settle_quietly(batch.ack_all())
+
+    async def _settle_quietly(self, settling: Awaitable[None]) -> None:
+        try:
+            await settling
+        except PlatformError as error:
+            self._env.log.warning("batch not settled; its leases will end", error=str(error))
+
+    async def _finish(self) -> None:
+        if not self._running:
+            return
+        running = tuple(self._running)
+        _, late = await asyncio.wait(running, timeout=self._env.settings.shutdown_grace_ms / 1000)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

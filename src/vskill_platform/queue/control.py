@@ -1,0 +1,50 @@
+"""Pausing the queue. A pause always carries its end, so a queue that somebody forgot goes on by itself."""
+
+import msgspec
+
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.keys import CONTROL_QUEUE
+from vskill_platform.store.records import decode
+from vskill_platform.worker_context import require_env
+
+LONGEST_PAUSE_MS = 7 * 24 * 3_600_000
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """The record at `control:queue`."""
+
+    until: int
+    reason: str
+    by: str
+    at: int
+
+
+async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
+    """No batch is received and nothing is sent by recovery until the end, which comes by itself."""
+    if not 0 < duration_ms <= LONGEST_PAUSE_MS:
+        raise InvalidInput("a pause lasts more than 0 and at most 7 days", field="duration", fix="give for example 10m")
+    if not reason.strip():
+        raise InvalidInput("a pause needs a reason", field="reason", fix="say in a few words why")
+    kv = require_env("kv").kv
+    now = kv.now()
+    pause = Pause(now + duration_ms, reason, by, now)
+    await kv.put(CONTROL_QUEUE, msgspec.json.encode(pause))
+    return pause
+
+
+async def resume_queue() -> bool:
+    """End a pause now; whether there was one."""
+    kv = require_env("kv").kv
+    paused = await current_pause() is not None
+    await kv.delete(CONTROL_QUEUE)
+    return paused
+
+
+async def current_pause() -> Pause | None:
+    """The pause that is in force on the store's clock, if any."""
+    kv = require_env("kv").kv
+    entry = await kv.get(CONTROL_QUEUE)
+    if entry is None:
+        return None
+    pause = decode(entry, Pause)
+    return pause if pause.until > kv.now() else None

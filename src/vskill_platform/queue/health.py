@@ -1,0 +1,141 @@
+"""Queue health: the invariant of the platform, checked against the records themselves and shown to everyone.
+
+Every submission is in a terminal state, or waits for a person, or is claimed by a live worker until a deadline,
+or has a next attempt time. `violations` lists what breaks that, and the list is empty. Nothing here needs a
+worker to be alive: the web side computes it from the store.
+"""
+
+import msgspec
+
+from vskill_platform.domain.errors import PlatformError, RecordMalformed
+from vskill_platform.domain.states import ACTIVE_STATES, State
+from vskill_platform.domain.submission import CLAIM_MS, Submission, violation
+from vskill_platform.env import Env
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.entries import Entry
+from vskill_platform.kv.query import Between, Condition, Is
+from vskill_platform.queue.control import Pause, current_pause
+from vskill_platform.queue.schedule import JobHealth, job_health
+from vskill_platform.store.records import decode
+from vskill_platform.submission_store import SubmissionCounts, count_submissions, read_stateless
+from vskill_platform.worker_context import require_env
+
+#: An expired claim is taken up within a recovery interval and a receive; longer than this is a violation.
+EXPIRED_GRACE_MS = 2 * CLAIM_MS
+#: The list is cut here, and says so.
+MOST_VIOLATIONS = 100
+
+_RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A record that breaks the invariant, and how."""
+
+    key: str
+    problem: str
+
+
+class QueueHealth(msgspec.Struct, frozen=True):
+    """Is anything stuck, and is the queue moving?"""
+
+    healthy: bool
+    violations: tuple[Violation, ...]
+    truncated: bool
+    counts: SubmissionCounts
+    #: Milliseconds since the submission that waits longest was due; None where none waits.
+    oldest_waiting_ms: int | None
+    #: When a run last ended, by the records; None where none has.
+    last_ended_at: int | None
+    pause: Pause | None
+    jobs: tuple[JobHealth, ...]
+    at: int
+
+
+async def queue_health() -> QueueHealth:
+    """Computed anew each time, by index; a failed read raises and is never an empty list."""
+    env = require_env("kv")
+    now = env.kv.now()
+    counts = await count_submissions()
+    violations = await _violations(env, counts, now)
+    oldest, last = await _oldest_due(env), await _last_ended(env)
+    return QueueHealth(
+        healthy=not violations,
+        violations=tuple(violations[:MOST_VIOLATIONS]),
+        truncated=len(violations) > MOST_VIOLATIONS,
+        counts=counts,
+        oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
+        last_ended_at=last,
+        pause=await current_pause(),
+        jobs=await job_health(),
+        at=now,
+    )
+
+
+async def _violations(env: Env, counts: SubmissionCounts, now: int) -> list[Violation]:
+    found = {entry.key: _problem(entry, now) for entry in await _suspects(env, counts, now)}
+    return [Violation(key, problem) for key, problem in sorted(found.items()) if problem is not None]
+
+
+async def _suspects(env: Env, counts: SubmissionCounts, now: int) -> list[Entry]:
+    """What could break the invariant, found by index: active without a due time, expired, or at rest with one."""
+    suspects = await _unreadable(env) if counts.unreadable else []
+    for state in sorted(ACTIVE_STATES):
+        suspects += await _ask(env, state, {"due_at": Is(None)})
+        if state is not State.RECEIVED:
+            suspects += await _ask(env, state, {"due_at": Between(most=now - EXPIRED_GRACE_MS)})
+    for state in _RESTING:
+        suspects += await _ask(env, state, {"due_at": Between()})
+    return suspects
+
+
+async def _ask(env: Env, state: State, where: dict[str, Condition]) -> list[Entry]:
+    order = "key" if isinstance(where["due_at"], Is) else "due_at"
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, where={"state": Is(state.value), **where}, order_by=order, limit=MOST_VIOLATIONS + 1
+    )
+    _raise_failed(page.failed)
+    return list(page.items)
+
+
+async def _unreadable(env: Env) -> list[Entry]:
+    """Records without a state, and records in a state that this version does not know."""
+    found = await read_stateless(env)
+    known = {state.value for state in State}
+    for value in await env.kv.count_by(SUBMISSIONS.prefix, "state"):
+        if value is not None and value not in known:
+            page = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(value)}, order_by="updated_at")
+            found.extend(page.items)
+    return found
+
+
+def _problem(entry: Entry, now: int) -> str | None:
+    try:
+        return violation(decode(entry, Submission), now, EXPIRED_GRACE_MS)
+    except RecordMalformed as error:
+        return f"the record cannot be read: {error.details['reason']}"
+
+
+async def _oldest_due(env: Env) -> int | None:
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, where={"state": Is(State.RECEIVED.value)}, order_by="due_at", limit=1
+    )
+    _raise_failed(page.failed)
+    due = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
+    return next((at for at in due if isinstance(at, int)), None)
+
+
+async def _last_ended(env: Env) -> int | None:
+    ended: list[int] = []
+    for state in _RESTING:
+        page = await env.kv.select(
+            SUBMISSIONS.prefix, where={"state": Is(state.value)}, order_by="updated_at", descending=True, limit=1
+        )
+        _raise_failed(page.failed)
+        times = [SUBMISSIONS.fields["updated_at"].read(entry.value) for entry in page.items]
+        ended += [at for at in times if isinstance(at, int)]
+    return max(ended, default=None)
+
+
+def _raise_failed(failed: dict[str, PlatformError]) -> None:
+    for error in failed.values():
+        raise error

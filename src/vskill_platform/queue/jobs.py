@@ -1,0 +1,55 @@
+"""Every scheduled job, in one visible list. Each has its own interval, budget and record, so a slow or broken one
+keeps no other from running."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.worker_context import require_env
+
+#: How long changes can be followed back.
+CHANGES_KEPT_MS = 7 * 24 * 3_600_000
+
+JobState = dict[str, str | int | None]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Work that is due again and again."""
+
+    name: str
+    #: One line for people.
+    purpose: str
+    every_ms: int
+    budget_ms: int
+    #: From where the last run left off to where this one does.
+    run: Callable[[JobState], Awaitable[JobState]]
+
+
+async def recover(state: JobState) -> JobState:
+    """Page on through the waiting ones, from where the last run stopped."""
+    after = state.get("after")
+    recovered = await recover_stuck_submissions(after=after if isinstance(after, str) else None)
+    return {"after": recovered.after}
+
+
+async def reapply(state: JobState) -> JobState:
+    """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
+    applied = state.get("applied")
+    return {"applied": await reapply_blocklist(applied if isinstance(applied, int) else None)}
+
+
+async def sweep(_: JobState) -> JobState:
+    """Remove expired caches and changes that nobody can ask for any more."""
+    kv = require_env("kv").kv
+    while await kv.sweep(changes_before=kv.now() - CHANGES_KEPT_MS):
+        pass
+    return {}
+
+
+JOBS = (
+    Job("recovery", "sends a message for every submission that is owed work", 5_000, 30_000, recover),
+    Job("blocklist", "applies the blocklist to what is queued and published", 10_000, 600_000, reapply),
+    Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
+)

@@ -1,0 +1,91 @@
+"""Recovery: finds every submission that is owed work and puts its message back on the queue.
+
+It reads records only and sends messages only, so running it twice, or on ten machines at once, is harmless.
+Schedule, command line and admin page call this one function.
+"""
+
+import msgspec
+
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.states import ACTIVE_STATES, State
+from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
+from vskill_platform.env import Env
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.entries import EntryPage
+from vskill_platform.kv.query import Between, In, Is
+from vskill_platform.queue.control import current_pause
+from vskill_platform.store.records import Skips
+from vskill_platform.worker_context import require_env
+
+#: Of the waiting ones, how many one run looks at; the next run goes on after them, so none is ever left out.
+WAITING_AT_ONCE = 5_000
+
+#: Everything active but RECEIVED: a worker has or had it, so there are only ever a few.
+_HELD = tuple(sorted(ACTIVE_STATES - {State.RECEIVED}))
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """What one run of recovery did."""
+
+    #: Submissions that were owed work.
+    found: int = 0
+    #: Messages that were not on the queue already.
+    sent: int = 0
+    #: The queue is paused, so nothing was looked at.
+    paused: bool = False
+    #: Where the next run goes on among the waiting ones; None: from the beginning.
+    after: str | None = None
+
+
+class _Owed(msgspec.Struct, frozen=True):
+    id: str
+    run: int
+
+
+async def recover_stuck_submissions(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
+    """Send a message for each submission whose claim has expired or whose next attempt is due.
+
+    `after` and `limit` page through the waiting ones; what was claimed is looked at whole every time.
+    """
+    env = require_env("kv")
+    if await current_pause() is not None:
+        return Recovered(paused=True, after=after)
+    now = env.kv.now()
+    skips = Skips("recover_stuck_submissions")
+    expired = await _send_all(env, skips, _HELD, Between(most=now))
+    ahead = await _send_all(env, skips, _HELD, Between(least=now + CLAIM_MS + CLOCK_SLACK_MS))
+    stray = await _send_all(env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS))
+    waiting = await _select(env, (State.RECEIVED,), Between(most=now), after, limit)
+    overdue = await _send_page(env, skips, waiting)
+    skips.report(env)
+    found, sent = (sum(counts) for counts in zip(expired, ahead, stray, overdue, strict=True))
+    env.metrics.recovered.inc(sent)
+    return Recovered(found, sent, after=waiting.after)
+
+
+async def _send_all(env: Env, skips: Skips, states: tuple[State, ...], due: Between) -> tuple[int, int]:
+    found = sent = 0
+    after: str | None = None
+    while True:
+        page = await _select(env, states, due, after, WAITING_AT_ONCE)
+        more = await _send_page(env, skips, page)
+        found, sent = found + more[0], sent + more[1]
+        after = page.after
+        if after is None:
+            return found, sent
+
+
+async def _select(
+    env: Env, states: tuple[State, ...], due: Between, after: str | None, limit: int
+) -> EntryPage:
+    state = Is(states[0].value) if len(states) == 1 else In(tuple(state.value for state in states))
+    return await env.kv.select(
+        SUBMISSIONS.prefix, where={"state": state, "due_at": due}, order_by="due_at", after=after, limit=limit
+    )
+
+
+async def _send_page(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
+    skips.failed(page.failed)
+    owed = [skips.decode(entry, _Owed) for entry in page.items]
+    sends = [submission_send(one.id, one.run) for one in owed if one is not None]
+    return len(sends), await env.broker.send_batch(sends) if sends else 0

@@ -1,0 +1,107 @@
+"""The schedule: runs each job of `jobs.JOBS` when its tick is due. Any number of schedules may run side by side;
+each tick is taken by one of them."""
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import Context
+
+import msgspec
+import structlog
+
+from vskill_platform.env import Env
+from vskill_platform.queue.jobs import JOBS, Job
+from vskill_platform.store.jobs import JobRecord, finish_tick, read_job, take_tick
+from vskill_platform.worker_context import require_env, run_with_worker_env
+
+#: How often due ticks are looked for.
+LOOK_EVERY_S = 1.0
+#: A job that has not succeeded for this many intervals is stale.
+STALE_INTERVALS = 3
+
+
+class JobHealth(msgspec.Struct, frozen=True):
+    """How a job is doing; stale means that it has not succeeded for three intervals and its budget."""
+
+    name: str
+    purpose: str
+    stale: bool
+    last_start: int | None
+    last_success: int | None
+    last_duration_ms: int | None
+    last_error: str | None
+
+
+async def job_health(jobs: Sequence[Job] = JOBS) -> tuple[JobHealth, ...]:
+    """Every job, whether or not it ever ran."""
+    now = require_env("kv").kv.now()
+    return tuple([_health(job, (await read_job(job.name))[0], now) for job in jobs])
+
+
+def _health(job: Job, record: JobRecord, now: int) -> JobHealth:
+    allowed = STALE_INTERVALS * job.every_ms + job.budget_ms
+    stale = record.last_success is None or now - record.last_success > allowed
+    return JobHealth(
+        job.name,
+        job.purpose,
+        stale,
+        record.last_start,
+        record.last_success,
+        record.last_duration_ms,
+        record.last_error,
+    )
+
+
+async def run_job(job: Job, *, forced: bool = False) -> bool:
+    """Run the job if its tick can be taken (`forced`: though it is not due yet); whether it ran."""
+    env = require_env("kv")
+    taken = await take_tick(job.name, every_ms=job.every_ms, budget_ms=job.budget_ms, now_forced=forced)
+    if taken is None:
+        return False
+    started = env.clock.monotonic()
+    state, error = taken.state, None
+    with structlog.contextvars.bound_contextvars(job=job.name):
+        try:
+            async with asyncio.timeout(job.budget_ms / 1000):
+                state = await job.run(taken.state)
+        except Exception as problem:  # noqa: BLE001 - written to the job's record, where people see it
+            error = str(problem) or repr(problem)
+            env.log.error("job failed", error=error, exc_info=True)
+        _count(env, job, error)
+        duration_ms = int((env.clock.monotonic() - started) * 1000)
+        await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)
+    return True
+
+
+def _count(env: Env, job: Job, error: str | None) -> None:
+    env.metrics.job_runs.labels(job.name, "failed" if error else "ok").inc()
+    if error is None:
+        env.metrics.job_last_success.labels(job.name).set(env.clock.now() / 1000)
+
+
+async def run_schedule(env: Env, stop: asyncio.Event, jobs: Sequence[Job] = JOBS) -> None:
+    """Run due jobs until `stop` is set, each in a task and a context of its own."""
+    running: dict[str, asyncio.Task[None]] = {}
+    try:
+        while not stop.is_set():
+            for job in jobs:
+                if job.name not in running or running[job.name].done():
+                    running[job.name] = asyncio.create_task(_run_in(env, job), context=Context())
+            await _wait(stop, LOOK_EVERY_S)
+    finally:
+        for task in running.values():
+            task.cancel()
+        await asyncio.gather(*running.values(), return_exceptions=True)
+
+
+async def _run_in(env: Env, job: Job) -> None:
+    try:
+        await run_with_worker_env(env, lambda: run_job(job))
+    except Exception as error:  # noqa: BLE001 - the store is away: the next look tries again
+        env.log.warning("tick not taken", job=job.name, error=str(error))
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,149 @@
+"""Every setting of a process, read once from `VSKILL_*` variables and checked before anything opens.
+
+This is the only module that sees the process environment: the command line calls `process_settings`, and what
+lies below takes the `Settings` it is given. `docs/reference/settings.md` describes each one for operators.
+"""
+
+import difflib
+import itertools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from vskill_platform.domain.errors import InvalidSettings
+
+PREFIX = "VSKILL_"
+
+# A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
+Location = Annotated[str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")]
+Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path")]
+Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
+Milliseconds = Annotated[
+    int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
+]
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", description="64 characters of 0-9 and a-f")]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator may set. A field `name` is the variable `VSKILL_NAME`."""
+
+    #: The folder that holds everything this process keeps on disk.
+    data_dir: Folder = "data"
+    #: Where records live: `sqlite:PATH`, or `memory:` to keep nothing. Default: vskill.db in the data folder.
+    store: Location = ""
+    #: Where messages are queued. Default: the store's own queue, so that record and message are one commit.
+    broker: Location = ""
+    #: Where content is kept: `files:FOLDER` or `memory:`. Default: blobs in the data folder.
+    blobs: Location = ""
+    #: The address that the web side listens on.
+    host: Host = "127.0.0.1"
+    #: The port that the web side listens on; 0 takes any free one.
+    port: Port = 8080
+    #: How many messages one batch of the queue consumer holds at most.
+    max_batch_size: Count = 3
+    #: How many batches one worker process handles at once.
+    max_concurrency: Count = 10
+    #: How long the judge may think about one skill; less than the submission's budget.
+    judge_budget_ms: Milliseconds = 30_000
+    #: How long one attempt at a submission may take; less than the stuck threshold.
+    submission_budget_ms: Milliseconds = 55_000
+    #: After how long without a change an active submission is reported as stuck.
+    stuck_threshold_ms: Milliseconds = 300_000
+    #: How long a stopping worker lets running work finish before it hands it back.
+    shutdown_grace_ms: Milliseconds = 10_000
+    #: How often recovery looks for work that nobody is doing.
+    recovery_every_ms: Milliseconds = 5_000
+    #: How log lines look: `console` for people, `json` for machines.
+    log_format: Literal["console", "json"] = "console"
+    #: The least important level that is logged.
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: Content digests that are blocked without a judge, separated by commas or spaces.
+    known_bad_digests: tuple[Digest, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Locations that were not given follow the data folder, or the store where that is in memory."""
+        in_memory = self.store == "memory:"
+        derived = {
+            "store": f"sqlite:{Path(self.data_dir) / 'vskill.db'}",
+            "broker": self.store or f"sqlite:{Path(self.data_dir) / 'vskill.db'}",
+            "blobs": "memory:" if in_memory else f"files:{Path(self.data_dir) / 'blobs'}",
+        }
+        for name, value in derived.items():
+            if not getattr(self, name):
+                msgspec.structs.force_setattr(self, name, value)
+
+
+def process_settings() -> Settings:
+    """The settings of this process, from its environment."""
+    return load_settings(os.environ)
+
+
+def load_settings(environ: Mapping[str, str]) -> Settings:
+    """Settings from `VSKILL_*` variables; InvalidSettings names the variable and the fix."""
+    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    kinds = get_type_hints(Settings, include_extras=True)
+    known = {variable(field): field for field in Settings.__struct_fields__}
+    for name in given:
+        if name not in known:
+            raise _unknown(name, known)
+    values = {known[name]: _parse(name, text, kinds[known[name]]) for name, text in given.items()}
+    settings = Settings(**values)
+    check_budgets(settings)
+    return settings
+
+
+def variable(field: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + field.upper()
+
+
+def check_budgets(settings: Settings) -> None:
+    """A budget that is not smaller than the one around it would never be the one that ends the work (B2)."""
+    chain = ("judge_budget_ms", "submission_budget_ms", "stuck_threshold_ms")
+    for inner, outer in itertools.pairwise(chain):
+        small, large = getattr(settings, inner), getattr(settings, outer)
+        if small >= large:
+            raise InvalidSettings(
+                f"{variable(inner)} is {small} and must be less than {variable(outer)}, which is {large}: "
+                f"lower the first or raise the second.",
+                settings=[variable(inner), variable(outer)],
+            )
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    origin = get_origin(kind)
+    raw: object = text.replace(",", " ").split() if origin is tuple else text.strip()
+    try:
+        return msgspec.convert(raw, kind, strict=False)
+    except msgspec.ValidationError:
+        fix = f"give {_accepted(kind)}, or leave the variable unset"
+        raise InvalidSettings(
+            f"{name} is {text!r}, which is not valid: {fix}.", setting=name, fix=fix
+        ) from None
+
+
+def _accepted(kind: Any) -> str:
+    """In words, what a setting of this type takes."""
+    origin = get_origin(kind)
+    if origin is Literal:
+        return " or ".join(get_args(kind))
+    if origin is tuple:
+        return f"a list, each {_accepted(get_args(kind)[0])}"
+    description = next(
+        (meta.description for meta in kind.__metadata__ if isinstance(meta, msgspec.Meta)), None
+    )
+    return description or "another value"
+
+
+def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+    return InvalidSettings(
+        f"There is no setting {name}; the nearest is {near[0]}. Correct the name, or unset it.",
+        setting=name,
+        nearest=near[0],
+    )

@@ -1,0 +1,1 @@
+"""Where the files of a submission come from: one contract, one file per kind of source."""

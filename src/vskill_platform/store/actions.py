@@ -1,0 +1,89 @@
+"""What people do to a submission: cancel, approve, reject, run again. Each is one compare-and-swap with a reason in
+the history; a worker that holds the submission meanwhile loses its claim and stops."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from vskill_platform.domain import submission
+from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.skill import Certification
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
+from vskill_platform.submission_store import (
+    Change,
+    Decide,
+    get_submission,
+    next_run,
+    require_reason,
+    update_submission,
+)
+from vskill_platform.worker_context import require_env
+
+
+async def cancel(submission_id: str, *, by: str, reason: str) -> Submission:
+    """End a run that is not over. That it was to run again is forgotten too."""
+
+    async def decide(record: Submission) -> Change:
+        if record.state.terminal:
+            raise TransitionError(f"it is {record.state} already; there is nothing to cancel", submission=record.id)
+        ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step())
+        return Change(ended)
+
+    step = _stepper(by, reason)
+    return await _update(submission_id, decide, step().event_id)
+
+
+async def reject(submission_id: str, *, by: str, reason: str) -> Submission:
+    """A reviewer's no."""
+
+    async def decide(record: Submission) -> Change:
+        return Change(submission.move(record, State.REJECTED, step(), decision=RecordedDecision(reason)))
+
+    step = _stepper(by, reason)
+    return await _update(submission_id, decide, step().event_id)
+
+
+async def approve(submission_id: str, *, by: str, reason: str, digest: str | None = None) -> Submission:
+    """A reviewer's yes to the stored bytes. With `digest`, to those and no others."""
+
+    async def decide(record: Submission) -> Change:
+        if record.digest is None or (digest is not None and digest != record.digest):
+            raise TransitionError("there are no stored bytes of that digest to approve", submission=record.id)
+        approval = Approval(record.digest, by, require_env("kv").kv.now())
+        decision = RecordedDecision(f"approved by {by}: {reason}", certification=Certification.CERTIFIED.value)
+        approved = submission.move(record, State.AUTO_APPROVED, step(), approval=approval, decision=decision)
+        return Change(approved, (submission_send(record.id, record.run),))
+
+    step = _stepper(by, reason)
+    return await _update(submission_id, decide, step().event_id)
+
+
+async def run_again(submission_id: str, *, by: str, reason: str) -> Submission:
+    """A new run of the same place, once the last one is over; one that waits is due now."""
+
+    async def decide(record: Submission) -> Change | None:
+        if record.state.ends_run:
+            return next_run(record, step(), submitter=record.submitter, upload=record.upload)
+        send = submission_send(record.id, record.run)
+        if record.claim is not None:
+            return None
+        due_now = msgspec.structs.replace(record, next_attempt_at=require_env("kv").kv.now())
+        return Change(due_now, (send,))
+
+    step = _stepper(by, reason)
+    return await _update(submission_id, decide, step().event_id)
+
+
+def _stepper(by: str, reason: str) -> Callable[[], Step]:
+    """The same event id at every try, so that an unknown outcome is recognised; the time of each."""
+    env = require_env("kv")
+    event_id = env.clock.new_id()
+    require_reason(reason)
+    return lambda: Step(event_id, env.kv.now(), by, reason)
+
+
+async def _update(submission_id: str, decide: Decide, event_id: str) -> Submission:
+    written = await update_submission(submission_id, decide, event_id=event_id)
+    return written if written is not None else await get_submission(submission_id)

@@ -1,0 +1,222 @@
+"""Claims: how a worker takes a submission up, keeps it, and writes what became of it.
+
+One `HeldClaim` per job owns the record's current version and serialises renewals and transitions. After a
+conflict or an unknown outcome it reads again: its own token there means that the claim is held, and the change is
+applied to the new version with foreign fields kept; any other token, or none, means that it is lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_platform.domain import submission as domain
+from vskill_platform.domain.errors import ClaimLost, Conflict, StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.kv.entries import Operation, Put
+from vskill_platform.submission_store import (
+    PAUSE_MS,
+    Change,
+    commit_change,
+    persist,
+    read_submission,
+    stored_form,
+    was_written,
+)
+from vskill_platform.worker_context import require_env
+
+
+class NotClaimed(msgspec.Struct, frozen=True):
+    """Why there is nothing to do now."""
+
+    reason: str
+    #: When to look again; None: this run needs no worker any more.
+    again_in_ms: int | None = None
+    #: The run just ended because its worker died too often: its message is a dead letter.
+    exhausted: bool = False
+
+
+async def claim_submission(submission_id: str, run: int) -> "HeldClaim | NotClaimed":
+    """Take up this run of a submission, if it is due and nobody alive holds it."""
+    env = require_env("kv")
+    token = env.clock.new_id()
+    outcome = await persist(lambda: _try_claim(submission_id, run, token))
+    label = "claimed" if isinstance(outcome, HeldClaim) else "refused"
+    env.metrics.claims.labels(label).inc()
+    return outcome
+
+
+async def _try_claim(submission_id: str, run: int, token: str) -> "HeldClaim | NotClaimed":
+    found = await read_submission(submission_id)
+    if found is None:
+        return NotClaimed("there is no such submission")
+    record, version = found
+    if record.held_by(token):
+        return HeldClaim(record, version, token)
+    refusal = _refusal(record, run)
+    if refusal is not None:
+        return refusal
+    env = require_env("kv")
+    ids = [f"{token}-{number}" for number in range(2)]
+    claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
+    stored, operations = stored_form(Change(claimed), version, token)
+    version = await commit_change(operations, record, stored)
+    if stored.held_by(token):
+        return HeldClaim(stored, version, token)
+    return NotClaimed(claimed.history[-1].reason, exhausted=True)
+
+
+def _refusal(record: Submission, run: int) -> NotClaimed | None:
+    if record.run > run:
+        return NotClaimed(f"run {run} is over; run {record.run} has its own message")
+    if not record.state.active:
+        return NotClaimed(f"it is {record.state}")
+    now = require_env("kv").kv.now()
+    if not domain.claimable(record, now):
+        return NotClaimed("it is held or not due yet", again_in_ms=max((domain.due_at(record) or now) - now, 0))
+    return None
+
+
+#: Builds a change on the record as it is now; called again after a conflict.
+Build = Callable[[Submission], Awaitable[Change]]
+
+
+class HeldClaim:
+    """A worker's hold on one submission. Every write goes through it, one at a time."""
+
+    def __init__(self, record: Submission, version: int, token: str) -> None:
+        self.record = record
+        self._version = version
+        self._token = token
+        self._run = record.run
+        self._lock = asyncio.Lock()
+        #: The claim was given up by an own write: the run ended, or went back to the queue.
+        self.over = False
+
+    async def renew(self) -> None:
+        """Keep it for longer. Raises ClaimLost if it is not ours any more."""
+        async with self._lock:
+            if not self.over:
+                await self._write(self._renewal, None)
+
+    async def move(self, to: State, reason: str, **changes: object) -> None:
+        """To another state of the same run, still held where that state is active."""
+
+        async def build(record: Submission) -> Change:
+            step = self._step(event_id, reason)
+            held = record.claim if to.active else None
+            return Change(domain.move(record, to, step, claim=held, **changes))
+
+        event_id = self._new_event_id()
+        await self._apply(build, event_id)
+
+    async def note(self, **changes: object) -> None:
+        """Remember facts about the content, with no change of state."""
+
+        async def build(record: Submission) -> Change:
+            return Change(msgspec.structs.replace(record, **changes))
+
+        await self._apply(build, None)
+
+    async def end(
+        self,
+        to: State,
+        reason: str,
+        extra: Callable[[Submission], Awaitable[tuple[tuple[Operation, ...], dict[str, object]]]],
+    ) -> None:
+        """End the run together with other records, in one commit. `extra` reads what it needs anew each time."""
+
+        async def build(record: Submission) -> Change:
+            operations, changes = await extra(record)
+            return Change(domain.move(record, to, self._step(event_id, reason), **changes), operations)
+
+        event_id = self._new_event_id()
+        await self._apply(build, event_id)
+
+    async def failed(self, reason: str) -> None:
+        """This content failed the attempt."""
+        await self._give_up(lambda record, step: domain.failed(record, step), reason)
+
+    async def unavailable(self, waiting_for: str, reason: str) -> None:
+        """A dependency is down."""
+        await self._give_up(lambda record, step: domain.unavailable(record, step, waiting_for), reason)
+
+    async def hand_back(self, reason: str) -> None:
+        """The worker stops."""
+        await self._give_up(domain.hand_back, reason)
+
+    async def _give_up(self, change: Callable[[Submission, Step], Submission], reason: str) -> None:
+        async def build(record: Submission) -> Change:
+            return Change(change(record, self._step(event_id, reason)))
+
+        event_id = self._new_event_id()
+        await self._apply(build, event_id)
+
+    async def _apply(self, build: Build, event_id: str | None) -> None:
+        async with self._lock:
+            if self.over:
+                raise ClaimLost("this claim was given up already", submission=self.record.id)
+            await self._write(build, event_id)
+
+    async def _renewal(self, record: Submission) -> Change:
+        return Change(domain.renew(record, self._token, require_env("kv").kv.now()))
+
+    async def _write(self, build: Build, event_id: str | None) -> None:
+        """Until it is written or the claim is lost. A store that stays away loses the claim at its end."""
+        pause = PAUSE_MS
+        stale = False
+        while True:
+            try:
+                if stale and await self._read_again(event_id):
+                    return
+                stale = True
+                await self._commit(await build(self.record), event_id)
+                return
+            except Conflict:
+                continue
+            except StoreUnavailable as error:
+                if self._expired():
+                    raise ClaimLost(f"the store was away until the claim's end: {error}") from error
+                await asyncio.sleep(pause / 1000)
+                pause = min(pause * 2, 1_000)
+
+    async def _commit(self, change: Change, event_id: str | None) -> None:
+        if event_id is None:
+            put = Put(self.record.key, msgspec.json.encode(change.record), self._version, quiet=True)
+            self._version = await require_env("kv").kv.commit([put], urgent=True)
+            self.record = change.record
+            return
+        stored, operations = stored_form(change, self._version, event_id)
+        self._version = await commit_change(operations, self.record, stored)
+        self._settle_on(stored, change.record)
+
+    def _settle_on(self, stored: Submission, written: Submission) -> None:
+        self.over = not stored.held_by(self._token)
+        self.record = written if self.over else stored
+
+    async def _read_again(self, event_id: str | None) -> bool:
+        """Take the record as it is now; whether our event is already in it. Raises ClaimLost."""
+        found = await read_submission(self.record.id)
+        if found is None:
+            raise ClaimLost("the submission was deleted", submission=self.record.id)
+        record, version = found
+        if event_id is not None and await was_written(record, event_id, self._run):
+            self._version = version
+            self.over = not record.held_by(self._token)
+            self.record = record
+            return True
+        if not record.held_by(self._token):
+            raise ClaimLost(f"{record.id} is {record.state} now, and not held by this worker")
+        self.record, self._version = record, version
+        return False
+
+    def _expired(self) -> bool:
+        return self.record.claim is None or self.record.claim.until <= require_env("kv").kv.now()
+
+    def _step(self, event_id: str, reason: str) -> Step:
+        env = require_env("kv")
+        return Step(event_id, env.kv.now(), f"worker:{env.worker_id}", reason)
+
+    def _new_event_id(self) -> str:
+        return require_env("clock").clock.new_id()

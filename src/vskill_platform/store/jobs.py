@@ -1,0 +1,81 @@
+"""The record of each scheduled job: when it is due, how it last went, where it goes on. A tick is taken by
+compare-and-swap, so any number of schedules may run and none leads."""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import Conflict
+from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.store.records import decode
+from vskill_platform.worker_context import require_env
+
+
+class Running(msgspec.Struct, frozen=True):
+    """Who runs the job now, at the longest until its budget's end."""
+
+    token: str
+    worker: str
+    until: int
+
+
+class JobRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `job:{name}`."""
+
+    name: str
+    due_at: int = 0
+    running: Running | None = None
+    last_start: int | None = None
+    last_success: int | None = None
+    last_duration_ms: int | None = None
+    last_error: str | None = None
+    last_error_at: int | None = None
+    #: Where the job goes on, in its own words.
+    state: dict[str, str | int | None] = {}
+
+
+async def read_job(name: str) -> tuple[JobRecord, int]:
+    """The job's record and version; a job that never ran has an empty one."""
+    entry = await require_env("kv").kv.get(keys.job(name))
+    return (JobRecord(name), ABSENT) if entry is None else (decode(entry, JobRecord), entry.version)
+
+
+async def take_tick(name: str, *, every_ms: int, budget_ms: int, now_forced: bool = False) -> JobRecord | None:
+    """Take the tick that is due; None if it is not due, still running, or another schedule was quicker."""
+    env = require_env("kv")
+    record, version = await read_job(name)
+    now = env.kv.now()
+    running = record.running is not None and now < record.running.until <= now + budget_ms
+    waiting = now < record.due_at <= now + every_ms and not now_forced
+    if running or waiting:
+        return None
+    taken = msgspec.structs.replace(
+        record,
+        due_at=now + every_ms,
+        last_start=now,
+        running=Running(env.clock.new_id(), env.worker_id, now + budget_ms),
+    )
+    try:
+        await env.kv.commit([Put(keys.job(name), msgspec.json.encode(taken), version)])
+    except Conflict:
+        return None
+    return taken
+
+
+async def finish_tick(
+    taken: JobRecord, *, duration_ms: int, error: str | None, state: dict[str, str | int | None]
+) -> None:
+    """Write how it went, unless somebody else has taken the job over since."""
+    env = require_env("kv")
+    record, version = await read_job(taken.name)
+    if record.running is None or taken.running is None or record.running.token != taken.running.token:
+        return
+    now = env.kv.now()
+    ended = msgspec.structs.replace(record, running=None, last_duration_ms=duration_ms, state=state)
+    if error is None:
+        ended = msgspec.structs.replace(ended, last_success=now)
+    else:
+        ended = msgspec.structs.replace(ended, last_error=error, last_error_at=now)
+    try:
+        await env.kv.commit([Put(keys.job(taken.name), msgspec.json.encode(ended), version)])
+    except Conflict:
+        env.log.warning("job was taken over while it ended", job=taken.name)

@@ -1,0 +1,400 @@
+"""All reads and writes of submissions (US-001, US-002): the one write path of their records.
+
+Functions find the store through the worker context, so they work the same in a batch, in a scheduled job and in
+a web request. Where the engine has bulk reads or an index they use it; where it can only `get`, the contract's
+defaults read concurrently, bounded and settled. Both ways give the same answer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from vskill_platform.domain import keys, submission
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.states import STUCK_STATES, State
+from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
+from vskill_platform.env import Env
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.kv.contract import PAGE, iterate_pages
+from vskill_platform.kv.entries import ABSENT, Entry, Operation, Put
+from vskill_platform.kv.query import Between, Condition, In, Is
+from vskill_platform.store.records import Skips, decode
+from vskill_platform.worker_context import require_env
+
+T = TypeVar("T")
+
+#: How often a write is tried again after a conflict or an unknown outcome before the caller hears of it.
+TRIES = 50
+#: The pause after an unavailable store, doubled up to the most.
+PAUSE_MS = 20
+PAUSE_MOST_MS = 1_000
+
+
+# What the requirements name.
+
+
+class StuckSubmission(msgspec.Struct, frozen=True):
+    """A submission that has been in one stuckable state for too long."""
+
+    id: str
+    state: State
+    repo_url: str
+    skill_name: str
+    skill_path: str
+    updated_at: int
+    stuck_for_ms: int
+
+
+class PublishedSkillSummary(msgspec.Struct, frozen=True):
+    """A published skill in a list. `slug` is the canonical name, the key after `skill:`."""
+
+    slug: str
+    name: str
+    repo_url: str
+    description: str = ""
+    current_version: str | None = None
+    certification: str | None = None
+    updated_at: int = 0
+
+
+class _StuckFields(msgspec.Struct, frozen=True):
+    """What the stuck report needs of a record: an old or foreign one that has these is reported too."""
+
+    id: str
+    state: State
+    updated_at: int
+    repo_url: str = ""
+    skill_name: str = ""
+    skill_path: str = ""
+
+
+class _SummaryFields(msgspec.Struct, frozen=True):
+    """What a list needs of a skill record."""
+
+    name: str | None = None
+    repo_url: str | None = None
+    description: str | None = None
+    current_version: str | None = None
+    certification: str | None = None
+    updated_at: int = 0
+    withdrawn: bool = False
+
+
+async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
+    """The records as they are now, in the order of the ids; what is missing, failed or malformed is skipped,
+    counted and logged."""
+    env = require_env("kv")
+    wanted = [keys.sub(submission_id) for submission_id in dict.fromkeys(ids)]
+    if not wanted:
+        return []
+    skips = Skips("get_submissions_fresh")
+    settled = await env.kv.get_many(wanted)
+    skips.missing(settled.missing)
+    skips.failed(settled.failed)
+    found = [skips.decode(settled.found[key], Submission) for key in wanted if key in settled.found]
+    skips.report(env)
+    return [record for record in found if record is not None]
+
+
+async def freshen(listed: Sequence[Submission]) -> list[Submission]:
+    """A list read a while ago, each record replaced by what it is now; one that cannot be read stays."""
+    fresh = {record.id: record for record in await get_submissions_fresh(record.id for record in listed)}
+    return [fresh.get(record.id, record) for record in listed]
+
+
+async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> list[StuckSubmission]:
+    """Submissions that have stood in a stuckable state for the threshold or longer, longest first.
+
+    A report: recovery and health go by the claim and the next attempt time instead.
+    """
+    env = require_env("kv")
+    now = env.kv.now()
+    skips = Skips("get_stuck_submissions")
+    stuck: list[StuckSubmission] = []
+    conditions: dict[str, Condition] = {
+        "state": In(tuple(sorted(STUCK_STATES))),
+        "updated_at": Between(most=now - threshold_ms),
+    }
+    after: str | None = None
+    while True:
+        page = await env.kv.select(SUBMISSIONS.prefix, where=conditions, order_by="updated_at", after=after)
+        skips.failed(page.failed)
+        for entry in page.items:
+            fields = skips.decode(entry, _StuckFields)
+            if fields is not None:
+                stuck.append(_stuck(fields, now))
+        after = page.after
+        if after is None:
+            break
+    await _note_malformed(env, skips)
+    skips.report(env)
+    return stuck
+
+
+async def enumerate_published_skills() -> list[PublishedSkillSummary]:
+    """Every published skill. For any number of them, `iter_published_skills` holds one page at a time."""
+    return [summary async for summary in iter_published_skills()]
+
+
+async def iter_published_skills(page: int = PAGE) -> AsyncIterator[PublishedSkillSummary]:
+    """Every published skill in the order of its name; aliases are left out before anything is read."""
+    env = require_env("kv")
+    skips = Skips("iter_published_skills")
+    async for entries in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude, page=page):
+        skips.failed(entries.failed)
+        for entry in entries.items:
+            fields = skips.decode(entry, _SummaryFields)
+            if fields is not None and not fields.withdrawn:
+                yield _summary(entry.key, fields)
+    skips.report(env)
+
+
+def _stuck(fields: _StuckFields, now: int) -> StuckSubmission:
+    return StuckSubmission(
+        id=fields.id,
+        state=fields.state,
+        repo_url=fields.repo_url,
+        skill_name=fields.skill_name,
+        skill_path=fields.skill_path,
+        updated_at=fields.updated_at,
+        stuck_for_ms=now - fields.updated_at,
+    )
+
+
+def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
+    slug = key.removeprefix(SKILLS.prefix)
+    return PublishedSkillSummary(
+        slug=slug,
+        name=fields.name or slug,
+        repo_url=fields.repo_url or "",
+        description=fields.description or "",
+        current_version=fields.current_version,
+        certification=fields.certification,
+        updated_at=fields.updated_at,
+    )
+
+
+async def _note_malformed(env: Env, skips: Skips) -> None:
+    """Records without a state cannot be in the index of states; they are named all the same."""
+    for entry in await read_stateless(env):
+        skips.add("malformed", entry.key)
+
+
+# Other reads.
+
+
+class SubmissionPage(msgspec.Struct, frozen=True):
+    """A page of a list; `skipped` records could not be read, and are in the log by key."""
+
+    items: tuple[Submission, ...]
+    after: str | None
+    skipped: int = 0
+
+
+class SubmissionCounts(msgspec.Struct, frozen=True):
+    """How many submissions there are, by state: the one definition of every number that people see."""
+
+    by_state: dict[State, int]
+    #: Records whose state is none of ours, or that are no records at all.
+    unreadable: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_state.values()) + self.unreadable
+
+    @property
+    def active(self) -> int:
+        return sum(count for state, count in self.by_state.items() if state.active)
+
+
+async def read_submission(submission_id: str) -> tuple[Submission, int] | None:
+    """The record and its version, or None where there is none."""
+    entry = await require_env("kv").kv.get(keys.sub(submission_id))
+    return None if entry is None else (decode(entry, Submission), entry.version)
+
+
+async def get_submission(submission_id: str) -> Submission:
+    """The record, or NotFound."""
+    found = await read_submission(submission_id)
+    if found is None:
+        raise NotFound(f"there is no submission {submission_id}", submission=submission_id)
+    return found[0]
+
+
+async def get_run(submission_id: str, run: int) -> Submission:
+    """An earlier run as it ended, or the current one."""
+    current = await get_submission(submission_id)
+    if current.run == run:
+        return current
+    entry = await require_env("kv").kv.get(keys.subrun(submission_id, run))
+    if entry is None:
+        raise NotFound(f"{submission_id} has no run {run}", submission=submission_id, run=run)
+    return decode(entry, Submission)
+
+
+async def list_submissions(
+    states: Iterable[State] = (), *, after: str | None = None, limit: int = 50
+) -> SubmissionPage:
+    """The latest first: by last change within the states asked for, by creation where none is."""
+    env = require_env("kv")
+    wanted = tuple(sorted(states))
+    where: dict[str, Condition] = {"state": In(wanted)} if wanted else {}
+    order = "updated_at" if wanted else "created_at"
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, where=where, order_by=order, descending=True, after=after, limit=limit
+    )
+    skips = Skips("list_submissions")
+    skips.failed(page.failed)
+    records = [skips.decode(entry, Submission) for entry in page.items]
+    skips.report(env)
+    return SubmissionPage(tuple(r for r in records if r is not None), page.after, skips.count)
+
+
+async def count_submissions() -> SubmissionCounts:
+    """Exact counts, kept by the engine in the same write as the records. A failed read raises."""
+    counts = await require_env("kv").kv.count_by(SUBMISSIONS.prefix, "state")
+    known = {state: counts.get(state.value, 0) for state in State}
+    return SubmissionCounts(known, sum(counts.values()) - sum(known.values()))
+
+
+async def read_stateless(env: Env) -> list[Entry]:
+    """Entries under `sub:` that have no state that could be read: by index, so few cost little."""
+    if (await env.kv.count_by(SUBMISSIONS.prefix, "state")).get(None, 0) == 0:
+        return []
+    without_time = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(None), "updated_at": Is(None)})
+    with_time = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(None)}, order_by="updated_at")
+    return [*without_time.items, *with_time.items]
+
+
+# Writes.
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A record's next form, and what must be committed together with it."""
+
+    record: Submission
+    operations: tuple[Operation, ...] = ()
+
+
+#: Looks at the record as it is and says what it becomes; None leaves it. Called again after a conflict.
+Decide = Callable[[Submission], Awaitable[Change | None]]
+
+
+async def create_submission(record: Submission) -> Submission | None:
+    """Store the first record of a place and its message in one commit. None: the place has one already."""
+    env = require_env("kv")
+    put = Put(record.key, msgspec.json.encode(record), ABSENT)
+    operations: list[Operation] = [put, submission_send(record.id, record.run)]
+
+    async def write() -> Submission | None:
+        try:
+            await env.kv.commit(operations)
+        except Conflict:
+            found = await read_submission(record.id)
+            if found is None:
+                raise
+            return record if found[0].wrote(record.history[0].id) else None
+        return record
+
+    created = await persist(write)
+    if created is not None:
+        env.metrics.transitions.labels(State.RECEIVED).inc()
+    return created
+
+
+async def update_submission(submission_id: str, decide: Decide, *, event_id: str) -> Submission | None:
+    """Change a record by compare-and-swap, whoever else writes; the record as written, None if left as it is.
+
+    `event_id` is the id of the history event that the change adds: finding it there after an unknown outcome
+    is success.
+    """
+    first_run: int | None = None
+
+    async def write() -> Submission | None:
+        nonlocal first_run
+        found = await read_submission(submission_id)
+        if found is None:
+            raise NotFound(f"there is no submission {submission_id}", submission=submission_id)
+        record, version = found
+        first_run = first_run or record.run
+        if await was_written(record, event_id, first_run):
+            return record
+        change = await decide(record)
+        if change is None:
+            return None
+        stored, operations = stored_form(change, version, event_id)
+        await commit_change(operations, record, stored)
+        return stored
+
+    return await persist(write)
+
+
+async def persist(write: Callable[[], Awaitable[T]]) -> T:
+    """Try a write again after a conflict at once, after an unavailable store with a pause."""
+    pause = PAUSE_MS
+    for tries_left in range(TRIES - 1, -1, -1):
+        try:
+            return await write()
+        except Conflict:
+            if not tries_left:
+                raise
+        except StoreUnavailable:
+            if not tries_left or pause > PAUSE_MOST_MS:
+                raise
+            await asyncio.sleep(pause / 1000)
+            pause *= 2
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+async def commit_change(operations: Sequence[Operation], before: Submission, stored: Submission) -> int:
+    """One commit, counted by the state that it leads to."""
+    env = require_env("kv")
+    version = await env.kv.commit(operations)
+    if (before.run, before.state) != (stored.run, stored.state):
+        env.metrics.transitions.labels(stored.state).inc()
+    return version
+
+
+async def was_written(record: Submission, event_id: str, since_run: int) -> bool:
+    """Whether this event stands in the record or in a run since then that has ended: it was written, whatever
+    the outcome looked like."""
+    if record.wrote(event_id):
+        return True
+    for run in range(since_run, record.run):
+        entry = await require_env("kv").kv.get(keys.subrun(record.id, run))
+        if entry is not None and decode(entry, Submission).wrote(event_id):
+            return True
+    return False
+
+
+def stored_form(change: Change, version: int, event_id: str) -> tuple[Submission, tuple[Operation, ...]]:
+    """What is written: the record, or where a run ends that was asked to run again, the next run in its place."""
+    record = change.record
+    if record.rerun_requested is not None and record.state.ends_run:
+        rerun = record.rerun_requested
+        step = Step(f"{event_id}-rerun", record.updated_at, "system", "submitted again during the last run")
+        following = next_run(record, step, submitter=rerun.submitter, upload=rerun.upload)
+        change = Change(following.record, (*following.operations, *change.operations))
+    put = Put(change.record.key, msgspec.json.encode(change.record), version)
+    return change.record, (put, *change.operations)
+
+
+def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: str | None) -> Change:
+    """The next run, with what keeps the ended one at `subrun:` and tells the queue."""
+    record = submission.start_run(ended, step, submitter=submitter, upload=upload)
+    kept = msgspec.structs.replace(ended, rerun_requested=None)
+    operations = (
+        Put(keys.subrun(ended.id, ended.run), msgspec.json.encode(kept)),
+        submission_send(record.id, record.run),
+    )
+    return Change(record, operations)
+
+
+def require_reason(reason: str) -> str:
+    """Every decision that a person makes carries a reason."""
+    if not reason.strip():
+        raise InvalidInput("a reason is needed", field="reason", fix="say in a few words why")
+    return reason

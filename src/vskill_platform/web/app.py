@@ -1,0 +1,38 @@
+"""Every route of the web side, in one table, and the application around it.
+
+A view is an async function from a request to a response. It finds the environment through the worker context,
+which `RequestContext` sets around the whole call; errors are rendered in `problems`.
+"""
+
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.env import Env
+from vskill_platform.web import api, operations
+from vskill_platform.web.context import RequestContext
+from vskill_platform.web.problems import http_problem, platform_problem
+from vskill_platform.web.routing import get
+
+ROUTES: tuple[BaseRoute, ...] = (
+    get("/", operations.where_to_look),
+    get("/healthz", operations.healthz),
+    get("/readyz", operations.readyz),
+    get("/metrics", operations.metrics),
+    get("/api/v1/queue/health", api.queue_health),
+    get("/api/v1/submissions/stats", api.submission_stats),
+    get("/api/v1/submissions/{submission_id}", api.submission),
+)
+
+
+def create_app(env: Env, routes: Sequence[BaseRoute] = ROUTES) -> Starlette:
+    """The application over one environment."""
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(RequestContext, env=env)],
+        exception_handlers={PlatformError: platform_problem, HTTPException: http_problem},
+    )

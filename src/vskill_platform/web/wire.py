@@ -1,0 +1,57 @@
+"""How values travel over HTTP: JSON with camelCase names, and times as text in UTC.
+
+Inside, a time is a number of milliseconds in a field whose name says so; a duration ends in `_ms`.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+JSON_TYPE = "application/json"
+
+#: How the names of fields that hold a point in time end.
+TIME_FIELDS = ("_at", "_until", "_since", "_start", "_success")
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Every answer is computed from the records as they are now, so none is cached."""
+    return Response(msgspec.json.encode(camel(value)), status, {"cache-control": "no-store"}, JSON_TYPE)
+
+
+def camel(value: object) -> Any:
+    """Plain data in which the fields of structs have camelCase names; keys of mappings stay as they are."""
+    if isinstance(value, msgspec.Struct):
+        return dict(_members(value))
+    if isinstance(value, Mapping):
+        return {_key(key): camel(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [camel(item) for item in value]
+    return value
+
+
+def _members(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    kind = type(struct)
+    for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        value = getattr(struct, field)
+        is_time = type(value) is int and f"_{field}".endswith(TIME_FIELDS)
+        yield camel_name(name), iso_time(value) if is_time else camel(value)
+
+
+def camel_name(name: str) -> str:
+    """`oldest_waiting_ms` → `oldestWaitingMs`."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def iso_time(ms: int) -> str:
+    """Milliseconds since the epoch as text, in UTC."""
+    text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _key(key: object) -> str:
+    return str(key.value) if isinstance(key, enum.Enum) else str(key)

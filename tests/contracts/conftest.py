@@ -1,0 +1,160 @@
+"""The engines that the contract suites run over. A new engine is one line in a table here: how to open it and
+what it claims. A test that needs a capability runs on the engines that claim it; one that shows a lack, on the
+others. Nothing is ever skipped.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.contracts.minimal_kv import MinimalKV
+from tests.support.manual_clock import ManualClock
+from vskill_platform.blobs.contract import Blobs
+from vskill_platform.blobs.files import FilesBlobs
+from vskill_platform.blobs.memory import MemoryBlobs
+from vskill_platform.broker.contract import Broker, BrokerCapability
+from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.entries import Capability
+from vskill_platform.kv.memory import MemoryKV
+
+
+class Store(msgspec.Struct):
+    """A store and the queue beside it."""
+
+    kv: KV
+    broker: Broker
+    close: Callable[[], Awaitable[None]]
+
+
+class KVEngine(msgspec.Struct, frozen=True):
+    open: Callable[[Path, Clock], Awaitable[Store]]
+    claims: frozenset[Capability]
+
+
+class BrokerEngine(msgspec.Struct, frozen=True):
+    open: Callable[[Path, Clock], Awaitable[Store]]
+    claims: frozenset[BrokerCapability]
+
+
+async def open_memory(folder: Path, clock: Clock) -> Store:
+    broker = MemoryBroker(clock)
+    kv = MemoryKV(clock, broker)
+
+    async def close() -> None:
+        await broker.close()
+        await kv.close()
+
+    return Store(kv, broker, close)
+
+
+async def open_minimal(folder: Path, clock: Clock) -> Store:
+    kv = MinimalKV(clock)
+    return Store(kv, MemoryBroker(clock), kv.close)
+
+
+async def open_files_blobs(folder: Path) -> Blobs:
+    return await FilesBlobs.open(folder / "blobs")
+
+
+async def open_memory_blobs(folder: Path) -> Blobs:
+    return MemoryBlobs()
+
+
+MEMORY = frozenset(
+    {Capability.BULK_READS, Capability.ATOMIC_COMMIT, Capability.CHANGES, Capability.SEND_IN_COMMIT}
+)
+ALL = frozenset(Capability)
+ALL_OF_BROKER = frozenset(BrokerCapability)
+IN_PROCESS = ALL_OF_BROKER - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
+
+KV_ENGINES = {
+    "memory": KVEngine(open_memory, MEMORY),
+    "minimal": KVEngine(open_minimal, frozenset()),
+}
+
+BROKER_ENGINES = {
+    "memory": BrokerEngine(open_memory, IN_PROCESS),
+}
+
+BLOB_ENGINES = {
+    "files": open_files_blobs,
+    "memory": open_memory_blobs,
+}
+
+
+def _claiming(*needed: Capability) -> list[str]:
+    return [name for name, engine in KV_ENGINES.items() if engine.claims.issuperset(needed)]
+
+
+def _lacking(capability: Capability) -> list[str]:
+    return [name for name, engine in KV_ENGINES.items() if capability not in engine.claims]
+
+
+def _store_fixture(names: list[str]):
+    @pytest.fixture(params=names)
+    async def store(request, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
+        opened = await KV_ENGINES[request.param].open(tmp_path, clock)
+        yield opened
+        await opened.close()
+
+    return store
+
+
+def _kv_fixture(names: list[str]):
+    @pytest.fixture(params=names)
+    async def kv(request, tmp_path: Path, clock: ManualClock) -> AsyncIterator[KV]:
+        opened = await KV_ENGINES[request.param].open(tmp_path, clock)
+        yield opened.kv
+        await opened.close()
+
+    return kv
+
+
+kv = _kv_fixture(_claiming())
+atomic_kv = _kv_fixture(_claiming(Capability.ATOMIC_COMMIT))
+changing_kv = _kv_fixture(_claiming(Capability.CHANGES))
+sending_store = _store_fixture(_claiming(Capability.SEND_IN_COMMIT))
+kv_without_atomic_commit = _kv_fixture(_lacking(Capability.ATOMIC_COMMIT))
+kv_without_changes = _kv_fixture(_lacking(Capability.CHANGES))
+kv_without_sending = _kv_fixture(_lacking(Capability.SEND_IN_COMMIT))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=KV_ENGINES)
+def kv_engine(request) -> KVEngine:
+    return KV_ENGINES[request.param]
+
+
+@pytest.fixture(params=BROKER_ENGINES)
+def broker_engine(request) -> BrokerEngine:
+    return BROKER_ENGINES[request.param]
+
+
+@pytest.fixture
+async def broker(broker_engine: BrokerEngine, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Broker]:
+    opened = await broker_engine.open(tmp_path, clock)
+    yield opened.broker
+    await opened.close()
+
+
+@pytest.fixture
+async def timed_broker(broker_engine: BrokerEngine, tmp_path: Path) -> AsyncIterator[Broker]:
+    """On the machine's clock, for the few tests that really wait."""
+    opened = await broker_engine.open(tmp_path, SystemClock())
+    yield opened.broker
+    await opened.close()
+
+
+@pytest.fixture(params=BLOB_ENGINES)
+async def blobs(request, tmp_path: Path) -> AsyncIterator[Blobs]:
+    opened = await BLOB_ENGINES[request.param](tmp_path)
+    yield opened
+    await opened.close()

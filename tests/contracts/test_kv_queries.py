@@ -1,0 +1,552 @@
+"""Questions by field, counts and search: every engine answers what reading every record would answer, whatever
+bytes the records hold.
+"""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.contracts.minimal_kv import MinimalKV
+from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.errors import InvalidInput, StoreUnavailable, UnindexedQuery
+from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS, Collection, Field
+from vskill_platform.kv.contract import KV, SEARCH_LIMIT
+from vskill_platform.kv.entries import Capability, Delete, Entry, Put
+from vskill_platform.kv.query import Between, In, Is, Query, evaluate
+from vskill_platform.kv.terms import cut_terms, matches
+
+pytestmark = pytest.mark.anyio
+
+SLOW = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def record(**fields) -> bytes:
+    return json.dumps(fields).encode()
+
+
+async def write(kv: KV, values: dict[str, bytes | None]) -> None:
+    """None deletes. In one commit where the engine can."""
+    operations = [Delete(key) if value is None else Put(key, value) for key, value in values.items()]
+    if Capability.ATOMIC_COMMIT in kv.capabilities:
+        await kv.commit(operations)
+        return
+    for operation in operations:
+        await kv.commit([operation])
+
+
+async def clear(kv: KV) -> None:
+    keys = (await kv.list("")).items
+    if keys:
+        await write(kv, dict.fromkeys(keys))
+
+
+async def everything(kv: KV, collection: Collection) -> tuple[Entry, ...]:
+    return (await kv.scan(collection.prefix, limit=10_000, exclude=collection.exclude)).items
+
+
+# Records and questions of any shape.
+
+STATES = ("RECEIVED", "PUBLISHED", "é", "")
+integers = st.one_of(st.integers(-3, 6), st.sampled_from([2**63 - 1, -(2**63) + 1, 2**53 + 1]))
+wrong = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([1.0, 2.5, 2**63, -(2**63), 10**30, "1", "", [], [1], {}, {"until": 1}]),
+)
+texts = st.sampled_from(STATES)
+
+
+def values_of(field: Field):
+    return st.one_of(integers if field.kind is int else texts, wrong)
+
+
+def records_of(collection: Collection):
+    """Each top-level member that some field's path begins with is there or not, right or wrong."""
+    members = {}
+    for field in collection.fields.values():
+        for path in field.paths:
+            value = values_of(field)
+            members[path[0]] = value if len(path) == 1 else st.one_of(wrong, st.fixed_dictionaries({path[1]: value}))
+    return st.fixed_dictionaries({}, optional=members).map(lambda found: json.dumps(found).encode())
+
+
+MALFORMED = (
+    b"",
+    b"not json",
+    b"null",
+    b"7",
+    b'"RECEIVED"',
+    b"[]",
+    b'[{"state":"RECEIVED"}]',
+    b'{"state":"RECEIVED"',
+    b'{"state":"RECEIVED"}x',
+    b'{"state":"RECEIVED",}',
+    b"{'state':'RECEIVED'}",
+    b"{state:1}",
+    b'{"state":"\\ud800","updated_at":1}',
+    b'{"state":"a\\u0000b","updated_at":1}',
+    b'{"updated_at":NaN}',
+    b'{"updated_at":Infinity}',
+    b'{"updated_at":01}',
+    b'{"updated_at":+1}',
+    b'{"updated_at":1e2,"created_at":1.0}',
+    b'{"updated_at":-0,"state":"RECEIVED"}',
+    b'{"updated_at":9223372036854775808}',
+    b'{"updated_at":1e400,"state":"RECEIVED"}',
+    b'{"state":"RECEIVED","state":"PUBLISHED","updated_at":1,"updated_at":2}',
+    b'{"sta\\u0074e":"RECEIVED","updated_at":1}',
+    b' \n{"state":"RECEIVED","updated_at":1}\t',
+    b'\xef\xbb\xbf{"state":"RECEIVED","updated_at":1}',
+    b'{"state":"RECEIVED","updated_at":1} // comment',
+    b'{"state":"RE\tCEIVED","updated_at":1}',
+    b'{"claim":{"until":1,"until":2},"next_attempt_at":3}',
+    b'{"claim":[{"until":1}],"next_attempt_at":3,"state":"RECEIVED"}',
+    b'{"claim":"{\\"until\\":1}","next_attempt_at":3}',
+    b"[" * 900 + b"]" * 900,
+    b"[" * 3000 + b"]" * 3000,
+    b'{"state":"RECEIVED","updated_at":1,"history":' + b"[" * 900 + b"]" * 900 + b"}",
+)
+
+
+def bytes_of(collection: Collection):
+    return st.one_of(records_of(collection), records_of(collection), st.sampled_from(MALFORMED))
+
+
+def keys_of(collection: Collection):
+    names = st.sampled_from(["1", "2", "3", "ä", "z", "\uffff", "\U0001f600", "a/b", "alias", "alias:x"])
+    return names.map(lambda name: collection.prefix + name)
+
+
+@st.composite
+def conditions_on(draw, field: Field, several: bool):
+    values = integers if field.kind is int else texts
+    if several and draw(st.booleans()):
+        return In(tuple(draw(st.lists(values, max_size=3))))
+    return Is(draw(st.one_of(st.none(), values)))
+
+
+@st.composite
+def questions_to(draw, collection: Collection):
+    """A declared index, either all of it by equality, or all but its last field, which orders."""
+    index = draw(st.sampled_from(((), *collection.indexes)))
+    by_key = not index or draw(st.booleans())
+    equal = index if by_key else index[:-1]
+    with_several = draw(st.sampled_from(equal)) if equal else None
+    where = {
+        name: draw(conditions_on(collection.fields[name], name == with_several)) for name in draw(st.permutations(equal))
+    }
+    order_by = "key" if by_key else index[-1]
+    if not by_key and collection.fields[order_by].kind is int and draw(st.booleans()):
+        where[order_by] = Between(draw(st.none() | integers), draw(st.none() | integers))
+    return where, order_by, draw(st.booleans())
+
+
+async def page_through(kv: KV, collection: Collection, where, order_by, descending, limit) -> list[Entry]:
+    found, after = [], None
+    while True:
+        page = await kv.select(
+            collection.prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
+        )
+        assert page.failed == {}
+        assert len(page.items) == limit or page.after is None
+        found += page.items
+        after = page.after
+        if after is None:
+            return found
+
+
+def collections_with(strategy_of):
+    """A collection, and what the strategy draws for it. Drawn before the event loop runs."""
+    return st.sampled_from(COLLECTIONS).flatmap(
+        lambda collection: st.tuples(st.just(collection), strategy_of(collection))
+    )
+
+
+def contents_of(collection: Collection):
+    return st.dictionaries(keys_of(collection), bytes_of(collection), min_size=1, max_size=10)
+
+
+@SLOW
+@given(
+    case=collections_with(
+        lambda collection: st.tuples(
+            contents_of(collection),
+            st.lists(st.tuples(questions_to(collection), st.integers(1, 4)), min_size=1, max_size=5),
+        )
+    )
+)
+async def test_a_question_paged_through_gives_what_reading_every_record_gives(kv: KV, case):
+    collection, (contents, questions) = case
+    await clear(kv)
+    await write(kv, contents)
+    entries = await everything(kv, collection)
+    for (where, order_by, descending), limit in questions:
+        reference = evaluate(Query.of(collection, where, order_by, descending, None, 10_000), entries)
+        assert await page_through(kv, collection, where, order_by, descending, limit) == list(reference.items)
+
+
+@pytest.mark.parametrize("value", MALFORMED)
+async def test_a_malformed_record_reads_the_same_on_every_engine(kv: KV, value):
+    """It is still listed, found by each of its fields that reads as None, and counted."""
+    await write(kv, {"sub:good": record(state="RECEIVED", updated_at=1, due_at=1), "sub:odd": value})
+    entries = await everything(kv, SUBMISSIONS)
+    assert [entry.key for entry in entries] == ["sub:good", "sub:odd"]
+    states = {SUBMISSIONS.fields["state"].read(value), "RECEIVED", "PUBLISHED", None}
+    for state in states:
+        for order_by in ("updated_at", "due_at"):
+            query = Query.of(SUBMISSIONS, {"state": Is(state)}, order_by, False, None, 10)
+            page = await kv.select("sub:", where={"state": Is(state)}, order_by=order_by)
+            assert page.items == evaluate(query, entries).items
+    assert await kv.count_by("sub:", "state") == recount(SUBMISSIONS, "state", entries)
+    digest = await kv.select("sub:", where={"digest": Is(None)})
+    assert [entry.key for entry in digest.items] == ["sub:good", "sub:odd"]
+
+
+async def test_E3_a_question_for_several_states_merges_them_in_one_order(kv: KV):
+    values = {f"sub:{n}": record(state=STATES[n % 3], updated_at=n // 2) for n in range(12)}
+    await write(kv, values)
+    page = await kv.select(
+        "sub:", where={"state": In(STATES[:2]), "updated_at": Between(1, 4)}, order_by="updated_at", limit=100
+    )
+    assert [entry.key for entry in page.items] == ["sub:3", "sub:4", "sub:6", "sub:7", "sub:9"]
+
+
+async def test_due_at_is_the_claims_end_or_else_the_next_attempt(kv: KV):
+    await write(
+        kv,
+        {
+            "sub:claimed": record(state="S", claim={"until": 5}, next_attempt_at=1),
+            "sub:waiting": record(state="S", claim=None, next_attempt_at=2),
+            "sub:neither": record(state="S", claim={}, next_attempt_at=None),
+        },
+    )
+    page = await kv.select("sub:", where={"state": Is("S"), "due_at": Between(None, 5)}, order_by="due_at")
+    assert [entry.key for entry in page.items] == ["sub:waiting", "sub:claimed"]
+
+
+async def test_a_question_by_key_pages_through_the_whole_collection(kv: KV):
+    await write(kv, {f"sub:{n:03}": record(n=n) for n in range(25)} | {"subrun:1": b"{}", "skill:1": b"{}"})
+    found = await page_through(kv, SUBMISSIONS, {}, "key", False, 10)
+    assert [entry.key for entry in found] == [f"sub:{n:03}" for n in range(25)]
+    backwards = await page_through(kv, SUBMISSIONS, {}, "key", True, 10)
+    assert backwards == found[::-1]
+
+
+async def test_aliases_are_no_skills_to_any_question(kv: KV):
+    skill = record(name="foo", updated_at=1, certification="SCANNED")
+    await write(kv, {"skill:foo": skill, "skill:alias:foo:foo": skill, "skill:aliased": skill})
+    page = await kv.select("skill:", order_by="updated_at")
+    assert [entry.key for entry in page.items] == ["skill:aliased", "skill:foo"]
+    assert [entry.key for entry in (await kv.select("skill:")).items] == ["skill:aliased", "skill:foo"]
+    assert await kv.count_by("skill:", "certification") == {"SCANNED": 2}
+    assert {entry.key for entry in (await kv.search("skill:", "foo")).items} == {"skill:aliased", "skill:foo"}
+
+
+async def test_C2_an_updated_record_leaves_its_old_place_at_once(kv: KV):
+    await kv.put("sub:1", record(state="RECEIVED", updated_at=1))
+    await kv.put("sub:1", record(state="PUBLISHED", updated_at=2))
+    assert (await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")).items == ()
+    (entry,) = (await kv.select("sub:", where={"state": Is("PUBLISHED")}, order_by="updated_at")).items
+    assert entry == await kv.get("sub:1")
+    await kv.delete("sub:1")
+    assert (await kv.select("sub:")).items == ()
+
+
+async def test_an_expired_entry_is_in_no_answer(kv: KV, clock: ManualClock):
+    await kv.put("sub:1", record(state="RECEIVED", updated_at=1, skill_name="foo"), ttl_ms=10)
+    clock.advance(10)
+    assert (await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")).items == ()
+    assert (await kv.select("sub:")).items == ()
+    assert (await kv.search("sub:", "foo")).items == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "order_by"),
+    [
+        ({"skill_name": Is("x")}, "key"),
+        ({"state": Is("x")}, "created_at"),
+        ({"state": Is("x")}, "key"),
+        ({}, "updated_at"),
+        ({"nothing": Is("x")}, "key"),
+        ({}, "nothing"),
+        ({"state": Is("x"), "updated_at": Between(1, 2)}, "due_at"),
+        ({"created_at": Between(1, 2)}, "key"),
+        ({"created_at": Is(1)}, "created_at"),
+        ({"state": In(("x",)), "updated_at": In((1,))}, "key"),
+    ],
+)
+async def test_a_question_that_no_declared_index_serves_is_refused_on_every_engine(kv: KV, where, order_by):
+    with pytest.raises(UnindexedQuery):
+        await kv.select("sub:", where=where, order_by=order_by)
+
+
+@pytest.mark.parametrize("prefix", ["", "sub", "sub:1", "version:", "skill:alias:"])
+async def test_only_a_declared_collection_can_be_asked(kv: KV, prefix):
+    with pytest.raises(UnindexedQuery):
+        await kv.select(prefix)
+    with pytest.raises(UnindexedQuery):
+        await kv.count_by(prefix, "state")
+    with pytest.raises(UnindexedQuery):
+        await kv.search(prefix, "x")
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "é", "\ud800", "W10=", "bnVsbA==", "WzEsMl0=", "WyJ4IiwiayJd", "W251bGwsImsiXQ=="])
+async def test_a_cursor_that_is_none_of_ours_is_bad_input(kv: KV, cursor):
+    with pytest.raises(InvalidInput) as caught:
+        await kv.select("sub:", order_by="created_at", after=cursor)
+    assert caught.value.field == "after"
+
+
+# Counts.
+
+
+def recount(collection: Collection, field: str, entries) -> dict[str | None, int]:
+    counts: dict[str | None, int] = {}
+    for entry in entries:
+        value = collection.fields[field].read(entry.value)
+        counts[value] = counts.get(value, 0) + 1
+    return counts
+
+
+def writes_of(collection: Collection):
+    writes = st.dictionaries(keys_of(collection), st.none() | bytes_of(collection), min_size=1, max_size=6)
+    return st.lists(writes, min_size=1, max_size=4)
+
+
+@SLOW
+@given(case=collections_with(writes_of))
+async def test_C2_counts_are_a_recount_after_any_writes(kv: KV, case):
+    collection, batches = case
+    await clear(kv)
+    assert await kv.count_by(collection.prefix, collection.counted[0]) == {}
+    for writes in batches:
+        await write(kv, writes)
+        entries = await everything(kv, collection)
+        for field in collection.counted:
+            assert await kv.count_by(collection.prefix, field) == recount(collection, field, entries)
+
+
+async def test_A6_counts_have_no_cap(kv: KV):
+    await write(kv, {f"sub:{n:05}": record(state=STATES[n % 2]) for n in range(5_200)})
+    assert await kv.count_by("sub:", "state") == {"RECEIVED": 2_600, "PUBLISHED": 2_600}
+
+
+async def test_counting_by_another_field_is_refused(kv: KV):
+    with pytest.raises(UnindexedQuery):
+        await kv.count_by("sub:", "digest")
+
+
+async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: ManualClock):
+    kv = MinimalKV(clock)
+    await write(kv, {"sub:1": record(state="A", skill_name="foo"), "sub:2": record(state="B")})
+    kv.probe.failing = {"sub:1": StoreUnavailable("down")}
+    with pytest.raises(StoreUnavailable):
+        await kv.count_by("sub:", "state")
+    with pytest.raises(StoreUnavailable):
+        await kv.search("sub:", "foo")
+    page = await kv.select("sub:")
+    assert [entry.key for entry in page.items] == ["sub:2"]
+    assert page.failed.keys() == {"sub:1"}
+
+
+# Search.
+
+
+async def found_by(kv: KV, text: str, **options) -> set[str]:
+    return {entry.key for entry in (await kv.search("skill:", text, **options)).items}
+
+
+async def test_every_term_must_match_and_the_last_one_may_be_a_beginning(kv: KV):
+    await write(
+        kv,
+        {
+            "skill:1": record(name="pdf-reader", description="Reads PDF files and forms"),
+            "skill:2": record(name="pdf_writer", description="writes documents"),
+            "skill:3": record(name="readerless"),
+        },
+    )
+    assert await found_by(kv, "pdf") == {"skill:1", "skill:2"}
+    assert await found_by(kv, "reader") == {"skill:1", "skill:3"}
+    assert await found_by(kv, "pdf read") == {"skill:1"}
+    assert await found_by(kv, "read pdf") == set()
+    assert await found_by(kv, "forms pdf reads") == {"skill:1"}
+    assert await found_by(kv, "PDF   READER") == {"skill:1"}
+    assert await found_by(kv, "pdf-reader") == {"skill:1"}
+    assert await found_by(kv, "d") == {"skill:2"}
+    assert await found_by(kv, "eader") == set()
+
+
+async def test_terms_may_stand_in_different_fields(kv: KV):
+    await kv.put("skill:1", record(name="alpha", description="omega"))
+    assert await found_by(kv, "alpha om") == {"skill:1"}
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("Café", "cafe"),
+        ("cafe", "CAFÉ"),
+        ("cafe\u0301", "café"),
+        ("Straße", "STRASSE"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("ﬁle", "file"),
+        ("Ｆｕｌｌ", "full"),
+        ("İstanbul", "istanbul"),
+        ("x²", "x2"),
+        ("한국어", "한국어"),
+        ("данные", "ДАННЫЕ"),
+    ],
+)
+async def test_case_accents_and_forms_of_a_letter_do_not_matter(kv: KV, written, asked):
+    await kv.put("skill:1", record(name=written))
+    assert await found_by(kv, asked) == {"skill:1"}
+
+
+async def test_ideographs_are_found_inside_a_text_without_spaces(kv: KV):
+    await write(kv, {"skill:1": record(name="自然言語処理ツール"), "skill:2": record(name="中文分析"), "skill:3": record(name="语言")})
+    assert await found_by(kv, "言語") == {"skill:1"}
+    assert await found_by(kv, "分析") == {"skill:2"}
+    assert await found_by(kv, "ツ") == {"skill:1"}
+    assert await found_by(kv, "中語") == set()
+
+
+HOSTILE = [
+    '" OR *',
+    "NEAR(",
+    "NEAR(foo bar)",
+    "foo OR bar",
+    "foo AND",
+    "NOT foo",
+    'foo"',
+    '"foo',
+    "'foo",
+    "foo*",
+    "^foo",
+    "name:foo",
+    "name : foo",
+    "{name} : foo",
+    "-foo",
+    "foo)",
+    "((((",
+    "foo\0bar",
+    "\0",
+    "%",
+    "_",
+    "; DROP TABLE records",
+    "\ud800",
+    "foo\ud800",
+    "\u202efoo",
+    "é" * 1000,
+    "foo " * 1000,
+    "x" * 10_000,
+    " ".join(f"t{n}" for n in range(2_000)),
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_whatever_a_person_types_is_text_and_never_syntax(kv: KV, text):
+    await write(kv, {"skill:1": record(name="foo", description="bar"), "skill:2": record(name="or and not near")})
+    entries = await everything(kv, SKILLS)
+    assert await found_by(kv, text) == reference_hits(entries, text)
+
+
+def reference_hits(entries, text: str) -> set[str]:
+    terms = cut_terms(text)
+    return {entry.key for entry in entries if terms and matches(SKILLS.terms(entry.value), terms)}
+
+
+letters = st.text(st.characters(codec="utf-8"), max_size=8)
+words = st.sampled_from(["foo", "fo", "bar", "Foo-Bar", "foo_bar", "føø", "ö", "中文", "x2", "½", "ǅ", "ﷺ", "a.b", "OR", "𝔘", "ก็", "हिन्दी"])
+phrases = st.lists(st.one_of(words, words, letters), max_size=4).map(" ".join)
+
+
+@SLOW
+@given(
+    records=st.lists(
+        st.one_of(
+            st.fixed_dictionaries({}, optional=dict.fromkeys(SKILLS.searched, phrases)).map(
+                lambda found: json.dumps(found).encode()
+            ),
+            st.sampled_from(MALFORMED),
+        ),
+        max_size=6,
+    ),
+    asked=st.lists(phrases, min_size=1, max_size=4),
+)
+@example(records=[b'{"name":"\\ud83d"}', b'{"name":"a\\u0000b"}'], asked=["a", "b", "ab", "\U0001f600"])
+async def test_search_finds_what_reading_every_record_finds(kv: KV, records, asked):
+    await clear(kv)
+    await write(kv, {f"skill:{n}": value for n, value in enumerate(records)} or {"skill:0": b"{}"})
+    entries = await everything(kv, SKILLS)
+    for text in asked:
+        assert await found_by(kv, text) == reference_hits(entries, text)
+
+
+async def test_A12_a_new_an_updated_and_a_deleted_record_are_found_or_not_at_once(kv: KV):
+    await kv.put("skill:1", record(name="before"))
+    assert await found_by(kv, "before") == {"skill:1"}
+    await kv.put("skill:1", record(name="after"))
+    assert await found_by(kv, "before") == set()
+    assert await found_by(kv, "after") == {"skill:1"}
+    await kv.put("skill:1", b"not json any more")
+    assert await found_by(kv, "after") == set()
+    await kv.put("skill:1", record(name="again"))
+    (entry,) = (await kv.search("skill:", "again")).items
+    assert entry == await kv.get("skill:1")
+    await kv.delete("skill:1")
+    assert await found_by(kv, "again") == set()
+
+
+async def test_submissions_are_searched_apart_from_skills(kv: KV):
+    await write(
+        kv,
+        {
+            "sub:1": record(skill_name="foo", repo_url="https://git.example/o/my-repo"),
+            "skill:1": record(name="foo"),
+            "version:1": record(name="foo"),
+        },
+    )
+    assert [entry.key for entry in (await kv.search("sub:", "foo")).items] == ["sub:1"]
+    assert [entry.key for entry in (await kv.search("sub:", "my-repo")).items] == ["sub:1"]
+    assert await found_by(kv, "foo") == {"skill:1"}
+
+
+async def test_a_search_can_be_narrowed_by_declared_fields(kv: KV):
+    await write(
+        kv,
+        {
+            "skill:1": record(name="foo", certification="VERIFIED", updated_at=5),
+            "skill:2": record(name="foo", certification="SCANNED", updated_at=6),
+            "skill:3": record(name="foo", updated_at=7),
+            "skill:4": record(name="bar", certification="VERIFIED"),
+        },
+    )
+    assert await found_by(kv, "foo", where={"certification": Is("VERIFIED")}) == {"skill:1"}
+    assert await found_by(kv, "foo", where={"certification": In(("VERIFIED", "SCANNED"))}) == {"skill:1", "skill:2"}
+    assert await found_by(kv, "foo", where={"certification": Is(None)}) == {"skill:3"}
+    assert await found_by(kv, "foo", where={"updated_at": Between(6, None)}) == {"skill:2", "skill:3"}
+    assert await found_by(kv, "foo", where={"updated_at": Between(None, 6), "certification": Is("SCANNED")}) == {"skill:2"}
+    with pytest.raises(UnindexedQuery):
+        await kv.search("skill:", "foo", where={"nothing": Is("x")})
+
+
+async def test_no_terms_find_nothing(kv: KV):
+    await kv.put("skill:1", record(name="foo"))
+    for text in ("", "  ", "!?", "\0"):
+        found = await kv.search("skill:", text)
+        assert (found.items, found.truncated) == ((), False)
+
+
+async def test_A6_a_search_that_leaves_something_out_says_so(kv: KV):
+    await write(kv, {f"skill:{n:04}": record(name="foo") for n in range(SEARCH_LIMIT + 1)})
+    few = await kv.search("skill:", "foo", limit=3)
+    assert (len(few.items), few.truncated) == (3, True)
+    many = await kv.search("skill:", "foo", limit=5_000)
+    assert (len(many.items), many.truncated) == (SEARCH_LIMIT, True)
+    await kv.delete("skill:0000")
+    exact = await kv.search("skill:", "foo", limit=5_000)
+    assert (len(exact.items), exact.truncated) == (SEARCH_LIMIT, False)

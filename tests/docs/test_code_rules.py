@@ -1,0 +1,84 @@
+"""The house rules for the product's code: each is broken here once in every way that we know."""
+
+import pytest
+
+from tools.code_rules import check_module
+
+DOCSTRING = '"""What it is for."""\n'
+
+
+def messages(code: str, path: str = "src/vskill_platform/queue/consumer.py") -> list[str]:
+    return [str(problem) for problem in check_module(path, DOCSTRING + code)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "loop.run_in_executor(None, f)",
+        "asyncio.get_running_loop().run_in_executor(p, f)",
+        "x = a.b.run_in_executor",
+    ],
+)
+def test_run_in_executor_is_refused_whatever_the_loop_is_called(code):
+    (message,) = messages(code)
+    assert message.startswith(
+        "src/vskill_platform/queue/consumer.py:2: run_in_executor: it loses the context"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nos.environ['X']",
+        "import os as system\nsystem.environ.get('X')",
+        "from os import environ as e\ne['X']",
+        "import os\nos.getenv('X')",
+        "def f():\n    from os import getenv\n    getenv('X')",
+    ],
+)
+def test_only_settings_reads_the_process_environment(code):
+    (message,) = messages(code)
+    assert "only settings.py reads the process environment" in message
+    assert messages(code, "src/vskill_platform/settings.py") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\ntime.time()",
+        "from time import time_ns\ntime_ns()",
+        "import datetime\ndatetime.datetime.now(datetime.UTC)",
+        "from datetime import datetime\nf = datetime.utcnow",
+        "from datetime import date as d\nd.today()",
+        "import uuid\nuuid.uuid4()",
+    ],
+)
+def test_only_the_clock_reads_the_wall_and_makes_ids(code):
+    (message,) = messages(code)
+    assert "come from the environment's clock" in message
+    assert messages(code, "src/vskill_platform/clock.py") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import asyncio\nawait_me = asyncio.to_thread(f)",
+        "import time\ntime.perf_counter()",
+        "env.clock.time()",
+        "from .settings import environ\nenviron",
+        "import uuid\nuuid.uuid5(uuid.NAMESPACE_URL, 'x')",
+        "environ = {}\nenviron['X']",
+    ],
+)
+def test_what_only_looks_similar_passes(code):
+    assert messages(code) == []
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", '"""   """\n', "# a comment\n"])
+def test_a_module_of_the_product_without_a_docstring_is_reported(text):
+    (problem,) = check_module("src/vskill_platform/new.py", text)
+    assert "begins without a docstring" in problem.message
+
+
+def test_code_outside_the_product_is_not_bound_by_the_house_rules():
+    assert messages("import time\ntime.time()", "bench/run.py") == []

@@ -1,0 +1,85 @@
+"""The hygiene check: what it catches, what it lets pass, and that the project itself is clean."""
+
+import pytest
+
+from tools import hygiene
+from tools.__main__ import check_project
+
+HASH = "    --hash=sha256:" + "0" * 64
+
+
+def messages(text: str) -> list[str]:
+    return [str(problem) for problem in hygiene.check_text("some/file.md", text)]
+
+
+def test_the_project_has_no_problem_at_all():
+    assert [str(problem) for problem in check_project()] == []
+
+
+@pytest.mark.parametrize("host", hygiene.REGISTRY_HOSTS)
+def test_a_package_servers_name_is_reported_with_its_line_in_any_case(host):
+    (message,) = messages(f"fine\nsee https://files.{host.upper()}/x")
+    assert message.startswith("some/file.md:2: names the package server")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/" + "work/main/x.py",
+        "'/" + "root/.cache'",
+        "(/" + "tmp/bash_jobs/1)",
+        "/" + "home/ann/src",
+        "in /" + "Users/ann",
+    ],
+)
+def test_a_path_of_one_machine_is_reported(path):
+    (message,) = messages(f"run {path}")
+    assert "path of one machine" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src/work/x.py",
+        "https://example.org/home/x",
+        "{root}/home/x",
+        "/api/v1/work/x",
+        "the /homework folder",
+        "/tmp/x",
+    ],
+)
+def test_a_path_that_belongs_to_no_machine_passes(text):
+    assert messages(text) == []
+
+
+def lock_messages(*lines: str) -> list[str]:
+    return [problem.message for problem in hygiene.check_lock("requirements.lock", "\n".join(lines) + "\n")]
+
+
+def test_a_lock_of_pins_and_hashes_passes():
+    assert (
+        lock_messages(
+            "click==8.5.1 \\", HASH + " \\", HASH, "uvloop==0.23.0 ; sys_platform != 'win32' \\", HASH
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://example.org/simple",
+        "click>=8",
+        "click==8.5.1",
+        "# via click",
+        "x @ file:///x.whl",
+        "-e .",
+    ],
+)
+def test_anything_but_a_pin_with_hashes_in_a_lock_is_reported(line):
+    assert lock_messages(line, HASH) == ["is neither an exact pin nor a SHA-256 hash: run 'make lock'"]
+
+
+@pytest.mark.parametrize("after", [[], ["rich==15.0.0 \\", HASH]])
+def test_a_pin_without_a_hash_is_reported(after):
+    assert lock_messages("click==8.5.1 \\", *after) == ["has no hash: run 'make lock'"]

@@ -1,0 +1,77 @@
+"""`make` explains itself, and set-up says clearly what it lacks."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.files import ROOT
+
+
+def targets() -> list[str]:
+    makefile = Path(ROOT, "Makefile").read_text("utf-8")
+    (phony,) = [line for line in makefile.splitlines() if line.startswith(".PHONY:")]
+    return phony.removeprefix(".PHONY:").split()
+
+
+def make(*arguments: str) -> str:
+    # Flags of an outer make must not reach the inner one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", *arguments], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def test_plain_make_lists_every_target_with_one_line_each():
+    listed = [line.split()[1] for line in make().splitlines()]
+    assert listed == targets()
+
+
+@pytest.mark.parametrize(
+    "target", ["run", "test", "test-all", "check", "format", "sim", "bench", "coverage", "lock", "build"]
+)
+def test_every_target_that_needs_the_environment_sets_it_up_first(target):
+    plan = make("--dry-run", "--what-if=requirements-dev.lock", target)
+    assert "tools/setup.sh .venv requirements-dev.lock" in plan
+
+
+def test_set_up_without_a_new_enough_python_says_so_and_touches_nothing(tmp_path):
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "tools/setup.sh", str(tmp_path / "venv"), "requirements-dev.lock"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PYTHON": str(old)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "no Python 3.11 or newer was found" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_set_up_shows_what_pip_said_when_pip_fails(tmp_path):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\ncase "$*" in *install*) echo "no such package"; exit 2;; esac\nexit 0\n')
+    python.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "tools/setup.sh", str(tmp_path), "requirements-dev.lock"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "no such package" in done.stderr
+    assert "ready" not in done.stdout
+
+
+def test_the_ci_script_is_executable_and_runs_the_checks_and_the_tests():
+    script = Path(ROOT, ".ci", "run")
+    assert os.access(script, os.X_OK)
+    assert "make check\nmake test\n" in script.read_text("utf-8")

@@ -1,0 +1,120 @@
+"""Block targets are typed (D10), and merging entries loses nothing."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vskill_platform.domain.blocklist import (
+    BlockEntry,
+    BlockTarget,
+    TargetKind,
+    digest_target,
+    hit_reason,
+    merge,
+    name_target,
+    place_target,
+    repository_target,
+    targets_of,
+)
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import normalise, upload_identity
+from vskill_platform.domain.scan import Severity
+
+GOOGLE = normalise("acme/tools", "skills/google")
+OTHER = normalise("other/tools", "skills/google")
+DIGEST = "ab" * 32
+
+
+def test_d10_blocking_a_name_in_one_repository_leaves_the_same_name_elsewhere_alone() -> None:
+    target = place_target(GOOGLE)
+    assert target in targets_of(GOOGLE, ["google"], DIGEST)
+    assert target not in targets_of(OTHER, ["google"], DIGEST)
+    assert target not in targets_of(normalise("acme/tools", "skills/bing"), ["google"])
+
+
+def test_each_kind_of_target_reaches_as_far_as_it_says() -> None:
+    sibling = normalise("ACME/Tools", "skills/bing")
+    assert repository_target(sibling) in targets_of(GOOGLE)
+    assert repository_target(OTHER) not in targets_of(GOOGLE)
+    assert name_target("Google") in targets_of(OTHER, ["google", ""])
+    assert digest_target(DIGEST.upper()) in targets_of(OTHER, [], DIGEST)
+    assert {t.kind for t in targets_of(GOOGLE, ["google"], DIGEST)} == set(TargetKind)
+
+
+def test_the_root_of_a_repository_and_the_whole_repository_are_two_targets() -> None:
+    root = normalise("acme/tools")
+    assert place_target(root) != repository_target(root)
+    assert place_target(root) not in targets_of(GOOGLE)
+
+
+def test_a4b_a_block_of_a_repository_does_not_reach_another_host_or_an_upload() -> None:
+    target = repository_target(normalise("https://github.com/acme/skills"))
+    assert target not in targets_of(normalise("https://gitlab.com/acme/skills"))
+    assert target not in targets_of(upload_identity("acme", "x"))
+
+
+@pytest.mark.parametrize("digest", ["", "ab", "zz" * 32, DIGEST + "a"])
+def test_a_digest_target_needs_a_real_digest(digest: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        digest_target(digest)
+    assert caught.value.field == "digest" and caught.value.fix
+
+
+def test_a_name_target_needs_a_name_and_folds_case_and_spaces() -> None:
+    assert name_target("  My   Skill ") == name_target("my skill")
+    with pytest.raises(InvalidInput):
+        name_target("  ")
+
+
+def entry(severity=Severity.LOW, at=1, by="ann", evidence=(), **more) -> BlockEntry:
+    return BlockEntry(place_target(GOOGLE), severity, f"{severity.value} by {by}", by, at, evidence=evidence, **more)
+
+
+ENTRIES = st.builds(
+    entry,
+    st.sampled_from(Severity),
+    st.integers(0, 5),
+    st.sampled_from(["ann", "bob", "system"]),
+    st.lists(st.sampled_from("abcd"), unique=True).map(sorted).map(tuple),
+    updated_at=st.integers(0, 5),
+    threat_type=st.sampled_from(["", "theft", "ransom"]),
+    skill_name=st.sampled_from(["", "google"]),
+)
+
+
+@given(ENTRIES, ENTRIES)
+def test_severity_only_rises_evidence_is_a_union_and_the_first_discovery_is_kept(old: BlockEntry, new: BlockEntry) -> None:
+    merged = merge(old, new)
+    assert merged.severity.rank == max(old.severity.rank, new.severity.rank)
+    assert set(merged.evidence) == {*old.evidence, *new.evidence}
+    assert (merged.discovered_at, merged.discovered_by) == min((e.discovered_at, e.discovered_by) for e in (old, new))
+    assert merged.reason in (old.reason, new.reason) and merged.updated_at == max(old.updated_at, new.updated_at)
+    assert bool(merged.threat_type) == bool(old.threat_type or new.threat_type)
+    assert bool(merged.skill_name) == bool(old.skill_name or new.skill_name)
+
+
+@given(ENTRIES, ENTRIES)
+def test_merging_again_changes_nothing(old: BlockEntry, new: BlockEntry) -> None:
+    assert merge(old, old) == old
+    merged = merge(old, new)
+    assert merge(merged, new) == merged and merge(merged, old) == merged
+
+
+def test_entries_of_two_targets_do_not_merge() -> None:
+    other = msgspec.structs.replace(entry(), target=place_target(OTHER))
+    with pytest.raises(InvalidInput):
+        merge(entry(), other)
+
+
+def test_the_worst_entry_gives_the_reason() -> None:
+    assert hit_reason([]) is None
+    worst = msgspec.structs.replace(entry(Severity.CRITICAL), target=name_target("google"))
+    reason = hit_reason([entry(), worst])
+    assert reason is not None and "critical by ann" in reason and "name google" in reason
+
+
+def test_an_entry_survives_storage() -> None:
+    one = entry(Severity.HIGH, evidence=("https://example.com/report",))
+    assert msgspec.json.decode(msgspec.json.encode(one), type=BlockEntry) == one
+    assert str(BlockTarget(TargetKind.NAME, "x")) == "name x"

@@ -1,0 +1,285 @@
+"""The decision table: total over every combination of inputs, each row reached, a reason each time."""
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from vskill_platform.domain.decision import Block, Decision, RescanOutcome, Row, decide, decide_rescan
+from vskill_platform.domain.scan import (
+    JUDGE_DOWN,
+    NO_JUDGE,
+    Category,
+    Confirmation,
+    Finding,
+    JudgeReport,
+    JudgeStatus,
+    Kind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+    counting,
+    score,
+)
+from vskill_platform.domain.skill import Certification
+from vskill_platform.domain.states import TRANSITIONS, State
+
+
+def found(severity: Severity, count: int = 1, kind: Kind = Kind.MALICE, *, certain: bool = False) -> tuple[Finding, ...]:
+    rule = f"{kind.value}-{severity.value}"
+    return tuple(
+        Finding(rule, severity, Category.INSTRUCTION, kind, file="SKILL.md", line=n, certain=certain)
+        for n in range(1, count + 1)
+    )
+
+
+CRITICAL = found(Severity.CRITICAL)
+#: findings by name, with each verdict without and with critical ones
+FINDINGS: dict[str, tuple[Finding, ...]] = {
+    "clean": (),
+    "capability": found(Severity.CRITICAL, 3, Kind.CAPABILITY),
+    "pass": found(Severity.HIGH),
+    "concerns": found(Severity.HIGH, 2),
+    "fail": found(Severity.HIGH, 4),
+    "mismatch-fail": found(Severity.HIGH, 4, Kind.MISMATCH),
+    "mismatch-critical": found(Severity.CRITICAL, 1, Kind.MISMATCH),
+    "critical": CRITICAL,
+    "critical-two": found(Severity.CRITICAL, 2),
+    "critical-and-concerns": CRITICAL + found(Severity.HIGH, 2),
+    "critical-and-fail": CRITICAL + found(Severity.HIGH, 4),
+    "certain": found(Severity.CRITICAL, certain=True),
+}
+ANSWERS = [
+    JudgeReport(JudgeStatus.ANSWERED, verdict, points)
+    for verdict, points in itertools.product(Verdict, (0, 39, 40, 59, 60, 79, 80, 100))
+]
+#: the judge's words on the critical findings, from their keys
+WORDS = {"silent": (), "confirms": (True, True), "clears": (False, False), "clears-one": (False,), "mixed": (False, True)}
+
+
+class Case(NamedTuple):
+    findings: tuple[Finding, ...]
+    status: ScanStatus
+    judge: JudgeReport
+    hit: str | None
+    approved: str | None
+    vendor: bool
+
+    @property
+    def counted(self) -> tuple[Finding, ...]:
+        return counting(self.findings, trusted_vendor=self.vendor)
+
+    @property
+    def critical(self) -> list[Finding]:
+        return [f for f in self.counted if f.severity is Severity.CRITICAL]
+
+    def decide(self) -> Decision:
+        return decide(
+            StaticReport("r1", self.status, self.findings),
+            self.judge,
+            blocklist_hit=self.hit,
+            approved_by=self.approved,
+            trusted_vendor=self.vendor,
+        )
+
+
+def judges(findings: tuple[Finding, ...]) -> Iterator[JudgeReport]:
+    yield from (NO_JUDGE, JUDGE_DOWN, JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, None))
+    keys = [f.key for f in findings if f.severity is Severity.CRITICAL]
+    for answer, words in itertools.product(ANSWERS, WORDS.values() if keys else [()]):
+        confirmations = tuple(Confirmation(key, confirmed=word) for key, word in zip(keys, words, strict=False))
+        yield JudgeReport(answer.status, answer.verdict, answer.score, confirmations=confirmations)
+
+
+def all_cases() -> Iterator[Case]:
+    for findings in FINDINGS.values():
+        for judge in judges(findings):
+            for rest in itertools.product(ScanStatus, (None, "blocked"), (None, "admin:ann"), (False, True)):
+                yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3])
+
+
+def expected(case: Case) -> tuple[State, Block, Row]:
+    """The table of the design, written down a second time and plainly, row by row."""
+    critical, judge = case.critical, case.judge
+    answered = judge.answer is not None
+    points, verdict = judge.answer or (-1, None)
+    words = {w.finding: w.confirmed for w in judge.confirmations}
+    static = score(case.counted)
+    if case.hit:
+        return State.BLOCKED, Block.NONE, Row.BLOCKLISTED
+    if any(f.certain for f in case.counted):
+        return State.BLOCKED, Block.DIGEST, Row.CERTAIN
+    if case.approved:
+        return State.AUTO_APPROVED, Block.NONE, Row.APPROVED
+    if case.status is not ScanStatus.COMPLETE:
+        return State.NEEDS_REVIEW, Block.NONE, Row.NOT_COMPLETE
+    if static < 50 and not critical:
+        return State.TIER1_FAILED, Block.NONE, Row.STATIC_FAIL
+    if critical:
+        confirmed = any(words.get(f.key) is True for f in critical)
+        if answered and (confirmed or verdict is Verdict.FAIL or points < 40):
+            return State.BLOCKED, Block.PLACE, Row.CRITICAL_CONFIRMED
+        if not (answered and points >= 60 and all(words.get(f.key) is False for f in critical)):
+            return State.NEEDS_REVIEW, Block.NONE, Row.CRITICAL_OPEN
+        if score([f for f in case.counted if f not in critical]) < 50:
+            return State.REJECTED, Block.NONE, Row.CLEARED_STILL_FAILS
+    if answered and points >= 80 and verdict is Verdict.PASS:
+        return State.AUTO_APPROVED, Block.NONE, Row.JUDGE_PASS
+    if answered and (points < 40 or verdict is Verdict.FAIL):
+        return State.REJECTED, Block.NONE, Row.JUDGE_FAIL
+    if answered:
+        return State.NEEDS_REVIEW, Block.NONE, Row.JUDGE_UNSURE
+    if static >= 80:
+        return State.AUTO_APPROVED, Block.NONE, Row.UNJUDGED_PASS
+    return State.NEEDS_REVIEW, Block.NONE, Row.UNJUDGED_CONCERNS
+
+
+CASES = list(all_cases())
+
+
+def test_the_decision_is_total_and_follows_the_table_in_every_combination() -> None:
+    assert len(CASES) > 5000
+    for case in CASES:
+        decision = case.decide()
+        assert (decision.next_state, decision.block, decision.row) == expected(case), case
+
+
+def test_every_row_of_the_table_is_reached() -> None:
+    assert {case.decide().row for case in CASES} == set(Row)
+
+
+def test_e7_every_decision_has_a_reason_and_only_approval_has_a_certification() -> None:
+    for case in CASES:
+        decision = case.decide()
+        assert decision.reason.strip() and not decision.reason.endswith("()")
+        assert (decision.certification is not None) == (decision.next_state is State.AUTO_APPROVED)
+        assert 0 <= decision.score <= 100
+
+
+def test_every_decision_is_a_transition_that_a_scanning_submission_may_make() -> None:
+    for case in CASES:
+        source = State.TIER1_SCANNING
+        assert case.decide().next_state in TRANSITIONS[source]
+
+
+def test_certification_follows_who_looked_at_it() -> None:
+    for case in CASES:
+        decision = case.decide()
+        if decision.next_state is not State.AUTO_APPROVED:
+            continue
+        if case.vendor or case.approved:
+            assert decision.certification is Certification.CERTIFIED
+        elif case.judge.answer:
+            assert decision.certification is Certification.VERIFIED
+        else:
+            assert decision.certification is Certification.SCANNED
+
+
+def test_capabilities_alone_never_gate() -> None:
+    static = StaticReport("r1", findings=FINDINGS["capability"])
+    decision = decide(static, NO_JUDGE)
+    assert (decision.next_state, decision.score, decision.rule_ids) == (State.AUTO_APPROVED, 100, ())
+
+
+def test_a_trusted_vendors_mismatches_do_not_count_but_its_malice_does() -> None:
+    for name in ("mismatch-fail", "mismatch-critical"):
+        static = StaticReport("r1", findings=FINDINGS[name])
+        assert decide(static, NO_JUDGE).next_state is not State.AUTO_APPROVED
+        vendor = decide(static, NO_JUDGE, trusted_vendor=True)
+        assert (vendor.next_state, vendor.certification) == (State.AUTO_APPROVED, Certification.CERTIFIED)
+    malice = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE, trusted_vendor=True)
+    assert malice.next_state is State.TIER1_FAILED
+
+
+@pytest.mark.parametrize("name", ["clean", "fail", "critical", "certain"])
+def test_a_blocklist_hit_or_a_certain_rule_wins_over_a_reviewers_approval(name: str) -> None:
+    static = StaticReport("r1", findings=FINDINGS[name])
+    assert decide(static, NO_JUDGE, approved_by="ann", blocklist_hit="bad").next_state is State.BLOCKED
+    approved = decide(static, NO_JUDGE, approved_by="ann")
+    assert approved.next_state is (State.BLOCKED if name == "certain" else State.AUTO_APPROVED)
+
+
+def test_a_suppressed_rule_does_not_count_for_that_content() -> None:
+    static = StaticReport("r1", findings=FINDINGS["fail"])
+    decision = decide(static, NO_JUDGE, suppressed={"malice-high"})
+    assert (decision.next_state, decision.score) == (State.AUTO_APPROVED, 100)
+
+
+def test_what_the_judge_cleared_no_longer_scores_and_is_not_named() -> None:
+    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, confirmations=(Confirmation(CRITICAL[0].key, confirmed=False),))
+    decision = decide(StaticReport("r1", findings=FINDINGS["critical-and-concerns"]), judge)
+    assert (decision.next_state, decision.score, decision.rule_ids) == (State.AUTO_APPROVED, 70, ("malice-high",))
+
+
+def test_the_reason_names_the_rules_and_the_problem() -> None:
+    failed = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE)
+    assert "malice-high" in failed.reason and failed.rule_ids == ("malice-high",)
+    error = decide(StaticReport("r1", ScanStatus.ERROR, problem="the scanner was killed"), NO_JUDGE)
+    assert "the scanner was killed" in error.reason
+    assert decide(StaticReport("r1"), NO_JUDGE, blocklist_hit="").reason
+
+
+# Rescan.
+
+
+def rescan(case: Case, certification: Certification):
+    return decide_rescan(
+        StaticReport("r2", case.status, case.findings),
+        case.judge,
+        certification=certification,
+        blocklist_hit=case.hit,
+        approved_by=case.approved,
+        trusted_vendor=case.vendor,
+    )
+
+
+def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
+    for case, before in itertools.product(CASES, Certification):
+        decision, again = case.decide(), rescan(case, before)
+        assert again.reason and (again.block, again.score) == (decision.block, decision.score)
+        assert (again.outcome is RescanOutcome.KEEP) == (decision.next_state is State.AUTO_APPROVED)
+        assert (again.certification is not None) == (again.outcome is RescanOutcome.KEEP)
+        if again.outcome is RescanOutcome.TAKE_DOWN:
+            blocked = decision.next_state is State.BLOCKED
+            assert again.next_state is (State.BLOCKED if blocked else State.NEEDS_REVIEW)
+            assert again.next_state in TRANSITIONS[State.PUBLISHED]
+        else:
+            assert again.next_state is None
+
+
+def test_a_rescan_that_learned_nothing_changes_nothing() -> None:
+    """A scanner that fails, or a judge that is down, must not take the whole marketplace down."""
+    undecided = {
+        (case.decide().row, case.judge.status is JudgeStatus.NONE)
+        for case in CASES
+        if rescan(case, Certification.VERIFIED).outcome is RescanOutcome.UNDECIDED
+    }
+    assert undecided == {
+        (Row.NOT_COMPLETE, True),
+        (Row.NOT_COMPLETE, False),
+        (Row.UNJUDGED_CONCERNS, False),
+    }
+
+
+def test_a_new_critical_finding_takes_down_even_while_the_judge_is_down() -> None:
+    again = decide_rescan(
+        StaticReport("r2", findings=CRITICAL), JUDGE_DOWN, certification=Certification.VERIFIED
+    )
+    assert (again.outcome, again.next_state) == (RescanOutcome.TAKE_DOWN, State.NEEDS_REVIEW)
+
+
+@pytest.mark.parametrize(
+    ("judge", "before", "after"),
+    [
+        (NO_JUDGE, "SCANNED", "SCANNED"),
+        (NO_JUDGE, "VERIFIED", "VERIFIED"),
+        (JUDGE_DOWN, "VERIFIED", "VERIFIED"),
+        (JUDGE_DOWN, "CERTIFIED", "SCANNED"),
+        (JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90), "SCANNED", "VERIFIED"),
+    ],
+)
+def test_certification_is_updated_in_place(judge: JudgeReport, before: str, after: str) -> None:
+    again = decide_rescan(StaticReport("r2"), judge, certification=Certification(before))
+    assert (again.outcome, again.certification) == (RescanOutcome.KEEP, after)

@@ -1,0 +1,125 @@
+"""Keys: as the design writes them, taken apart again without doubt, and closed against foreign text."""
+
+import inspect
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import name_target, place_target
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import Identity, has_control_characters, normalise
+
+PLACE = normalise("https://git.example.com:8443/a/b", "x:y/z")
+
+BUILT = [
+    (keys.sub("sub_1"), "sub:sub_1"),
+    (keys.subrun("sub_1", 12), "subrun:sub_1:12"),
+    (keys.sub_alias("sub_1"), "sub_alias:sub_1"),
+    (keys.scan("d", "r1"), "scan:d:r1"),
+    (keys.judge("d", "r1", "llama3:8b", "v1"), "judge:d:r1:llama3%3A8b:v1"),
+    (keys.extscan("d", "semgrep"), "extscan:d:semgrep"),
+    (keys.skill("a/b/c"), "skill:a/b/c"),
+    (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
+    (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
+    (keys.rescan("d", "r1"), "rescan:d:r1"),
+    (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
+    (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
+    (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
+    (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),
+    (keys.block(name_target("100%")), "block:name:100%25"),
+    (keys.job("recover"), "job:recover"),
+    (keys.installs("a/b/c", "2026-11-15"), "installs:a/b/c:2026-11-15"),
+    (keys.report("01J"), "report:01J"),
+    (keys.webhook("w1"), "webhook:w1"),
+    (keys.delivery("01J"), "delivery:01J"),
+    (keys.collection("team"), "collection:team"),
+    (keys.token("h"), "token:h"),
+    (keys.session("h"), "session:h"),
+    (keys.user("ann"), "user:ann"),
+    (keys.audit("01J"), "audit:01J"),
+    (keys.CONTROL_BLOCKLIST, "control:blocklist"),
+    (keys.CONTROL_QUEUE, "control:queue"),
+]
+
+
+@pytest.mark.parametrize(("built", "written"), BUILT)
+def test_keys_are_as_the_design_writes_them_and_parse(built: str, written: str) -> None:
+    assert built == written
+    parsed = keys.parse(built)
+    assert built.startswith(parsed.prefix) and len(parsed.parts) == keys.PARTS[parsed.prefix]
+
+
+def test_every_prefix_has_a_builder_and_a_row() -> None:
+    assert {keys.parse(built).prefix for built, _ in BUILT} == set(keys.PARTS)
+    constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
+    assert constants - {keys.CONTROL_BLOCKLIST, keys.CONTROL_QUEUE} == set(keys.PARTS)
+
+
+def test_a_longer_prefix_is_tried_before_the_one_that_it_contains() -> None:
+    order = list(keys.PARTS)
+    for index, prefix in enumerate(order):
+        assert not any(later.startswith(prefix) for later in order[index + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "inside", "outside"),
+    [
+        (keys.subruns_of("s"), keys.subrun("s", 1), keys.subrun("s2", 1)),
+        (keys.scans_of("d"), keys.scan("d", "r"), keys.scan("d2", "r")),
+        (keys.extscans_of("d"), keys.extscan("d", "p"), keys.extscan("d2", "p")),
+        (keys.aliases_of("pdf"), keys.alias_key("pdf", "a/b/c"), keys.alias_key("pdf2", "a/b/c")),
+        (keys.versions_of("a/b/c"), keys.version("a/b/c", "1.0.0"), keys.version("a/b/c2", "1.0.0")),
+        (keys.suppressions_of("d"), keys.suppress("d", "r"), keys.suppress("d2", "r")),
+        (keys.installs_of("a/b/c"), keys.installs("a/b/c", "d"), keys.installs("a/b/cd", "d")),
+    ],
+)
+def test_a_prefix_holds_exactly_its_own_keys(prefix: str, inside: str, outside: str) -> None:
+    assert inside.startswith(prefix) and not outside.startswith(prefix)
+
+
+def test_tc077_an_alias_is_told_from_a_skill_by_its_key_alone() -> None:
+    assert keys.is_alias(keys.alias_key("old", "a/b/c"))
+    assert not keys.is_alias(keys.skill("alias/b/c"))
+    assert not keys.is_alias(keys.skill("alias:x"))
+
+
+@pytest.mark.parametrize("part", ["", "a\0b", "a\nb", "\ud800"])
+def test_a_part_that_is_empty_or_not_plain_text_is_refused(part: str) -> None:
+    with pytest.raises(InvalidInput):
+        keys.user(part)
+
+
+@pytest.mark.parametrize("key", ["", "nothing", "sub:", "sub:a:b", "scan:d", "user:a%b", "user:a%3a", "other:x", "skill:alias:x"])
+def test_what_no_builder_builds_does_not_parse(key: str) -> None:
+    with pytest.raises(InvalidInput):
+        keys.parse(key)
+
+
+PARTS = st.one_of(
+    st.text(st.sampled_from(":%3A25ab/~"), min_size=1, max_size=10),
+    st.text(min_size=1, max_size=10).filter(lambda text: not has_control_characters(text)),
+)
+
+
+@given(PARTS, PARTS, PARTS, PARTS)
+def test_whatever_the_parts_are_they_come_back(one: str, two: str, three: str, four: str) -> None:
+    assert keys.parse(keys.judge(one, two, three, four)).parts == (one, two, three, four)
+    assert keys.parse(keys.alias_key(one, two)).parts == (one, two)
+
+
+@given(st.text(max_size=40))
+def test_parsing_is_total(text: str) -> None:
+    for key in (text, f"scan:{text}", f"skill:{text}"):
+        try:
+            parsed = keys.parse(key)
+        except InvalidInput:
+            continue
+        assert all(parsed.parts)
+
+
+def test_two_places_never_share_a_block_key() -> None:
+    one = Identity("github.com", "a", "b", "c:d")
+    two = Identity("github.com", "a", "b", "c%3Ad")
+    assert keys.block(place_target(one)) != keys.block(place_target(two))

@@ -1,0 +1,549 @@
+"""Published skills: names, version numbers, publishing and who may undo what."""
+
+import itertools
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
+from vskill_platform.domain.errors import (
+    IdentityMismatch,
+    InvalidInput,
+    LowerVersion,
+    NotFound,
+    NotPermitted,
+    PlatformError,
+    VersionStatusError,
+)
+from vskill_platform.domain.identity import Identity, normalise, upload_identity
+from vskill_platform.domain.naming import (
+    RESERVED_OWNERS,
+    alias_names,
+    canonical_name,
+    clash_slug,
+    slug_of,
+    slugify,
+)
+from vskill_platform.domain.numbering import next_version, parse_semver
+from vskill_platform.domain.skill import (
+    Certification,
+    Change,
+    Publication,
+    PublishedSkill,
+    Role,
+    SkillVersion,
+    VersionStatus,
+    certification_for,
+    publish_version,
+    recertify,
+    restore,
+    take_down,
+    unyank,
+    yank,
+)
+
+PLACE = normalise("Acme/Tools", "skills/PDF")
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "canonical"),
+    [
+        ("Acme/Tools", "skills/PDF", "acme/tools/pdf"),
+        ("Acme/Tools.git", "", "acme/tools/tools"),
+        ("https://gitlab.com/Acme/Tools", "", "gitlab.com~acme/tools/tools"),
+        ("https://gitlab.com/Group/Sub/Tools", "x", "gitlab.com~group~sub/tools/x"),
+        ("https://git.example.com:8443/Acme/Tools", "X", "git.example.com_8443~Acme/Tools/x"),
+        ("https://git.sr.ht/~ann/tools", "", "git.sr.ht~~ann/tools/tools"),
+        ("API/tools", "", "github.com~api/tools/tools"),
+    ],
+)
+def test_canonical_names_have_three_parts_and_the_host_off_github(url: str, path: str, canonical: str) -> None:
+    assert canonical_name(normalise(url, path)) == canonical
+
+
+def test_a4b_an_upload_and_another_host_never_get_the_name_of_a_github_skill() -> None:
+    places = [
+        normalise("acme/skills", "pdf"),
+        normalise("https://gitlab.com/acme/skills", "pdf"),
+        normalise("https://git.example.com/acme/skills", "pdf"),
+        upload_identity("acme", "pdf"),
+    ]
+    names = {canonical_name(place) for place in places}
+    assert len(names) == 4 and "upload~acme/skills/pdf" in names
+
+
+@pytest.mark.parametrize("owner", sorted(RESERVED_OWNERS))
+def test_no_owner_takes_one_of_our_routes(owner: str) -> None:
+    assert owner == owner.lower()
+    name = canonical_name(Identity("github.com", owner.upper(), "repo"))
+    assert name.split("/")[0] not in RESERVED_OWNERS
+
+
+def test_our_routes_are_reserved() -> None:
+    routes = "api docs admin queue submit static healthz readyz metrics mcp clawhub marketplace.json .well-known login logout skills owners account search check-updates installs stream"
+    assert RESERVED_OWNERS >= set(routes.split())
+
+
+def test_a4c_a_second_folder_of_the_same_name_gets_a_slug_of_its_own() -> None:
+    one, two = normalise("a/b", "x/pdf"), normalise("a/b", "y/PDF")
+    assert canonical_name(one) == canonical_name(two)
+    slug = clash_slug(slug_of(two), two)
+    assert slug.startswith("pdf~") and len(slug) == 10 and slug == clash_slug("pdf", two)
+    assert canonical_name(two, slug) == f"a/b/{slug}" != canonical_name(one, clash_slug("pdf", one))
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("PDF Tools", "pdf-tools"),
+        ("a:b~c%d", "a-b-c-d"),
+        ("--a--b--", "a-b"),
+        (".hidden", "hidden"),
+        ("..", "skill"),
+        ("???", "skill"),
+        ("Größe", "grösse"),
+        ("हिन्दी", "हिन्दी"),
+        ("x" * 200, "x" * 100),
+    ],
+)
+def test_slugs(text: str, slug: str) -> None:
+    assert slugify(text) == slug
+
+
+@given(st.text(max_size=30))
+def test_a_slug_is_safe_in_keys_and_addresses(text: str) -> None:
+    slug = slugify(text)
+    assert slug and not set(slug) & set(":/~%?#\\ ") and slug not in (".", "..")
+    assert keys.parse(keys.skill(f"a/b/{slug}")).parts == (f"a/b/{slug}",)
+
+
+def test_alias_names_are_the_flat_names_of_a_skill() -> None:
+    assert alias_names("pdf~abc123", "PDF Tools") == ("pdf", "pdf-tools", "pdf~abc123")
+    assert alias_names("pdf", "") == ("pdf",)
+
+
+# Version numbers.
+
+ORDERED = [
+    "0.0.1",
+    "1.0.0-1",
+    "1.0.0-alpha",
+    "1.0.0-alpha.1",
+    "1.0.0-alpha.beta",
+    "1.0.0-beta.2",
+    "1.0.0-beta.11",
+    "1.0.0-rc.1",
+    "1.0.0",
+    "1.0.10",
+    "1.2.0",
+    "2.0.0",
+    "10.0.0",
+]
+
+
+def test_versions_compare_as_semantic_versioning_says() -> None:
+    parsed = [parse_semver(text) for text in ORDERED]
+    assert [str(version) for version in parsed] == ORDERED
+    for (i, one), (j, two) in itertools.product(enumerate(parsed), repeat=2):
+        assert one is not None and two is not None
+        assert (one.precedence < two.precedence) == (i < j)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "1.0", "1.0.0.0", "v1.0.0", "01.0.0", "1.0.x", "1.0.0-", "1.0.0-01", "1.0.0-a..b", "1.0.0+", "1.0.0-ä", "١.0.0", "1.0.1234567890", "1.0.0-1234567890", "1.0.0-" + "a" * 60, "1. 0.0", "-1.0.0", "1.0.0-a_b", "²0.0.0"],
+)
+def test_what_is_no_semantic_version_of_reasonable_size(text: str) -> None:
+    assert parse_semver(text) is None
+
+
+def test_build_metadata_and_outer_spaces_are_not_kept() -> None:
+    assert str(parse_semver(" 1.2.3-rc.1+build.5 ")) == "1.2.3-rc.1"
+
+
+@pytest.mark.parametrize(
+    ("taken", "declared", "number", "has_notice"),
+    [
+        ([], None, "1.0.0", True),
+        ([], "", "1.0.0", True),
+        ([], "latest", "1.0.0", True),
+        ([], "0.3.0", "0.3.0", False),
+        (["1.0.0"], None, "1.0.1", True),
+        (["1.0.0"], "one", "1.0.1", True),
+        (["1.0.0"], "1.0.0", "1.0.1", True),
+        (["1.0.0"], "1.0.0+build", "1.0.1", True),
+        (["1.0.0"], "1.1.0", "1.1.0", False),
+        (["1.0.0", "1.10.0", "1.9.0"], None, "1.10.1", True),
+        (["1.0.0-beta"], None, "1.0.1", True),
+        (["1.0.0-beta"], "1.0.0", "1.0.0", False),
+        (["999999999.0.999999998"], None, "999999999.0.999999999", True),
+    ],
+)
+def test_the_next_version(taken: list[str], declared: str | None, number: str, has_notice: bool) -> None:
+    assert next_version(taken, declared)[0] == number
+    assert bool(next_version(taken, declared)[1]) == has_notice
+
+
+@pytest.mark.parametrize(("taken", "declared"), [(["1.0.0"], "0.9.9"), (["1.0.0"], "1.0.0-rc.1"), (["2.0.0", "1.0.0"], "1.5.0")])
+def test_a_lower_version_is_refused_with_both_numbers(taken: list[str], declared: str) -> None:
+    with pytest.raises(LowerVersion) as caught:
+        next_version(taken, declared)
+    assert declared in str(caught.value) and max(taken) in str(caught.value)
+
+
+def test_an_author_who_never_changes_the_front_matter_is_bumped_every_time() -> None:
+    numbers = ["1.0.0"]
+    for expected in ("1.0.1", "1.0.2", "1.0.3"):
+        number, notice = next_version(numbers, "1.0.0", last_declared="1.0.0")
+        assert number == expected and "already published" in notice
+        numbers.append(number)
+    assert next_version(numbers, "1.0.2", last_declared="1.0.0")[0] == "1.0.4"
+    with pytest.raises(LowerVersion):
+        next_version(numbers, "0.9.0", last_declared="1.0.0")
+
+
+@given(st.lists(st.sampled_from([None, "", "junk", *ORDERED]), max_size=8))
+def test_every_accepted_version_is_higher_than_all_before(declared: list[str | None]) -> None:
+    numbers: list[str] = []
+    for text in declared:
+        try:
+            number, _ = next_version(numbers, text)
+        except LowerVersion:
+            continue
+        new = parse_semver(number)
+        assert new is not None
+        assert all(new.precedence > old.precedence for old in map(parse_semver, numbers) if old)
+        numbers.append(number)
+
+
+def test_bumping_goes_on_beyond_what_an_author_may_write() -> None:
+    """The highest number is always recognised, or two versions would share one number."""
+    number, _ = next_version(["1.0.999999999"], None)
+    assert number == "1.0.1000000000"
+    assert next_version(["1.0.999999999", number], None)[0] == "1.0.1000000001"
+
+
+# Publishing.
+
+
+def publication(content: str = "A", at: int = 1, place: Identity = PLACE, **more) -> Publication:
+    files = [SkillFile("SKILL.md", "100644", content.encode())]
+    manifest = manifest_of(files)
+    fields = {
+        "canonical": canonical_name(place),
+        "identity": place,
+        "slug": slug_of(place),
+        "name": "PDF",
+        "digest": digest_of(manifest),
+        "content_hash": content_hash(content.encode()),
+        "tree_hash": tree_hash(files),
+        "manifest": manifest,
+        "certification": Certification.SCANNED,
+        "score": 100,
+        "at": at,
+        "by": "worker:1",
+    }
+    return Publication(**{**fields, **more})
+
+
+def published(*contents: str) -> PublishedSkill:
+    skill = None
+    for at, content in enumerate(contents, 1):
+        skill, _ = publish_version(skill, publication(content, at))
+    assert skill is not None
+    return skill
+
+
+def digest(content: str) -> str:
+    return publication(content).digest
+
+
+def by(role: Role, at: int = 50, reason: str = "because") -> Change:
+    return Change(role, f"{role.value}:ann", at, reason)
+
+
+def statuses(skill: PublishedSkill) -> dict[str, str]:
+    return {ref.number: ref.status.value for ref in skill.versions}
+
+
+def test_a14_the_first_publish_creates_the_skill_and_its_version_together() -> None:
+    skill, version = publish_version(None, publication(commit="c0ffee", submission="sub_1", description="Reads PDFs"))
+    assert version is not None
+    assert (skill.canonical, skill.slug, skill.owner, skill.repo) == ("acme/tools/pdf", "pdf", "Acme", "Tools")
+    assert (skill.current_version, skill.current_digest) == (version.number, version.digest) == ("1.0.0", digest("A"))
+    assert (skill.certification, skill.score, skill.withdrawn) == (Certification.SCANNED, 100, False)
+    assert (skill.created_at, skill.updated_at, skill.submission) == (1, 1, "sub_1")
+    assert (version.commit, version.submission, version.notice != "") == ("c0ffee", "sub_1", True)
+    assert skill.content_hash == version.content_hash == skill.versions[0].content_hash
+    assert skill.aliases == ("pdf",)
+
+
+def test_a15_the_current_digest_again_makes_no_new_version() -> None:
+    before = published("A", "B")
+    better = publication("B", 9, certification=Certification.VERIFIED, score=90, description="new words")
+    skill, version = publish_version(before, better)
+    assert version is None and statuses(skill) == statuses(before)
+    assert (skill.certification, skill.score, skill.description) == (Certification.VERIFIED, 90, "new words")
+    assert skill.versions[-1].certification is Certification.VERIFIED
+
+
+@pytest.mark.parametrize("wrong", ["", "pending", "0" * 64])
+def test_a15_a_placeholder_digest_is_refused(wrong: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        publish_version(None, publication(digest=wrong))
+    assert caught.value.field == "digest"
+
+
+def test_a_return_to_older_content_is_a_new_version_of_the_same_bytes() -> None:
+    skill = published("A", "B", "A")
+    assert [(ref.number, ref.digest) for ref in skill.versions] == [
+        ("1.0.0", digest("A")),
+        ("1.0.1", digest("B")),
+        ("1.0.2", digest("A")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        normalise("https://gitlab.com/acme/tools", "skills/pdf"),
+        normalise("acme/tools", "other/pdf"),
+        normalise("acme/tools", "skills/pdf"),
+        upload_identity("acme", "pdf"),
+    ],
+)
+def test_a4b_publishing_refuses_another_identity(place: Identity) -> None:
+    with pytest.raises(IdentityMismatch) as caught:
+        publish_version(published("A"), publication("B", place=place, canonical="acme/tools/pdf"))
+    assert "acme/tools/pdf" in str(caught.value)
+
+
+def test_a4b_publishing_refuses_another_name_for_the_same_record() -> None:
+    with pytest.raises(IdentityMismatch):
+        publish_version(published("A"), publication("B", canonical="acme/tools/other"))
+
+
+def test_the_same_place_in_another_spelling_may_publish() -> None:
+    skill, version = publish_version(published("A"), publication("B", 2, normalise("ACME/TOOLS", "skills/PDF")))
+    assert version is not None and skill.current_version == "1.0.1"
+
+
+def test_the_front_matter_decides_the_number_unless_it_stands_still() -> None:
+    skill, numbers = None, []
+    for content, declared in zip("ABCDE", ["0.1.0", "0.1.0", "0.1.0", "0.2.0", None], strict=True):
+        skill, version = publish_version(skill, publication(content, front_matter_version=declared))
+        assert version is not None
+        numbers.append((version.number, version.declared))
+    assert numbers == [("0.1.0", "0.1.0"), ("0.1.1", "0.1.0"), ("0.1.2", "0.1.0"), ("0.2.0", "0.2.0"), ("0.2.1", None)]
+    with pytest.raises(LowerVersion):
+        publish_version(skill, publication("F", front_matter_version="0.1.5"))
+
+
+def test_a3_a_new_name_is_another_alias_and_never_another_key() -> None:
+    skill, _ = publish_version(published("A"), publication("B", 2, name="Paper Reader"))
+    assert (skill.canonical, skill.name) == ("acme/tools/pdf", "Paper Reader")
+    assert skill.aliases == ("paper-reader", "pdf")
+
+
+def test_time_never_runs_backwards_in_the_record() -> None:
+    skill, _ = publish_version(published("A", "B"), publication("C", at=0))
+    assert skill.updated_at == 2
+
+
+# Yank, take down, restore.
+
+OPERATIONS = {"yank": yank, "unyank": unyank, "take_down": take_down, "restore": restore}
+ALLOWED = {
+    "yank": {Role.OWNER},
+    "unyank": {Role.OWNER},
+    "take_down": {Role.SYSTEM, Role.REVIEWER},
+    "restore": {Role.REVIEWER},
+}
+#: what each operation makes of each status; None is refused
+BECOMES = {
+    ("yank", "live"): "yanked",
+    ("yank", "yanked"): None,
+    ("yank", "taken_down"): None,
+    ("unyank", "live"): None,
+    ("unyank", "yanked"): "live",
+    ("unyank", "taken_down"): None,
+    ("take_down", "live"): "taken_down",
+    ("take_down", "yanked"): "taken_down",
+    ("take_down", "taken_down"): "taken_down",
+    ("restore", "live"): None,
+    ("restore", "yanked"): None,
+    ("restore", "taken_down"): "live",
+}
+
+
+def in_status(status: VersionStatus) -> PublishedSkill:
+    skill = published("A", "B")
+    if status is VersionStatus.YANKED:
+        return yank(skill, by(Role.OWNER), number="1.0.1")
+    return take_down(skill, by(Role.SYSTEM), number="1.0.1") if status is VersionStatus.TAKEN_DOWN else skill
+
+
+@pytest.mark.parametrize(("name", "role", "status"), list(itertools.product(OPERATIONS, Role, VersionStatus)))
+def test_who_may_do_what_to_which_version(name: str, role: Role, status: VersionStatus) -> None:
+    skill, becomes = in_status(status), BECOMES[name, status.value]
+    if role not in ALLOWED[name]:
+        with pytest.raises(NotPermitted):
+            OPERATIONS[name](skill, by(role), number="1.0.1")
+    elif becomes is None:
+        with pytest.raises(VersionStatusError):
+            OPERATIONS[name](skill, by(role), number="1.0.1")
+    else:
+        changed = OPERATIONS[name](skill, by(role), number="1.0.1")
+        assert statuses(changed) == {"1.0.0": "live", "1.0.1": becomes}
+        assert changed.current_version == ("1.0.1" if becomes == "live" else "1.0.0")
+
+
+def test_taking_the_current_one_down_makes_the_newest_remaining_current_or_none() -> None:
+    skill = published("A", "B", "C")
+    skill = take_down(skill, by(Role.SYSTEM), number="1.0.2")
+    assert (skill.current_version, skill.current_digest, skill.withdrawn) == ("1.0.1", digest("B"), False)
+    assert skill.versions[2].reason == "because" and skill.versions[2].by == "system:ann"
+    skill = yank(skill, by(Role.OWNER), number="1.0.1")
+    assert skill.current_version == "1.0.0"
+    skill = take_down(skill, by(Role.REVIEWER))
+    assert (skill.current_version, skill.current_digest, skill.certification) == (None, None, None)
+    assert skill.withdrawn and skill.updated_at == 50
+
+
+def test_taking_down_by_digest_reaches_every_version_of_those_bytes() -> None:
+    skill = take_down(published("A", "B", "A"), by(Role.SYSTEM), digest=digest("A"))
+    assert statuses(skill) == {"1.0.0": "taken_down", "1.0.1": "live", "1.0.2": "taken_down"}
+    back = restore(skill, by(Role.REVIEWER), digest=digest("A"))
+    assert set(statuses(back).values()) == {"live"} and back.current_version == "1.0.2"
+
+
+def test_what_is_applied_again_changes_nothing() -> None:
+    down = take_down(published("A"), by(Role.SYSTEM))
+    assert take_down(down, by(Role.SYSTEM, at=99)) is down
+
+
+def test_an_owner_who_deletes_the_skill_yanks_all_that_is_live() -> None:
+    skill = take_down(published("A", "B", "C"), by(Role.SYSTEM), number="1.0.1")
+    gone = yank(skill, by(Role.OWNER))
+    assert statuses(gone) == {"1.0.0": "yanked", "1.0.1": "taken_down", "1.0.2": "yanked"}
+    assert gone.withdrawn
+
+
+def test_a_reviewer_does_not_undo_what_the_owner_yanked() -> None:
+    skill = yank(published("A", "B"), by(Role.OWNER), number="1.0.1")
+    skill = take_down(skill, by(Role.SYSTEM), number="1.0.1")
+    skill = restore(skill, by(Role.REVIEWER), number="1.0.1")
+    assert statuses(skill)["1.0.1"] == "yanked" and skill.current_version == "1.0.0"
+    assert unyank(skill, by(Role.OWNER), number="1.0.1").current_version == "1.0.1"
+
+
+def test_a_version_that_is_not_there_and_a_missing_reason_are_refused() -> None:
+    with pytest.raises(NotFound):
+        yank(published("A"), by(Role.OWNER), number="9.9.9")
+    with pytest.raises(NotFound):
+        take_down(published("A"), by(Role.SYSTEM), digest="0" * 64)
+    with pytest.raises(InvalidInput) as caught:
+        yank(published("A"), by(Role.OWNER, reason=" "), number="1.0.0")
+    assert caught.value.field == "reason"
+
+
+def test_publishing_a_digest_whose_latest_version_was_taken_down_restores_that_version() -> None:
+    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.1")
+    skill, version = publish_version(down, publication("B", 60, certification=Certification.VERIFIED))
+    assert version is None
+    assert (skill.current_version, skill.certification) == ("1.0.1", Certification.VERIFIED)
+    assert statuses(skill) == {"1.0.0": "live", "1.0.1": "live"} and skill.versions[1].reason
+
+
+def test_publishing_brings_back_a_skill_of_which_nothing_was_left() -> None:
+    skill, version = publish_version(take_down(published("A"), by(Role.SYSTEM)), publication("A", 60))
+    assert (version, skill.withdrawn, skill.current_version) == (None, False, "1.0.0")
+
+
+def test_a_restored_version_that_a_newer_one_outranks_comes_back_as_a_new_version() -> None:
+    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.0")
+    skill, version = publish_version(down, publication("A", 60))
+    assert version is not None and version.number == "1.0.2"
+    assert statuses(skill) == {"1.0.0": "live", "1.0.1": "live", "1.0.2": "live"}
+
+
+def test_a_yanked_version_stays_yanked_when_its_content_is_published_again() -> None:
+    skill, version = publish_version(yank(published("A", "B"), by(Role.OWNER), number="1.0.1"), publication("B", 60))
+    assert version is not None and statuses(skill) == {"1.0.0": "live", "1.0.1": "yanked", "1.0.2": "live"}
+
+
+def test_a_rescan_changes_the_certification_in_place() -> None:
+    before = published("A", "B", "A")
+    skill = recertify(before, digest("A"), Certification.VERIFIED, 90, 70)
+    assert [ref.certification for ref in skill.versions] == ["VERIFIED", "SCANNED", "VERIFIED"]
+    assert (skill.certification, skill.score, skill.updated_at) == (Certification.VERIFIED, 90, 70)
+    assert statuses(skill) == statuses(before)
+
+
+def test_certification_is_total_over_its_facts() -> None:
+    for judged, reviewed, vendor in itertools.product((False, True), repeat=3):
+        level = certification_for(judged=judged, reviewed=reviewed, trusted_vendor=vendor)
+        assert level == ("CERTIFIED" if reviewed or vendor else "VERIFIED" if judged else "SCANNED")
+    assert [level.rank for level in Certification] == [0, 1, 2]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.sampled_from("ABC")),
+        st.tuples(st.sampled_from(sorted(OPERATIONS)), st.sampled_from(["1.0.0", "1.0.1", "1.0.2"])),
+    ),
+    max_size=14,
+)
+ROLES = {"yank": Role.OWNER, "unyank": Role.OWNER, "take_down": Role.SYSTEM, "restore": Role.REVIEWER}
+
+
+@given(STEPS)
+@settings(deadline=None, max_examples=200)
+def test_whatever_happens_the_record_agrees_with_its_versions(steps: list[tuple[str, str]]) -> None:
+    """A14, A15: every listed version has its record, and what is published is current afterwards."""
+    skill, _ = publish_version(None, publication("A", 0))
+    written = {"1.0.0": digest("A")}
+    for at, (name, value) in enumerate(steps, 1):
+        if name == "publish":
+            skill, version = publish_version(skill, publication(value, at))
+            assert skill.current_digest == digest(value)
+            if version is not None:
+                assert version.number not in written
+                written[version.number] = version.digest
+        else:
+            try:
+                skill = OPERATIONS[name](skill, by(ROLES[name], at), number=value)
+            except PlatformError:
+                continue
+        live = [ref for ref in skill.versions if ref.status is VersionStatus.LIVE]
+        assert {ref.number: ref.digest for ref in skill.versions} == written
+        assert skill.withdrawn == (not live) == (skill.current_version is None)
+        if live:
+            assert (skill.current_version, skill.current_digest) == (live[-1].number, live[-1].digest)
+
+
+# Storage.
+
+
+def test_withdrawn_is_always_written() -> None:
+    for skill in (published("A"), take_down(published("A"), by(Role.SYSTEM))):
+        stored = msgspec.json.decode(msgspec.json.encode(skill))
+        assert stored["withdrawn"] is skill.withdrawn
+        assert msgspec.convert(stored, PublishedSkill) == skill
+
+
+def test_an_old_record_stays_readable() -> None:
+    """One of each age: these are the smallest records that were ever written."""
+    old = b'{"canonical":"a/b/c","identity":{"host":"github.com","owner":"a","repo":"b","path":"c"}}'
+    assert msgspec.json.decode(old, type=PublishedSkill).versions == ()
+    version = (
+        b'{"canonical":"a/b/c","number":"1.0.0","digest":"d","content_hash":"c","tree_hash":"t",'
+        b'"manifest":[{"path":"SKILL.md","mode":"100644","size":1,"sha256":"s"}],"published_at":5}'
+    )
+    assert msgspec.json.decode(version, type=SkillVersion).certification is Certification.SCANNED

@@ -1,0 +1,134 @@
+"""Logs that machines and people can read, and metrics that are all documented."""
+
+import io
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from tests.support.documented import documented_names
+from vskill_platform.observability import Metrics, configure_logging
+from vskill_platform.settings import Settings
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was():
+    """Logging is configured for the whole process: put back what the other tests had."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def named_metrics(metrics: Metrics) -> dict[str, Counter | Gauge | Histogram]:
+    return {name: value for name, value in vars(metrics).items() if name != "registry"}
+
+
+def written(settings: Settings, write) -> str:
+    out = io.StringIO()
+    write(configure_logging(settings, out))
+    return out.getvalue()
+
+
+def test_a_json_log_line_is_one_object_with_its_fields_and_the_bound_context():
+    def write(log):
+        with structlog.contextvars.bound_contextvars(request_id="r1"):
+            log.info("submission published", duration_ms=12)
+
+    line = json.loads(written(Settings(log_format="json"), write))
+    assert line["event"] == "submission published"
+    assert (line["level"], line["duration_ms"], line["request_id"]) == ("info", 12, "r1")
+    assert line["timestamp"].endswith("Z")
+
+
+def test_context_bound_for_one_task_is_gone_after_it():
+    def write(log):
+        with structlog.contextvars.bound_contextvars(request_id="r1"):
+            log.info("inside")
+        log.info("outside")
+
+    inside, outside = map(json.loads, written(Settings(log_format="json"), write).splitlines())
+    assert inside["request_id"] == "r1"
+    assert "request_id" not in outside
+
+
+def test_a_console_line_shows_event_and_fields():
+    line = written(Settings(), lambda log: log.warning("records skipped", count=2))
+    assert "records skipped" in line
+    assert "count=2" in line
+    assert "\x1b" not in line, "no colours where nobody looks at a terminal"
+
+
+def test_lines_below_the_level_are_not_written():
+    def write(log):
+        log.debug("d")
+        log.info("i")
+        log.warning("w")
+
+    lines = written(Settings(log_format="json", log_level="warning"), write).splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["w"]
+
+
+def test_a_traceback_is_written_without_local_variables():
+    def write(log):
+        secret_token = f"hunter-{1 + 1}"
+        try:
+            int(secret_token[:6])
+        except ValueError:
+            log.exception("request failed")
+
+    for style in ("json", "console"):
+        text = written(Settings(log_format=style), write)
+        assert "ValueError" in text
+        assert "hunter-2" not in text
+
+
+def test_lines_of_other_packages_have_the_same_form():
+    out = io.StringIO()
+    configure_logging(Settings(log_format="json"), out)
+    logging.getLogger("uvicorn.error").warning("invalid request from %s", "peer")
+    assert json.loads(out.getvalue())["event"] == "invalid request from peer"
+
+
+def test_two_environments_count_for_themselves():
+    one, two = Metrics(), Metrics()
+    one.transitions.labels("PUBLISHED").inc()
+    assert b'vskill_transitions_total{to="PUBLISHED"} 1.0' in one.render()
+    assert b"PUBLISHED" not in two.render()
+
+
+def test_C4_counts_that_are_unknown_are_absent_and_not_zero():
+    metrics = Metrics()
+    metrics.show_submissions({"RECEIVED": 0, "PUBLISHED": 7})
+    assert b'vskill_submissions{state="RECEIVED"} 0.0' in metrics.render()
+    metrics.show_submissions(None)
+    assert b"vskill_submissions{" not in metrics.render()
+
+
+def test_every_metric_has_a_line_that_says_what_it_is():
+    assert set(documented_names(Metrics)) == set(named_metrics(Metrics()))
+
+
+@pytest.mark.parametrize("name", sorted(named_metrics(Metrics())))
+def test_every_metric_is_documented_with_its_kind_labels_and_words(name):
+    metric = named_metrics(Metrics())[name]
+    family = next(iter(metric.describe()))
+    exposed = family.name + ("_total" if family.type == "counter" else "")
+    rows = [line for line in REFERENCE.read_text("utf-8").splitlines() if line.startswith(f"| `{exposed}` |")]
+    assert len(rows) == 1, f"docs/reference/metrics.md must have one row for {exposed}"
+    labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+    _, _, kind, shown_labels, words, _ = rows[0].split("|")
+    assert (kind.strip(), shown_labels.strip()) == (family.type, labels)
+    assert words.strip() == documented_names(Metrics)[name]
+
+
+def test_the_reference_names_no_metric_that_does_not_exist():
+    rows = [line for line in REFERENCE.read_text("utf-8").splitlines() if line.startswith("| `vskill_")]
+    assert len(rows) == len(named_metrics(Metrics()))

@@ -1,0 +1,128 @@
+"""Settings: read in one place, checked before anything opens, and each one documented."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.documented import documented_names
+from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.settings import Settings, load_settings, variable
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
+
+
+def test_no_variables_at_all_give_the_embedded_defaults():
+    settings = load_settings({"PATH": "/bin", "HOME": "/"})
+    assert settings == Settings()
+    assert settings.store == settings.broker == "sqlite:data/vskill.db"
+    assert settings.blobs == "files:data/blobs"
+    assert (settings.port, settings.max_batch_size, settings.max_concurrency) == (8080, 3, 10)
+
+
+def test_everything_on_disk_follows_the_data_folder():
+    settings = load_settings({"VSKILL_DATA_DIR": "/srv/skills"})
+    assert settings.store == "sqlite:/srv/skills/vskill.db"
+    assert settings.blobs == "files:/srv/skills/blobs"
+
+
+def test_a_store_in_memory_keeps_nothing_on_disk():
+    settings = load_settings({"VSKILL_STORE": "memory:"})
+    assert (settings.broker, settings.blobs) == ("memory:", "memory:")
+
+
+def test_a_given_location_is_not_replaced():
+    settings = load_settings({"VSKILL_STORE": "memory:", "VSKILL_BLOBS": "files:/srv/blobs"})
+    assert settings.blobs == "files:/srv/blobs"
+
+
+def test_values_are_read_by_their_type():
+    digests = ["a" * 64, "b" * 64]
+    settings = load_settings(
+        {"VSKILL_PORT": " 0 ", "VSKILL_LOG_FORMAT": "json", "VSKILL_KNOWN_BAD_DIGESTS": ", ".join(digests)}
+    )
+    assert settings.port == 0
+    assert settings.log_format == "json"
+    assert settings.known_bad_digests == tuple(digests)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("VSKILL_PRT", "VSKILL_PORT"), ("VSKILL_STORAGE", "VSKILL_STORE")]
+)
+def test_D2_an_unknown_variable_is_refused_with_the_nearest_known_one(name, near):
+    with pytest.raises(InvalidSettings, match=f"no setting {name}; the nearest is {near}"):
+        load_settings({name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fix"),
+    [
+        ("VSKILL_PORT", "http", "a port number from 0 to 65535"),
+        ("VSKILL_PORT", "70000", "a port number from 0 to 65535"),
+        ("VSKILL_PORT", "", "a port number"),
+        ("VSKILL_MAX_CONCURRENCY", "0", "a whole number from 1 to 1000"),
+        ("VSKILL_JUDGE_BUDGET_MS", "30s", "a whole number of milliseconds"),
+        ("VSKILL_LOG_LEVEL", "loud", "debug or info or warning or error"),
+        ("VSKILL_KNOWN_BAD_DIGESTS", "a" * 63, "64 characters of 0-9 and a-f"),
+        ("VSKILL_DATA_DIR", " ", "a folder's path"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name_with_the_fix(name, value, fix):
+    with pytest.raises(InvalidSettings, match=fix) as caught:
+        load_settings({name: value})
+    assert caught.value.message.startswith(f"{name} is {value!r}")
+    assert caught.value.details["setting"] == name
+
+
+@pytest.mark.parametrize(
+    ("given", "inner", "outer"),
+    [
+        ({"VSKILL_JUDGE_BUDGET_MS": "55000"}, "VSKILL_JUDGE_BUDGET_MS", "VSKILL_SUBMISSION_BUDGET_MS"),
+        (
+            {"VSKILL_SUBMISSION_BUDGET_MS": "300000"},
+            "VSKILL_SUBMISSION_BUDGET_MS",
+            "VSKILL_STUCK_THRESHOLD_MS",
+        ),
+        ({"VSKILL_STUCK_THRESHOLD_MS": "1000"}, "VSKILL_SUBMISSION_BUDGET_MS", "VSKILL_STUCK_THRESHOLD_MS"),
+    ],
+)
+def test_B2_budgets_that_do_not_nest_are_refused_with_both_names(given, inner, outer):
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(given)
+    assert caught.value.details["settings"] == [inner, outer]
+    assert inner in caught.value.message
+    assert outer in caught.value.message
+
+
+def test_budgets_that_nest_are_accepted():
+    given = {
+        "VSKILL_JUDGE_BUDGET_MS": "1",
+        "VSKILL_SUBMISSION_BUDGET_MS": "2",
+        "VSKILL_STUCK_THRESHOLD_MS": "3",
+    }
+    assert load_settings(given).stuck_threshold_ms == 3
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        Settings().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("field", Settings.__struct_fields__)
+def test_every_setting_is_documented_with_its_own_words_and_its_default(field):
+    rows = [
+        line
+        for line in REFERENCE.read_text("utf-8").splitlines()
+        if line.startswith(f"| `{variable(field)}` |")
+    ]
+    assert len(rows) == 1, f"docs/reference/settings.md must have one row for {variable(field)}"
+    assert documented_names(Settings)[field] in rows[0]
+    default = getattr(Settings(), field)
+    shown = {"broker": "the store", "known_bad_digests": "none"}.get(field, f"`{default}`")
+    assert f"| {shown} |" in rows[0]
+
+
+def test_the_reference_names_no_setting_that_does_not_exist():
+    words = REFERENCE.read_text("utf-8").replace("`", " ").split()
+    known = {variable(field) for field in msgspec.structs.asdict(Settings())}
+    assert {word for word in words if word.startswith("VSKILL_")} == known

@@ -1,0 +1,103 @@
+"""House rules for the product's code that a linter's configuration cannot express.
+
+Each rule names a call or attribute, the files that alone may use it, and why. Names are followed through
+imports (`from os import environ as e` is still `os.environ`); `run_in_executor` is a method of objects whose
+type a syntax tree does not show, so its bare name is enough.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.problem import Problem
+
+PACKAGE = "src/vskill_platform/"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Names that only some files of the package may use."""
+
+    names: frozenset[str]
+    #: Paths inside the package.
+    allowed_in: frozenset[str]
+    reason: str
+
+
+RULES = (
+    Rule(
+        names=frozenset({"os.environ", "os.environb", "os.getenv", "os.getenvb"}),
+        allowed_in=frozenset({"settings.py"}),
+        reason="only settings.py reads the process environment; take the value from the settings",
+    ),
+    Rule(
+        names=frozenset(
+            {
+                "time.time",
+                "time.time_ns",
+                "datetime.datetime.now",
+                "datetime.datetime.utcnow",
+                "datetime.datetime.today",
+                "datetime.date.today",
+                "uuid.uuid1",
+                "uuid.uuid4",
+            }
+        ),
+        allowed_in=frozenset({"clock.py"}),
+        reason="time and ids come from the environment's clock, so that tests and the simulator own them",
+    ),
+)
+BANNED_METHODS = {
+    "run_in_executor": "it loses the context: use asyncio.to_thread, or copy_context().run in an executor",
+}
+
+
+def check_module(path: str, text: str) -> Iterator[Problem]:
+    """All house rules on one Python file; files outside the package are not bound by them."""
+    if not path.startswith(PACKAGE):
+        return
+    tree = ast.parse(text, filename=path)
+    yield from _check_docstring(path, tree)
+    yield from _check_names(path, tree)
+
+
+def _check_docstring(path: str, tree: ast.Module) -> Iterator[Problem]:
+    if not (ast.get_docstring(tree) or "").strip():
+        yield Problem(path, 1, "begins without a docstring: say what the module is for and where it stands")
+
+
+def _check_names(path: str, tree: ast.Module) -> Iterator[Problem]:
+    imported = _imported_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in BANNED_METHODS:
+            yield Problem(path, node.lineno, f"{node.attr}: {BANNED_METHODS[node.attr]}")
+        if isinstance(node, ast.Attribute | ast.Name) and (name := _qualified_name(node, imported)):
+            yield from _violations(path, node.lineno, name)
+
+
+def _violations(path: str, line: int, name: str) -> Iterator[Problem]:
+    for rule in RULES:
+        if name in rule.names and path.removeprefix(PACKAGE) not in rule.allowed_in:
+            yield Problem(path, line, f"{name}: {rule.reason}")
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """Local name → full name, for every absolute import anywhere in the module."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _qualified_name(node: ast.expr, imported: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return imported.get(node.id)
+    if isinstance(node, ast.Attribute) and (base := _qualified_name(node.value, imported)):
+        return f"{base}.{node.attr}"
+    return None
