@@ -11,6 +11,9 @@ from collections.abc import Generator, Iterator
 import pytest
 from blockbuster import BlockBuster, BlockBusterFunction
 
+from vskill_platform.observability import configure_logging
+from vskill_platform.settings import load_settings
+
 # Where the product may block, and why: file, function, and the calls that are let through there.
 # A read of one key by SQLite takes 5 µs inline and 160 µs through a thread.
 POINT_READ = ("vskill_platform/database/sqlite.py", "point_read")
@@ -20,6 +23,9 @@ POINT_READ_CALLS = (
     "sqlite3.Cursor.fetchone",
     "sqlite3.Cursor.fetchall",
 )
+# A log line with a traceback reads the source files that it quotes, once each: only unforeseen errors have one.
+TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
+TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # Blocking calls that blockbuster does not know of.
 FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subprocess.Popen.communicate")
 
@@ -41,9 +47,17 @@ def event_loop_guard() -> Iterator[BlockBuster]:
         guard.functions[name] = BlockBusterFunction(None, name, scanned_modules="vskill_platform")
     for name in POINT_READ_CALLS:
         guard.functions[name].can_block_in(*POINT_READ)
+    for name in TRACEBACK_CALLS:
+        guard.functions[name].can_block_in(*TRACEBACK)
     guard.activate()
     yield guard
     guard.deactivate()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_logs() -> None:
+    """Log lines as the product writes them; without this, tracebacks are drawn by a renderer that reads files."""
+    configure_logging(load_settings({}))
 
 
 def _skips_are_failures() -> bool:

@@ -3,6 +3,7 @@
 What is opened is closed again in reverse order, however the work between ends.
 """
 
+import asyncio
 import os
 import secrets
 import socket
@@ -15,12 +16,16 @@ from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import Clock, SystemClock
-from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.database.migrations import load_migrations
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.structure import StructureScanner
 from vskill_platform.settings import Settings, check_budgets, variable
@@ -42,7 +47,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
     kv, broker = await _open_store(settings, stack, clock)
     blobs = await _open_blobs(settings, stack)
     worker_id = new_worker_id()
-    env = Env(
+    return Env(
         kv=kv,
         broker=broker,
         blobs=blobs,
@@ -55,8 +60,19 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         metrics=Metrics(),
         worker_id=worker_id,
     )
-    _report(env)
-    return env
+
+
+def report_start(env: Env) -> None:
+    """Say what was opened, and name every tier that is missing (B17)."""
+    env.log.info("environment opened", store=env.kv.engine, broker=env.broker.engine, blobs=env.blobs.engine)
+    if env.judge is None:
+        env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")
+
+
+def schema_version(settings: Settings) -> int | None:
+    """The version of the schema that this release keeps its records in; None where the engine has none."""
+    engine, _ = _split("store", settings.store)
+    return load_migrations()[-1].number if engine == "sqlite" else None
 
 
 def new_worker_id() -> str:
@@ -76,8 +92,24 @@ async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -
         stack.push_async_callback(memory_kv.close)
         return memory_kv, memory_broker
     if engine == "sqlite" and place:
-        raise NotImplementedError
+        database = await _open_database(Path(place), clock)
+        stack.push_async_callback(database.close)
+        sqlite_broker = SqliteBroker(database)
+        stack.push_async_callback(sqlite_broker.close)
+        sqlite_kv = SqliteKV(database, sqlite_broker)
+        stack.push_async_callback(sqlite_kv.close)
+        return sqlite_kv, sqlite_broker
     raise _unknown_engine("store", settings.store, "use sqlite:PATH, or memory: to keep nothing")
+
+
+async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
+    """The file, in a folder that is made if need be."""
+    try:
+        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{variable('store')}: the folder {path.parent} cannot be made: {error.strerror}."
+        raise StoreUnavailable(message, file=str(path)) from error
+    return await SqliteDatabase.open(path, clock)
 
 
 async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
@@ -104,10 +136,3 @@ def _split(setting: str, location: str) -> tuple[str, str]:
 def _unknown_engine(setting: str, location: str, fix: str) -> InvalidSettings:
     message = f"{variable(setting)} is {location!r}, which no engine serves: {fix}."
     return InvalidSettings(message, setting=variable(setting), fix=fix)
-
-
-def _report(env: Env) -> None:
-    """Say what was opened, and name every tier that is missing (B17)."""
-    env.log.info("environment opened", store=env.kv.engine, broker=env.broker.engine, blobs=env.blobs.engine)
-    if env.judge is None:
-        env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")

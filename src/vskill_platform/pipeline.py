@@ -4,10 +4,8 @@ Every stage writes what it learnt through the claim, and content is kept by dige
 the next attempt goes on from the record wherever this one breaks off.
 """
 
-import msgspec
-
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
-from vskill_platform.domain.decision import Block, Decision, decide
+from vskill_platform.domain.decision import Block, Decision, Row, decide
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.errors import (
     Blocked,
@@ -22,7 +20,7 @@ from vskill_platform.domain.errors import (
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
-from vskill_platform.intake.manifest import Manifest, front_matter
+from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import publish
 from vskill_platform.store.blocklist import block_writes, why_blocked
@@ -31,6 +29,9 @@ from vskill_platform.worker_context import require_env
 
 #: No other attempt would end differently: the author must change something.
 FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
+
+#: Rows of the decision that no answer of the judge would change.
+DECIDED_WITHOUT_JUDGE = frozenset({Row.BLOCKLISTED, Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -61,7 +62,7 @@ async def _fetch(claim: HeldClaim) -> tuple[tuple[SkillFile, ...], Manifest]:
     env = require_env("sources")
     fetched = await env.sources.fetch(claim.record)
     check_files(fetched.files)
-    manifest = front_matter(skill_file_of(fetched.files).data)
+    manifest = read_manifest(skill_file_of(fetched.files).data)
     digest = digest_of_files(fetched.files)
     await env.blobs.put(digest, pack(fetched.files))
     await claim.note(digest=digest, commit=fetched.commit)
@@ -76,7 +77,7 @@ async def _judge(
     if judge is None:
         return NO_JUDGE
     unjudged = decide(report, NO_JUDGE, blocklist_hit=hit, approved_by=_approver(claim.record))
-    if unjudged.next_state in (State.BLOCKED, State.TIER1_FAILED) or _approver(claim.record):
+    if unjudged.row in DECIDED_WITHOUT_JUDGE:
         return NO_JUDGE
     await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
     return await judge.review(files, report)

@@ -9,7 +9,7 @@ from vskill_platform.domain.naming import alias_names
 from vskill_platform.domain.skill import Certification, Publication, publish_version
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
-from vskill_platform.intake.manifest import Manifest, front_matter
+from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Assert, Operation
 from vskill_platform.domain import keys
 from vskill_platform.store.blocklist import blocklist_version, why_blocked
@@ -44,7 +44,7 @@ async def _read_content(record: Submission) -> _Content:
     if data is None:
         raise SourceGone("the stored bytes are no longer kept", submission=record.id, digest=record.digest)
     files = unpack(data, record.digest)
-    return _Content(record.digest, files, front_matter(skill_file_of(files).data))
+    return _Content(record.digest, files, read_manifest(skill_file_of(files).data))
 
 
 async def _publication(

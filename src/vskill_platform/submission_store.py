@@ -19,7 +19,7 @@ from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submissi
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.contract import PAGE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Entry, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Capability, Entry, Operation, Put
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
@@ -113,25 +113,41 @@ async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> li
     env = require_env("kv")
     now = env.kv.now()
     skips = Skips("get_stuck_submissions")
-    stuck: list[StuckSubmission] = []
-    conditions: dict[str, Condition] = {
-        "state": In(tuple(sorted(STUCK_STATES))),
-        "updated_at": Between(most=now - threshold_ms),
-    }
+    indexed = Capability.INDEXES in env.kv.capabilities
+    find = _stuck_by_index if indexed else _stuck_by_reading
+    found = await find(env, skips, now - threshold_ms)
+    skips.report(env)
+    return [_stuck(fields, now) for fields in found]
+
+
+async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
+    """Costs what is stuck, however many are not. Records without a state are in no index of states, so they
+    are looked up by themselves."""
+    where: dict[str, Condition] = {"state": In(tuple(sorted(STUCK_STATES))), "updated_at": Between(most=latest)}
+    found: list[_StuckFields | None] = []
     after: str | None = None
     while True:
-        page = await env.kv.select(SUBMISSIONS.prefix, where=conditions, order_by="updated_at", after=after)
+        page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="updated_at", after=after)
         skips.failed(page.failed)
-        for entry in page.items:
-            fields = skips.decode(entry, _StuckFields)
-            if fields is not None:
-                stuck.append(_stuck(fields, now))
+        found += [skips.decode(entry, _StuckFields) for entry in page.items]
         after = page.after
         if after is None:
             break
-    await _note_malformed(env, skips)
-    skips.report(env)
-    return stuck
+    for entry in await read_stateless(env):
+        skips.add("malformed", entry.key)
+    return [fields for fields in found if fields is not None]
+
+
+async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
+    """Reads every record, concurrently: what an engine without an index must do."""
+    found: list[_StuckFields] = []
+    async for page in iterate_pages(env.kv, SUBMISSIONS.prefix):
+        skips.failed(page.failed)
+        for entry in page.items:
+            fields = skips.decode(entry, _StuckFields)
+            if fields is not None and fields.state in STUCK_STATES and fields.updated_at <= latest:
+                found.append(fields)
+    return sorted(found, key=lambda fields: (fields.updated_at, fields.id))
 
 
 async def enumerate_published_skills() -> list[PublishedSkillSummary]:
@@ -175,12 +191,6 @@ def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
         certification=fields.certification,
         updated_at=fields.updated_at,
     )
-
-
-async def _note_malformed(env: Env, skips: Skips) -> None:
-    """Records without a state cannot be in the index of states; they are named all the same."""
-    for entry in await read_stateless(env):
-        skips.add("malformed", entry.key)
 
 
 # Other reads.

@@ -16,10 +16,13 @@ from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.contract import Broker, BrokerCapability
 from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Capability
 from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.kv.sqlite import SqliteKV
 
 
 class Store(msgspec.Struct):
@@ -51,6 +54,18 @@ async def open_memory(folder: Path, clock: Clock) -> Store:
     return Store(kv, broker, close)
 
 
+async def open_sqlite(folder: Path, clock: Clock) -> Store:
+    database = await SqliteDatabase.open(folder / "store.sqlite", clock)
+    broker = SqliteBroker(database, clock)
+    kv = SqliteKV(database, broker)
+
+    async def close() -> None:
+        await broker.close()
+        await kv.close()
+
+    return Store(kv, broker, close)
+
+
 async def open_minimal(folder: Path, clock: Clock) -> Store:
     kv = MinimalKV(clock)
     return Store(kv, MemoryBroker(clock), kv.close)
@@ -73,11 +88,13 @@ IN_PROCESS = ALL_OF_BROKER - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 
 KV_ENGINES = {
     "memory": KVEngine(open_memory, MEMORY),
+    "sqlite": KVEngine(open_sqlite, ALL),
     "minimal": KVEngine(open_minimal, frozenset()),
 }
 
 BROKER_ENGINES = {
     "memory": BrokerEngine(open_memory, IN_PROCESS),
+    "sqlite": BrokerEngine(open_sqlite, ALL_OF_BROKER),
 }
 
 BLOB_ENGINES = {

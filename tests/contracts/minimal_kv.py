@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vskill_platform.clock import Clock
 from vskill_platform.domain.errors import Conflict, Unsupported
-from vskill_platform.kv.checks import check_operations
+from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.contract import KV, PAGE
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Page, Put
 
@@ -56,6 +56,7 @@ class MinimalKV(KV):
         return self._clock.now()
 
     async def get(self, key: str) -> Entry | None:
+        check_key(key)
         await self.probe.read(key)
         return self._read(key)
 
@@ -63,6 +64,7 @@ class MinimalKV(KV):
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
     ) -> Page[str]:
         await asyncio.sleep(0)
+        check_texts("prefix", prefix, after or "", *exclude)
         keys = [key for key in sorted(self._entries, key=str.encode) if key.startswith(prefix)]
         keys = [key for key in keys if not key.startswith(tuple(exclude)) and self._read(key)]
         if after is not None:

@@ -13,7 +13,9 @@ from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Change, 
 pytestmark = pytest.mark.anyio
 
 
-async def follow(kv: KV, prefix: str = "", after: str | None = None, limit: int = 1000) -> tuple[list[Change], str]:
+async def follow(
+    kv: KV, prefix: str = "", after: str | None = None, limit: int = 1000
+) -> tuple[list[Change], str]:
     """All that there is after the cursor, and the cursor to go on from."""
     found: list[Change] = []
     while True:
@@ -29,7 +31,9 @@ def told(changes) -> list[tuple[str, bool]]:
     return [(change.key, change.deleted) for change in changes]
 
 
-async def test_changes_are_told_in_the_order_of_their_commits_deletes_included(changing_kv: KV, clock: ManualClock):
+async def test_changes_are_told_in_the_order_of_their_commits_deletes_included(
+    changing_kv: KV, clock: ManualClock
+):
     first = await changing_kv.put("a", b"1")
     clock.advance(5)
     second = await changing_kv.commit([Put("b", b"1"), Add("n")])
@@ -229,6 +233,11 @@ async def test_a_cursor_that_is_none_of_ours_is_bad_input(changing_kv: KV, curso
         await changing_kv.changes("", after=cursor)
     with pytest.raises(InvalidInput):
         await changing_kv.wait_for_change(cursor, 0)
+
+
+async def test_a_prefix_that_cannot_be_encoded_is_bad_input(changing_kv: KV):
+    with pytest.raises(InvalidInput):
+        await changing_kv.changes("\ud800")
 
 
 async def test_an_engine_without_changes_says_so(kv_without_changes: KV):

@@ -1,6 +1,8 @@
 """Every promise of the store's core, on every engine: versions, commits, listings, settled reads, expiry."""
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,13 +11,22 @@ from hypothesis import strategies as st
 from tests.contracts.conftest import KVEngine, Store
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.errors import Conflict, InvalidInput, RecordMalformed, StoreUnavailable, Unsupported
+from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
+from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.errors import (
+    Conflict,
+    InvalidInput,
+    RecordMalformed,
+    StoreUnavailable,
+    Unsupported,
+)
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import MAX_KEY
 from vskill_platform.kv.contract import KV, READS_AT_ONCE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Put
+from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
 from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 
@@ -207,12 +218,18 @@ async def test_a_commit_gives_all_its_keys_one_version(atomic_kv: KV):
 @pytest.mark.parametrize("place", [0, 1, 4])
 @pytest.mark.parametrize(
     "failing",
-    [Assert("guard", 999_999), Assert("guard", ABSENT), Assert("none", 1), Put("guard", b"x", 999_999), Delete("none", 5)],
+    [
+        Assert("guard", 999_999),
+        Assert("guard", ABSENT),
+        Assert("none", 1),
+        Put("guard", b"x", 999_999),
+        Delete("none", 5),
+    ],
 )
 async def test_D14_one_condition_that_fails_writes_nothing_wherever_it_stands(atomic_kv: KV, failing, place):
     await atomic_kv.put("guard", b"1")
     await atomic_kv.put("old", b"1")
-    operations = [Put("a", b"1"), Put("old", b"2"), Add("n", 1), Put("b", b"1")]
+    operations: list[Operation] = [Put("a", b"1"), Put("old", b"2"), Add("n", 1), Put("b", b"1")]
     operations.insert(place, failing)
     with pytest.raises(Conflict) as caught:
         await atomic_kv.commit(operations)
@@ -319,7 +336,9 @@ async def test_one_callers_conflict_fails_no_other_callers_commit(atomic_kv: KV)
     await atomic_kv.put("taken", b"1")
     outcomes = await asyncio.gather(
         *(
-            atomic_kv.commit([Put(f"k{n:02}", b"1"), Assert("taken", ABSENT)] if n % 3 == 0 else [Put(f"k{n:02}", b"1")])
+            atomic_kv.commit(
+                [Put(f"k{n:02}", b"1"), Assert("taken", ABSENT)] if n % 3 == 0 else [Put(f"k{n:02}", b"1")]
+            )
             for n in range(30)
         ),
         return_exceptions=True,
@@ -376,7 +395,9 @@ async def test_adding_to_what_is_no_counter_is_refused_and_writes_nothing(atomic
 async def test_A5_a_listing_reaches_the_end_of_2600_keys_page_by_page(kv: KV):
     keys = [f"p:{n:05}" for n in range(2_600)]
     await fill(kv, [*keys, "o:1", "q:1"])
-    listed, sizes, after = [], [], None
+    listed: list[str] = []
+    sizes: list[int] = []
+    after = None
     while True:
         page = await kv.list("p:", after=after)
         listed += page.items
@@ -425,7 +446,9 @@ async def test_paging_through_any_keys_gives_each_once_in_order(kv: KV, keys, pr
         for key in sorted(keys, key=str.encode)
         if key.startswith(prefix) and not key.startswith(tuple(exclude))
     ]
-    listed, scanned, after = [], [], None
+    listed: list[str] = []
+    scanned: list[str] = []
+    after = None
     while True:
         page = await kv.list(prefix, after=after, limit=limit, exclude=exclude)
         entries = await kv.scan(prefix, after=after, limit=limit, exclude=exclude)
@@ -505,9 +528,30 @@ async def test_reading_more_keys_than_one_chunk_finds_them_all(kv: KV):
     assert settled.missing == ("none",)
 
 
-async def test_a_key_that_could_not_exist_is_missing_to_a_bulk_read(kv: KV):
-    assert (await kv.get_many(["a\0b", ""])).missing == ("a\0b", "")
-    assert await kv.get("a\0b") is None
+async def test_reading_what_cannot_be_a_key_is_bad_input_and_fails_no_other_read(kv: KV):
+    await kv.put("a", b"1")
+    for key in ("", "a\0b", "\ud800"):
+        with pytest.raises(InvalidInput):
+            await kv.get(key)
+    settled = await kv.get_many(["a", "a\0b", "", "\ud800", "none"])
+    assert (list(settled.found), settled.missing) == (["a"], ("none",))
+    assert settled.failed.keys() == {"a\0b", "", "\ud800"}
+    assert all(isinstance(error, InvalidInput) for error in settled.failed.values())
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "a\udfff"])
+async def test_a_prefix_that_cannot_be_encoded_is_bad_input(kv: KV, odd):
+    for call in (kv.list(odd), kv.scan(odd), kv.list("", after=odd), kv.list("", exclude=("a", odd))):
+        with pytest.raises(InvalidInput):
+            await call
+
+
+@pytest.mark.parametrize("odd", ["\0", "a\0b", "x" * (2 * MAX_KEY)])
+async def test_nothing_begins_with_what_cannot_be_a_key(kv: KV, odd):
+    await fill(kv, ["a", "b", "\ue000", "\U0001f600"])
+    assert (await kv.list(odd)).items == ()
+    assert (await kv.scan(odd)).items == ()
+    assert await keys_of(kv, exclude=(odd,)) == ["a", "b", "\ue000", "\U0001f600"]
 
 
 # Expiry.
@@ -565,7 +609,9 @@ async def test_deleting_an_expired_key_is_no_error(kv: KV, clock: ManualClock):
     assert await kv.get("k") is None
 
 
-async def test_sweeping_removes_expired_entries_a_bounded_number_at_a_time(changing_kv: KV, clock: ManualClock):
+async def test_sweeping_removes_expired_entries_a_bounded_number_at_a_time(
+    changing_kv: KV, clock: ManualClock
+):
     for n in range(5):
         await changing_kv.put(f"c:{n}", b"1", ttl_ms=10)
     await changing_kv.put("record", b"1")
@@ -706,35 +752,77 @@ async def test_the_default_sweep_removes_nothing(minimal: MinimalKV):
     assert await minimal.sweep(changes_before=10**15) == 0
 
 
-class ForeignBroker:
-    """A broker of another engine, as the store sees it."""
+class BrokerElsewhere(Broker):
+    """A queue of no store's kind, which may be down."""
 
-    def __init__(self, *, down: bool) -> None:
-        self.down = down
-        self.sent: list[Send] = []
+    engine = "elsewhere"
+    capabilities = MemoryBroker.capabilities
 
-    async def send_batch(self, sends) -> int:
-        if self.down:
+    def __init__(self, clock: ManualClock, *, down: bool) -> None:
+        self._inner = MemoryBroker(clock)
+        self._down = down
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        if self._down:
             raise ConnectionError("no route")
-        self.sent += sends
-        return len(sends)
+        return await self._inner.send_batch(sends)
+
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        return await self._inner.take(limit, max_wait_ms)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        return await self._inner.settle(settlements)
+
+    async def depth(self) -> Depth:
+        return await self._inner.depth()
+
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        return await self._inner.dead_letters(after=after, limit=limit)
+
+    async def replay(self, dead_letter_id: int) -> bool:
+        return await self._inner.replay(dead_letter_id)
+
+    async def discard(self, dead_letter_id: int) -> bool:
+        return await self._inner.discard(dead_letter_id)
 
 
+async def open_memory_kv(folder: Path, clock: ManualClock, outbox: Broker | None) -> KV:
+    return MemoryKV(clock, outbox)
+
+
+async def open_sqlite_kv(folder: Path, clock: ManualClock, outbox: Broker | None) -> KV:
+    return SqliteKV(await SqliteDatabase.open(folder / "store.sqlite", clock), outbox)
+
+
+OUTBOX_ENGINES = pytest.mark.parametrize(
+    "open_kv", [pytest.param(open_memory_kv, id="memory"), pytest.param(open_sqlite_kv, id="sqlite")]
+)
+
+
+@OUTBOX_ENGINES
 @pytest.mark.parametrize("down", [False, True])
-async def test_B5_with_a_queue_elsewhere_the_message_follows_the_commit_and_its_loss_fails_nothing(down):
-    outbox = ForeignBroker(down=down)
-    kv = MemoryKV(SystemClock(), outbox)
+async def test_B5_with_a_queue_elsewhere_the_message_follows_the_commit_and_its_loss_fails_nothing(
+    open_kv, down, tmp_path, clock: ManualClock
+):
+    outbox = BrokerElsewhere(clock, down=down)
+    kv = await open_kv(tmp_path, clock, outbox)
     assert Capability.SEND_IN_COMMIT not in kv.capabilities
     version = await kv.commit([Put("k", b"1"), Send(b"m", "k")])
     assert await kv.get("k") == Entry("k", b"1", version)
-    assert outbox.sent == ([] if down else [Send(b"m", "k")])
     with pytest.raises(Conflict):
-        await kv.commit([Put("k", b"1", if_version=ABSENT), Send(b"n")])
-    assert Send(b"n") not in outbox.sent
+        await kv.commit([Put("k", b"1", if_version=ABSENT), Send(b"never")])
+    sent = [delivery.body for delivery in await outbox.take(10, 0)]
+    assert sent == ([] if down else [b"m"])
+    await kv.close()
 
 
-async def test_a_store_in_memory_without_a_queue_refuses_messages_before_it_writes():
-    kv = MemoryKV(SystemClock())
+@OUTBOX_ENGINES
+async def test_a_store_without_a_queue_refuses_messages_before_it_writes(
+    open_kv, tmp_path, clock: ManualClock
+):
+    kv = await open_kv(tmp_path, clock, None)
+    assert Capability.SEND_IN_COMMIT not in kv.capabilities
     with pytest.raises(Unsupported):
         await kv.commit([Put("k", b"1"), Send(b"m")])
     assert await kv.get("k") is None
+    await kv.close()

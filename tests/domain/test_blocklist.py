@@ -68,7 +68,9 @@ def test_a_name_target_needs_a_name_and_folds_case_and_spaces() -> None:
 
 
 def entry(severity=Severity.LOW, at=1, by="ann", evidence=(), **more) -> BlockEntry:
-    return BlockEntry(place_target(GOOGLE), severity, f"{severity.value} by {by}", by, at, evidence=evidence, **more)
+    return BlockEntry(
+        place_target(GOOGLE), severity, f"{severity.value} by {by}", by, at, evidence=evidence, **more
+    )
 
 
 ENTRIES = st.builds(
@@ -84,12 +86,18 @@ ENTRIES = st.builds(
 
 
 @given(ENTRIES, ENTRIES)
-def test_severity_only_rises_evidence_is_a_union_and_the_first_discovery_is_kept(old: BlockEntry, new: BlockEntry) -> None:
+def test_severity_only_rises_evidence_is_a_union_and_the_first_discovery_is_kept(
+    old: BlockEntry, new: BlockEntry
+) -> None:
     merged = merge(old, new)
     assert merged.severity.rank == max(old.severity.rank, new.severity.rank)
     assert set(merged.evidence) == {*old.evidence, *new.evidence}
-    assert (merged.discovered_at, merged.discovered_by) == min((e.discovered_at, e.discovered_by) for e in (old, new))
-    assert merged.reason in (old.reason, new.reason) and merged.updated_at == max(old.updated_at, new.updated_at)
+    assert (merged.discovered_at, merged.discovered_by) == min(
+        (e.discovered_at, e.discovered_by) for e in (old, new)
+    )
+    assert merged.reason in (old.reason, new.reason) and merged.updated_at == max(
+        old.updated_at, new.updated_at
+    )
     assert bool(merged.threat_type) == bool(old.threat_type or new.threat_type)
     assert bool(merged.skill_name) == bool(old.skill_name or new.skill_name)
 

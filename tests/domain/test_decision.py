@@ -27,7 +27,9 @@ from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import TRANSITIONS, State
 
 
-def found(severity: Severity, count: int = 1, kind: Kind = Kind.MALICE, *, certain: bool = False) -> tuple[Finding, ...]:
+def found(
+    severity: Severity, count: int = 1, kind: Kind = Kind.MALICE, *, certain: bool = False
+) -> tuple[Finding, ...]:
     rule = f"{kind.value}-{severity.value}"
     return tuple(
         Finding(rule, severity, Category.INSTRUCTION, kind, file="SKILL.md", line=n, certain=certain)
@@ -56,7 +58,13 @@ ANSWERS = [
     for verdict, points in itertools.product(Verdict, (0, 39, 40, 59, 60, 79, 80, 100))
 ]
 #: the judge's words on the critical findings, from their keys
-WORDS = {"silent": (), "confirms": (True, True), "clears": (False, False), "clears-one": (False,), "mixed": (False, True)}
+WORDS = {
+    "silent": (),
+    "confirms": (True, True),
+    "clears": (False, False),
+    "clears-one": (False,),
+    "mixed": (False, True),
+}
 
 
 class Case(NamedTuple):
@@ -89,7 +97,9 @@ def judges(findings: tuple[Finding, ...]) -> Iterator[JudgeReport]:
     yield from (NO_JUDGE, JUDGE_DOWN, JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, None))
     keys = [f.key for f in findings if f.severity is Severity.CRITICAL]
     for answer, words in itertools.product(ANSWERS, WORDS.values() if keys else [()]):
-        confirmations = tuple(Confirmation(key, confirmed=word) for key, word in zip(keys, words, strict=False))
+        confirmations = tuple(
+            Confirmation(key, confirmed=word) for key, word in zip(keys, words, strict=False)
+        )
         yield JudgeReport(answer.status, answer.verdict, answer.score, confirmations=confirmations)
 
 
@@ -100,7 +110,7 @@ def all_cases() -> Iterator[Case]:
                 yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3])
 
 
-def expected(case: Case) -> tuple[State, Block, Row]:
+def expected(case: Case) -> tuple[State, Block, Row]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
     """The table of the design, written down a second time and plainly, row by row."""
     critical, judge = case.critical, case.judge
     answered = judge.answer is not None
@@ -208,9 +218,18 @@ def test_a_suppressed_rule_does_not_count_for_that_content() -> None:
 
 
 def test_what_the_judge_cleared_no_longer_scores_and_is_not_named() -> None:
-    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, confirmations=(Confirmation(CRITICAL[0].key, confirmed=False),))
+    judge = JudgeReport(
+        JudgeStatus.ANSWERED,
+        Verdict.PASS,
+        90,
+        confirmations=(Confirmation(CRITICAL[0].key, confirmed=False),),
+    )
     decision = decide(StaticReport("r1", findings=FINDINGS["critical-and-concerns"]), judge)
-    assert (decision.next_state, decision.score, decision.rule_ids) == (State.AUTO_APPROVED, 70, ("malice-high",))
+    assert (decision.next_state, decision.score, decision.rule_ids) == (
+        State.AUTO_APPROVED,
+        70,
+        ("malice-high",),
+    )
 
 
 def test_the_reason_names_the_rules_and_the_problem() -> None:

@@ -91,7 +91,9 @@ def test_a_part_that_is_empty_or_not_plain_text_is_refused(part: str) -> None:
         keys.user(part)
 
 
-@pytest.mark.parametrize("key", ["", "nothing", "sub:", "sub:a:b", "scan:d", "user:a%b", "user:a%3a", "other:x", "skill:alias:x"])
+@pytest.mark.parametrize(
+    "key", ["", "nothing", "sub:", "sub:a:b", "scan:d", "user:a%b", "user:a%3a", "other:x", "skill:alias:x"]
+)
 def test_what_no_builder_builds_does_not_parse(key: str) -> None:
     with pytest.raises(InvalidInput):
         keys.parse(key)

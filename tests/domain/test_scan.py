@@ -120,7 +120,9 @@ def test_a_finding_both_confirmed_and_cleared_counts_as_confirmed(order: tuple[b
 
 
 def test_reports_survive_storage() -> None:
-    static = StaticReport("r1", ScanStatus.TIMED_OUT, (finding(excerpt="x", certain=True),), problem="2 s CPU")
+    static = StaticReport(
+        "r1", ScanStatus.TIMED_OUT, (finding(excerpt="x", certain=True),), problem="2 s CPU"
+    )
     assert msgspec.json.decode(msgspec.json.encode(static), type=StaticReport) == static
     judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, "fine", (Confirmation("k", confirmed=True),))
     assert msgspec.json.decode(msgspec.json.encode(judge), type=JudgeReport) == judge

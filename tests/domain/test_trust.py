@@ -92,7 +92,16 @@ def test_tiers(facts: TrustFacts, tier: str) -> None:
 ALL_FACTS = [
     TrustFacts(*parts)
     for parts in itertools.product(
-        (None, *Verdict), (None, 0, 79, 80, 100), (None, *Verdict), Provenance, (0, 91 * DAY), (0, 101), (0, 1), (False, True), (False, True), (False, True)
+        (None, *Verdict),
+        (None, 0, 79, 80, 100),
+        (None, *Verdict),
+        Provenance,
+        (0, 91 * DAY),
+        (0, 101),
+        (0, 1),
+        (False, True),
+        (False, True),
+        (False, True),
     )
 ]
 

@@ -48,7 +48,9 @@ class Migration(msgspec.Struct, frozen=True):
 def load_migrations() -> tuple[Migration, ...]:
     """The package's own, in order, without a gap."""
     folder = files("vskill_platform.database") / "sql" / "sqlite"
-    found = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    found = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name
+    )
     return tuple(Migration(int(file.name[:4]), file.name, file.read_text("utf-8")) for file in found)
 
 

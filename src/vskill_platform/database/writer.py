@@ -61,7 +61,9 @@ class Job:
 
     __slots__ = ("argument", "future", "kind", "loop", "urgent")
 
-    def __init__(self, kind: Kind[Any, Any], argument: object, loop: asyncio.AbstractEventLoop, *, urgent: bool) -> None:
+    def __init__(
+        self, kind: Kind[Any, Any], argument: object, loop: asyncio.AbstractEventLoop, *, urgent: bool
+    ) -> None:
         self.kind = kind
         self.argument = argument
         self.urgent = urgent

@@ -7,13 +7,14 @@ from collections.abc import Collection
 
 import msgspec
 
-from vskill_platform.domain.errors import LowerVersion
+from vskill_platform.domain.errors import LowerVersion, RecordMalformed
 
 FIRST_VERSION = "1.0.0"
 _CORE_NUMBERS = 3
 _MAX_VERSION_LENGTH = 64
-#: nobody counts further by hand, and automatic bumps stay far from any integer limit
-_MAX_VERSION_DIGITS = 9
+#: of each number in a front matter; our own bumps may go beyond it and must still be read back
+_DECLARED_DIGITS = 9
+_STORED_DIGITS = 18
 
 
 class Semver(msgspec.Struct, frozen=True):
@@ -38,7 +39,7 @@ class Semver(msgspec.Struct, frozen=True):
         return Semver(self.major, self.minor, self.patch + 1)
 
 
-def parse_semver(text: str) -> Semver | None:
+def parse_semver(text: str, digits: int = _DECLARED_DIGITS) -> Semver | None:
     """None for whatever is not a version of reasonable size."""
     text = text.strip()
     if len(text) > _MAX_VERSION_LENGTH or not text.isascii():
@@ -46,9 +47,11 @@ def parse_semver(text: str) -> Semver | None:
     text, plus, build = text.partition("+")
     core, dash, prerelease = text.partition("-")
     numbers, words = core.split("."), prerelease.split(".") if dash else []
-    if len(numbers) != _CORE_NUMBERS or not all(map(_is_plain_number, numbers)):
+    if len(numbers) != _CORE_NUMBERS or not all(_is_plain_number(number, digits) for number in numbers):
         return None
-    if not all(map(_is_prerelease_word, words)) or (plus and not all(map(_is_word, build.split(".")))):
+    if not all(_is_prerelease_word(word, digits) for word in words) or (
+        plus and not all(map(_is_word, build.split(".")))
+    ):
         return None
     major, minor, patch = map(int, numbers)
     return Semver(major, minor, patch, tuple(words))
@@ -65,7 +68,7 @@ def next_version(
     """
     declared = None if front_matter_version is None else parse_semver(front_matter_version)
     why = _why_not_declared(front_matter_version, declared)
-    published = [version for version in map(parse_semver, numbers) if version]
+    published = [_stored(number) for number in numbers]
     if not published:
         return (str(declared), "") if declared else (FIRST_VERSION, f"{why}; {FIRST_VERSION} is used")
     highest = max(published, key=lambda version: version.precedence)
@@ -75,6 +78,14 @@ def next_version(
         _refuse_lower(declared, highest, last_declared)
         why = f"the front matter's version {declared} is already published"
     return str(highest.bumped()), f"{why}; {highest.bumped()} is used"
+
+
+def _stored(number: str) -> Semver:
+    """Passing over a number that cannot be read could give it out a second time."""
+    version = parse_semver(number, _STORED_DIGITS)
+    if version is None:
+        raise RecordMalformed(f"A published version has the number {number!r}.", reason="not a version")
+    return version
 
 
 def _refuse_lower(declared: Semver, highest: Semver, last_declared: str | None) -> None:
@@ -90,13 +101,13 @@ def _why_not_declared(text: str | None, declared: Semver | None) -> str:
     return "" if declared else "the front matter's version is not a semantic version"
 
 
-def _is_plain_number(text: str) -> bool:
-    return text.isdigit() and len(text) <= _MAX_VERSION_DIGITS and str(int(text)) == text
+def _is_plain_number(text: str, digits: int) -> bool:
+    return text.isdigit() and len(text) <= digits and str(int(text)) == text
 
 
 def _is_word(text: str) -> bool:
     return text.replace("-", "0").isalnum()
 
 
-def _is_prerelease_word(text: str) -> bool:
-    return _is_word(text) and (not text.isdigit() or _is_plain_number(text))
+def _is_prerelease_word(text: str, digits: int) -> bool:
+    return _is_word(text) and (not text.isdigit() or _is_plain_number(text, digits))

@@ -20,7 +20,7 @@ from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Rerun, Source, Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.manifest import front_matter
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.store.blocklist import why_blocked
 from vskill_platform.submission_store import Change, create_submission, next_run, read_submission, update_submission
 from vskill_platform.worker_context import require_env
@@ -85,7 +85,7 @@ async def submit_upload(
 ) -> Submitted:
     """Submit files: checked at the door, kept by digest, then named by a record."""
     check_files(files, limits)
-    front_matter(skill_file_of(files).data)
+    read_manifest(skill_file_of(files).data)
     identity = upload_identity(namespace, slug)
     digest = digest_of_files(files)
     await require_env("blobs").blobs.put(digest, pack(files))

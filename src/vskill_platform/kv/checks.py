@@ -32,12 +32,16 @@ def check_key(key: str) -> None:
         return
     if not key or "\0" in key:
         raise InvalidInput(f"{key!r} is no key: a key is not empty and has no NUL", field="key")
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{key!r} is no key: it cannot be encoded as UTF-8", field="key") from error
+    size = len(_encode(key, "key"))
     if size > MAX_KEY:
         raise InvalidInput(f"a key of {size} bytes is too long; at most {MAX_KEY}", field="key")
+
+
+def check_texts(field: str, *texts: str) -> None:
+    """What is compared with keys or fields can be encoded: half a surrogate pair would crash some engines."""
+    for text in texts:
+        if not text.isascii():
+            _encode(text, field)
 
 
 def check_value(key: str, value: bytes) -> None:
@@ -50,3 +54,10 @@ def check_value(key: str, value: bytes) -> None:
         value.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the value of {key} is not UTF-8 ({error.reason})", field="value") from error
+
+
+def _encode(text: str, field: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{text!r} cannot be encoded as UTF-8", field=field) from error

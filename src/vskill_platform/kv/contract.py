@@ -53,7 +53,7 @@ class KV(ABC):
 
     @abstractmethod
     async def get(self, key: str) -> Entry | None:
-        """The entry, or None where there is none. A failed read raises."""
+        """The entry, or None where there is none. A failed read raises; so does what cannot be a key."""
 
     @abstractmethod
     async def list(

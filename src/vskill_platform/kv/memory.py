@@ -15,9 +15,16 @@ import structlog
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.clock import Clock
-from vskill_platform.domain.errors import Conflict, CursorGone, InvalidInput, RecordMalformed, Unsupported
+from vskill_platform.domain.errors import (
+    Conflict,
+    CursorGone,
+    InvalidInput,
+    PlatformError,
+    RecordMalformed,
+    Unsupported,
+)
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.checks import check_operations
+from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.contract import KV, PAGE
 from vskill_platform.kv.entries import (
     ABSENT,
@@ -74,18 +81,29 @@ class MemoryKV(KV):
     # Reads.
 
     async def get(self, key: str) -> Entry | None:
-        return self._read(key)
+        return self._get(key)
 
     async def get_many(self, keys: Iterable[str]) -> Settled:
         found: dict[str, Entry] = {}
         missing: list[str] = []
+        failed: dict[str, PlatformError] = {}
         for key in dict.fromkeys(keys):
-            entry = self._read(key)
+            try:
+                entry = self._get(key)
+            except InvalidInput as error:
+                failed[key] = error
+                continue
             if entry is None:
                 missing.append(key)
             else:
                 found[key] = entry
-        return Settled(found, tuple(missing))
+        return Settled(found, tuple(missing), failed)
+
+    def _get(self, key: str) -> Entry | None:
+        entry = self._read(key)
+        if entry is None:
+            check_key(key)
+        return entry
 
     async def list(
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
@@ -106,6 +124,7 @@ class MemoryKV(KV):
         return until is not None and until <= self.now()
 
     def _page(self, prefix: str, after: str | None, limit: int, exclude: Sequence[str]) -> Page[str]:
+        check_texts("prefix", prefix, after or "", *exclude)
         found: list[str] = []
         for key in self._walk(prefix, after, exclude):
             if len(found) == limit:
@@ -214,6 +233,7 @@ class MemoryKV(KV):
                 follower.set_result(None)
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        check_texts("prefix", prefix)
         place = self._swept_through if after is None else self._place(after)
         if not self._swept_through <= place <= self._last_place:
             raise CursorGone(cursor=after)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
+from vskill_platform.kv.checks import check_texts
 from vskill_platform.kv.collections import Collection, Field, Value
 from vskill_platform.kv.entries import Entry, EntryPage
 
@@ -98,11 +99,23 @@ class Query(msgspec.Struct, frozen=True):
 def check_filters(
     collection: Collection, where: Mapping[str, Condition]
 ) -> tuple[tuple[str, Condition], ...]:
-    """Only declared fields can be asked for."""
+    """Only declared fields can be asked for, and only values that every engine can compare."""
     unknown = sorted(set(where) - set(collection.fields))
     if unknown:
         raise UnindexedQuery(f"{collection.prefix}* has no declared field {unknown[0]!r}")
+    for name, condition in where.items():
+        check_texts(name, *_texts_of(condition))
     return tuple(where.items())
+
+
+def _texts_of(condition: Condition) -> tuple[str, ...]:
+    match condition:
+        case Is(value=value):
+            return (value,) if isinstance(value, str) else ()
+        case In(values=values):
+            return tuple(value for value in values if isinstance(value, str))
+        case Between():
+            return ()
 
 
 def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:

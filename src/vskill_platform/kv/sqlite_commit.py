@@ -5,10 +5,10 @@ the ones before it leave behind, and a few statements write the outcome. A commi
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 
 import msgspec
 
+from vskill_platform.database.rows import Insert
 from vskill_platform.database.writer import Tx
 from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalformed
 from vskill_platform.domain.messages import Send
@@ -33,18 +33,17 @@ SELECT version, record, (
 class Commit(msgspec.Struct, frozen=True):
     """One caller's commit, with everything computed that needs no transaction."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[Put | Delete | Assert | Add, ...]
     #: Of each put key.
     columns: dict[str, Columns]
     sends: tuple[Send, ...]
 
 
-def prepare(operations: Iterable[Operation], *, with_sends: bool) -> Commit:
-    """Read the fields of what is put; `with_sends`: messages are part of the commit."""
+def prepare(operations: Iterable[Operation], sends: Iterable[Send]) -> Commit:
+    """Read the fields of what is put. `sends` are the messages that are part of the transaction."""
     kept = tuple(operation for operation in operations if not isinstance(operation, Send))
     columns = {one.key: derive(one.key, one.value) for one in kept if isinstance(one, Put)}
-    sends = tuple(one for one in operations if isinstance(one, Send)) if with_sends else ()
-    return Commit(kept, columns, sends)
+    return Commit(kept, columns, tuple(sends))
 
 
 class _Known(msgspec.Struct):
@@ -79,11 +78,15 @@ class Group:
     def _load(self, commits: Sequence[Commit]) -> None:
         wanted = {one.key: 0 for commit in commits for one in commit.operations}
         wanted.update({one.key: 1 for commit in commits for one in commit.operations if isinstance(one, Add)})
-        ((self._version, self._record, found),) = self._tx.execute(_LOAD, (msgspec.json.encode(wanted).decode(),))
+        ((self._version, self._record, found),) = self._tx.execute(
+            _LOAD, (msgspec.json.encode(wanted).decode(),)
+        )
         for key, number, version, expires_at, searched, value in msgspec.json.decode(found):
             if expires_at is not None and expires_at <= self._now:
                 version, value = ABSENT, None
-            self._known[key] = _Known(number, version, searched, value.encode() if value is not None else None)
+            self._known[key] = _Known(
+                number, version, searched, value.encode() if value is not None else None
+            )
 
     # Deciding.
 
@@ -99,7 +102,7 @@ class Group:
         self._sends.extend(commit.sends)
         return self._version
 
-    def _check(self, operation: Operation) -> PlatformError | None:
+    def _check(self, operation: Put | Delete | Assert | Add) -> PlatformError | None:
         match operation:
             case Put(key=key, if_version=wanted) | Delete(key=key, if_version=wanted) if wanted is not None:
                 return self._check_version(key, wanted)
@@ -128,7 +131,7 @@ class Group:
         known = self._known.get(key)
         return 0 if known is None or known.version == ABSENT else int(known.value or b"")
 
-    def _write(self, operation: Operation, commit: Commit) -> None:
+    def _write(self, operation: Put | Delete | Assert | Add, commit: Commit) -> None:
         match operation:
             case Put(key=key, value=value, quiet=quiet, ttl_ms=ttl_ms):
                 self._put(key, value, commit.columns[key], None if ttl_ms is None else self._now + ttl_ms)
@@ -186,7 +189,9 @@ class Group:
 
     def _write_texts(self) -> None:
         for collection in COLLECTIONS:
-            rows = [(number, value) for number, (name, value) in self._texts.items() if name == collection.name]
+            rows = [
+                (number, value) for number, (name, value) in self._texts.items() if name == collection.name
+            ]
             if rows:
                 write_terms(self._tx.connection, collection, rows)
 
@@ -199,24 +204,6 @@ def delete_records(tx: Tx, ids: Iterable[int]) -> None:
         if collection.searched:
             table = search_table(collection)
             tx.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,))  # noqa: S608
-
-
-class Insert:
-    """An INSERT of many rows at once, in one statement per power of two, so that few texts are ever compiled."""
-
-    _SIZES = (128, 64, 32, 16, 8, 4, 2, 1)
-
-    def __init__(self, head: str, width: int, tail: str = "") -> None:
-        row = "(" + ", ".join("?" * width) + ")"
-        self._statements = {n: f"{head} VALUES {', '.join([row] * n)} {tail}" for n in self._SIZES}
-
-    def into(self, tx: Tx, rows: Sequence[Sequence[object]]) -> None:
-        start = 0
-        for size in self._SIZES:
-            while len(rows) - start >= size:
-                values = list(chain.from_iterable(rows[start : start + size]))
-                tx.execute(self._statements[size], values)
-                start += size
 
 
 _COLUMNS = ("id", "key", "version", "expires_at", *DERIVED_COLUMNS, "value")

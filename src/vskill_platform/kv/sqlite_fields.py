@@ -68,7 +68,13 @@ def derive(key: str, value: bytes) -> Columns:
     plan = _PLANS[collection.name]
     record = parse(value)
     fields = [field.of(record) for field in plan.fields]
-    return (_hash([field.of(record) for field in plan.searched]), collection.name, *plan.before, *fields, *plan.after)
+    return (
+        _hash([field.of(record) for field in plan.searched]),
+        collection.name,
+        *plan.before,
+        *fields,
+        *plan.after,
+    )
 
 
 def _hash(texts: list[Value]) -> int:
@@ -76,7 +82,9 @@ def _hash(texts: list[Value]) -> int:
     return int.from_bytes(blake2b(msgspec.json.encode(texts), digest_size=8).digest(), "big", signed=True)
 
 
-def write_terms(connection: sqlite3.Connection, collection: Collection, rows: Sequence[tuple[int, bytes]]) -> None:
+def write_terms(
+    connection: sqlite3.Connection, collection: Collection, rows: Sequence[tuple[int, bytes]]
+) -> None:
     """Make these records found by their texts as they are now; the rows are ids and values."""
     names = ", ".join(collection.searched)
     marks = "(" + "?, " * len(collection.searched) + "?)"
@@ -98,7 +106,9 @@ def derive_again(connection: sqlite3.Connection, name: str) -> None:
         _derive_rows(connection, collection, [row for row in block if collection.holds(row[1])])
 
 
-def _derive_rows(connection: sqlite3.Connection, collection: Collection, rows: Iterable[tuple[int, str, bytes]]) -> None:
+def _derive_rows(
+    connection: sqlite3.Connection, collection: Collection, rows: Iterable[tuple[int, str, bytes]]
+) -> None:
     settings = ", ".join(f"{name} = ?" for name in DERIVED_COLUMNS)
     for number, key, value in rows:
         connection.execute(f"UPDATE records SET {settings} WHERE id = ?", (*derive(key, value), number))  # noqa: S608

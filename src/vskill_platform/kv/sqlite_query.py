@@ -1,28 +1,49 @@
 """Questions to the SQLite store as SQL: ranges of keys, declared fields, searched terms. Values are always
-parameters; only declared names stand in the text."""
+parameters; only declared names stand in the text.
 
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+Every question over fields names its index (`INDEXED BY`), so that SQLite either uses it or refuses: no plan is
+left to chance.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 import msgspec
 
+from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.kv.collections import Collection, Value
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
 from vskill_platform.kv.sqlite_fields import column, kept_fields, search_table
 
-Parameters = list[str | int | None]
+Row = tuple[Any, ...]
+Parameters = list[Value]
+#: Executes a statement and fetches all of its rows.
+Read = Callable[[str, Parameters], list[Row]]
 
-_INTEGERS = range(-(2**63), 2**63)
-
-#: What an entry is made of, without decoding the value.
+#: What an entry is made of; the cast gives the value's bytes without decoding them.
 ENTRY = "key, CAST(value AS BLOB), version"
 
+_LEAST = -(2**63)
+_MOST = 2**63 - 1
+_LAST_CHARACTER = 0x10FFFF
+_ALIVE = "(expires_at IS NULL OR expires_at > ?)"
+#: The first searched field counts ten times as much as the next.
+_WEIGHT = 10.0
 
-class Statement(msgspec.Struct):
-    """SQL and its parameters."""
+
+class Clause(msgspec.Struct, frozen=True):
+    """A piece of SQL and its parameters."""
 
     text: str
-    parameters: Parameters
+    parameters: tuple[Value, ...] = ()
+
+
+NEVER = Clause("0")
+
+
+def index_name(collection: Collection, fields: Sequence[str]) -> str:
+    return f"{collection.name}_by_{'_'.join(fields)}"
 
 
 # Ranges of keys.
@@ -32,52 +53,219 @@ def end_of(prefix: str) -> str | None:
     """The least text above everything that begins with the prefix; None where there is none."""
     for place in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[place]) + 1
-        if code <= 0x10FFFF:
+        if code <= _LAST_CHARACTER:
             # Surrogates are no characters: the next one stands after them.
-            return prefix[:place] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+            return prefix[:place] + ("\ue000" if code == 0xD800 else chr(code))  # noqa: PLR2004
     return None
 
 
-def ranges(prefix: str, after: str | None, exclude: Sequence[str]) -> Iterator[Statement]:
-    """The ranges of keys that are left when the excluded ones are cut out, in order, as conditions."""
-    least, open_start = prefix, False
-    if after is not None and after >= prefix:
-        least, open_start = after, True
+def key_ranges(prefix: str, after: str | None, exclude: Iterable[str]) -> Iterator[Clause]:
+    """The ranges of keys that are left when the excluded ones are cut out, in order."""
+    least, beyond = (after, True) if after is not None and after >= prefix else (prefix, False)
     for hole in sorted(exclude):
-        if not (hole.startswith(prefix) or prefix.startswith(hole)):
+        if not hole.startswith(prefix) and not prefix.startswith(hole):
             continue
         if hole > least:
-            yield _between(least, hole, open_start=open_start)
+            yield _key_range(least, hole, beyond=beyond)
         end = end_of(hole)
         if end is None:
             return
         if end > least:
-            least, open_start = end, False
+            least, beyond = end, False
     end = end_of(prefix)
     if end is None or least < end:
-        yield _between(least, end, open_start=open_start)
+        yield _key_range(least, end, beyond=beyond)
 
 
-def _between(least: str, end: str | None, *, open_start: bool) -> Statement:
-    text = "key > ?" if open_start else "key >= ?"
-    return Statement(text, [least]) if end is None else Statement(f"{text} AND key < ?", [least, end])
+def _key_range(least: str, end: str | None, *, beyond: bool) -> Clause:
+    start = "key > ?" if beyond else "key >= ?"
+    return Clause(start, (least,)) if end is None else Clause(f"{start} AND key < ?", (least, end))
 
 
 def read_ranges(
-    connection_read: "Reader", what: str, conditions: Iterator[Statement], limit: int, now: int
-) -> list[tuple[object, ...]]:
-    """Rows of the ranges in order, up to the limit."""
-    rows: list[tuple[object, ...]] = []
-    for condition in conditions:
-        rows += connection_read(
-            f"SELECT {what} FROM records WHERE {condition.text} AND (expires_at IS NULL OR expires_at > ?) "  # noqa: S608
-            "ORDER BY key LIMIT ?",
-            [*condition.parameters, now, limit - len(rows)],
+    read: Read, what: str, ranges: Iterable[Clause], limit: int, now: int, *, descending: bool = False
+) -> list[Row]:
+    """Living records of the ranges, one range after the other, up to the limit."""
+    direction = "DESC" if descending else "ASC"
+    rows: list[Row] = []
+    for one in ranges:
+        rows += read(
+            f"SELECT {what} FROM records WHERE {one.text} AND {_ALIVE} ORDER BY key {direction} LIMIT ?",  # noqa: S608
+            [*one.parameters, now, limit - len(rows)],
         )
         if len(rows) >= limit:
             break
     return rows
 
 
-def reader(connection: sqlite3.Connection) -> "Reader":
-    return lambda text, parameters: connection.execute(text, parameters).fetchall()
+# Declared fields.
+
+
+def select(read: Read, query: Query, now: int) -> list[Row]:
+    """The entries that a query asks for, one more than its limit where there are more."""
+    if query.order_by == "key" and not query.equal:
+        return _select_by_key(read, query, now)
+    branches = [
+        branch for values in _combinations(query) if (branch := _branch(query, values, now)) is not None
+    ]
+    if not branches:
+        return []
+    order = _order(query, "place", "key")
+    text = " UNION ALL ".join(f"SELECT * FROM ({branch.text})" for branch in branches)
+    parameters = [value for branch in branches for value in branch.parameters]
+    return read(
+        f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM "  # noqa: S608 - declared names only
+        f"(SELECT * FROM ({text}) ORDER BY {order} LIMIT ?) AS found "
+        f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
+        [*parameters, query.limit + 1],
+    )
+
+
+def _select_by_key(read: Read, query: Query, now: int) -> list[Row]:
+    collection = query.collection
+    after = query.after[1] if query.after is not None else None
+    if not query.descending:
+        ranges = list(key_ranges(collection.prefix, after, collection.exclude))
+        return read_ranges(read, ENTRY, ranges, query.limit + 1, now)
+    ranges = list(key_ranges(collection.prefix, None, collection.exclude))[::-1]
+    if after is not None:
+        ranges = [Clause(f"{one.text} AND key < ?", (*one.parameters, after)) for one in ranges]
+    return read_ranges(read, ENTRY, ranges, query.limit + 1, now, descending=True)
+
+
+def _combinations(query: Query) -> Iterator[tuple[Value, ...]]:
+    """Each combination of values that the equality conditions allow; each is one run through the index."""
+    choices = [dict.fromkeys(c.values) if isinstance(c, In) else (c.value,) for _, c in query.equal]
+    return product(*choices)
+
+
+def _branch(query: Query, values: tuple[Value, ...], now: int) -> Clause | None:
+    """The first rows of one run through the index, up to the limit."""
+    if not all(_storable(value) for value in values):
+        return None
+    collection, by_key = query.collection, query.order_by == "key"
+    names = [name for name, _ in query.equal]
+    bounds = _bounds_of_key(query) if by_key else _bounds(query)
+    conditions = [
+        Clause(f"collection = '{collection.name}'"),
+        *(
+            Clause(f"{column(collection, name)} IS ?", (value,))
+            for name, value in zip(names, values, strict=True)
+        ),
+        *bounds,
+        Clause(_ALIVE, (now,)),
+    ]
+    place = "NULL" if by_key else column(collection, query.order_by)
+    index = index_name(collection, names if by_key else [*names, query.order_by])
+    return Clause(
+        f"SELECT id, {place} AS place, key FROM records INDEXED BY {index} "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} ORDER BY {_order(query, place, 'key')} LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), query.limit + 1),
+    )
+
+
+def _order(query: Query, place: str, key: str) -> str:
+    direction = "DESC" if query.descending else "ASC"
+    return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
+
+
+def _bounds_of_key(query: Query) -> list[Clause]:
+    if query.after is None:
+        return []
+    return [Clause("key < ?" if query.descending else "key > ?", (query.after[1],))]
+
+
+def _bounds(query: Query) -> list[Clause]:
+    """The range on the field that orders. There always is one, so that entries without the field are not read."""
+    name = column(query.collection, query.order_by)
+    kind = query.collection.fields[query.order_by].kind
+    if query.within is not None and kind is not int:
+        return [NEVER]
+    within = query.within or Between()
+    bounds = []
+    if query.after is None or query.descending:
+        bounds.append(Clause(f"{name} >= ?", (_at_least(within) if kind is int else "",)))
+    if within.most is not None and (query.after is None or not query.descending):
+        bounds.append(Clause(f"{name} <= ?", (min(max(within.most, _LEAST), _MOST),)))
+    if query.after is not None:
+        bounds.append(_beyond(query, name, kind))
+    return [NEVER] if _is_empty(within) else bounds
+
+
+def _beyond(query: Query, name: str, kind: type) -> Clause:
+    value, key = query.after or (None, "")
+    if type(value) is not kind or not _storable(value):
+        raise InvalidInput("this cursor belongs to another order; leave it out to start over", field="after")
+    return Clause(f"({name}, key) {'<' if query.descending else '>'} (?, ?)", (value, key))
+
+
+def _at_least(within: Between) -> int:
+    return _LEAST if within.least is None else max(within.least, _LEAST)
+
+
+def _is_empty(within: Between) -> bool:
+    """Whether no integer that a column can hold lies in the range."""
+    return _at_least(within) > _MOST or (within.most is not None and within.most < _LEAST)
+
+
+def _storable(value: Value) -> bool:
+    """Whether a column can hold it; what it cannot hold, no entry has."""
+    if isinstance(value, int):
+        return _LEAST <= value <= _MOST
+    return (
+        value is None or value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    )
+
+
+# Searched terms.
+
+
+def split_filters(
+    collection: Collection, conditions: Iterable[tuple[str, Condition]]
+) -> tuple[list[Clause], dict[str, Condition]]:
+    """Conditions on fields that have a column, as SQL; and the others, to be looked at in the value."""
+    kept = kept_fields(collection)
+    clauses: list[Clause] = []
+    rest: dict[str, Condition] = {}
+    for name, condition in conditions:
+        if name in kept:
+            clauses.append(_filter(collection, name, condition))
+        else:
+            rest[name] = condition
+    return clauses, rest
+
+
+def _filter(collection: Collection, name: str, condition: Condition) -> Clause:
+    field = column(collection, name)
+    match condition:
+        case Is(value=value):
+            return Clause(f"{field} IS ?", (value,)) if _storable(value) else NEVER
+        case In(values=values):
+            storable = tuple(value for value in values if _storable(value))
+            return Clause(f"{field} IN ({', '.join('?' * len(storable))})", storable)
+        case Between() if collection.fields[name].kind is int and not _is_empty(condition):
+            most = _MOST if condition.most is None else min(condition.most, _MOST)
+            return Clause(f"{field} BETWEEN ? AND ?", (_at_least(condition), most))
+        case _:
+            return NEVER
+
+
+def search(collection: Collection, terms: Sequence[str], filters: Sequence[Clause], now: int) -> Clause:
+    """Every matching entry, best first."""
+    table = search_table(collection)
+    weights = ", ".join(str(_WEIGHT / 10**place) for place in range(len(collection.searched)))
+    conditions = [Clause(f"{table} MATCH ?", (_match(terms),)), *filters, Clause(_ALIVE, (now,))]
+    return Clause(
+        f"SELECT {ENTRY} FROM {table} JOIN records ON records.id = {table}.rowid "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} ORDER BY bm25({table}, {weights}), key",
+        tuple(value for one in conditions for value in one.parameters),
+    )
+
+
+def _match(terms: Sequence[str]) -> str:
+    """Each term quoted, the last one as a prefix. Terms are letters and digits, so a quote cannot end early."""
+    return " ".join(f'"{term}"' for term in terms) + "*"
+
+
+def holds(collection: Collection, value: bytes, conditions: Mapping[str, Condition]) -> bool:
+    return all(one.holds(collection.fields[name].read(value)) for name, one in conditions.items())

@@ -9,7 +9,7 @@ from vskill_platform.domain.states import Category, category_of
 from vskill_platform.domain.submission import Attempts, Event, RecordedDecision, Submission
 from vskill_platform.queue import health
 from vskill_platform.submission_store import SubmissionCounts
-from vskill_platform.web.wire import json_response
+from vskill_platform.web.responses import json_response
 from vskill_platform.worker_context import require_env
 
 

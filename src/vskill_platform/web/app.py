@@ -31,8 +31,11 @@ ROUTES: tuple[BaseRoute, ...] = (
 
 def create_app(env: Env, routes: Sequence[BaseRoute] = ROUTES) -> Starlette:
     """The application over one environment."""
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestContext, env=env)],
         exception_handlers={PlatformError: platform_problem, HTTPException: http_problem},
     )
+    # An address has one spelling; a redirect would also lose what a POST carries.
+    app.router.redirect_slashes = False
+    return app

@@ -9,7 +9,7 @@ from vskill_platform import __version__
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.observability import METRICS_TYPE
 from vskill_platform.submission_store import count_submissions
-from vskill_platform.web.wire import json_response
+from vskill_platform.web.responses import json_response
 from vskill_platform.worker_context import require_env
 
 #: A store that takes longer to answer is not ready (E9).

@@ -45,6 +45,7 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         ws="none",
         # Logging is the process's: uvicorn must not configure it anew, and requests are counted by our own.
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         # Who the client is comes from the connection until an operator says which proxy to believe.

@@ -9,17 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
-
-JSON_TYPE = "application/json"
 
 #: How the names of fields that hold a point in time end.
 TIME_FIELDS = ("_at", "_until", "_since", "_start", "_success")
-
-
-def json_response(value: object, status: int = 200) -> Response:
-    """Every answer is computed from the records as they are now, so none is cached."""
-    return Response(msgspec.json.encode(camel(value)), status, {"cache-control": "no-store"}, JSON_TYPE)
 
 
 def camel(value: object) -> Any:

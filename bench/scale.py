@@ -1,0 +1,55 @@
+"""How large a run is: the sizes that the claims are about, smaller ones for a quick look, tiny ones for tests."""
+
+import msgspec
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Every size of a run."""
+
+    name: str
+    #: How often each measurement is repeated, after one round that does not count.
+    rounds: int
+    #: No-op messages through the consumer.
+    messages: int
+    #: Submissions from RECEIVED to PUBLISHED.
+    submissions: int
+    #: Records in the large and in the small store.
+    large: int
+    small: int
+    #: Of them, how many are stuck.
+    stuck: int
+    #: Published skills that are enumerated.
+    skills: int
+    #: Keys that are read with an injected latency.
+    slow_keys: int
+    #: Jobs that are watched for what they leave behind.
+    jobs: int
+
+
+FULL = Scale(
+    name="full",
+    rounds=5,
+    messages=10_000,
+    submissions=3_000,
+    large=1_000_000,
+    small=10_000,
+    stuck=100,
+    skills=10_000,
+    slow_keys=500,
+    jobs=10_000,
+)
+QUICK = msgspec.structs.replace(
+    FULL, name="quick", rounds=2, submissions=1_000, large=100_000, slow_keys=100, messages=10_000
+)
+TINY = Scale(
+    name="tiny",
+    rounds=1,
+    messages=60,
+    submissions=12,
+    large=400,
+    small=100,
+    stuck=5,
+    skills=60,
+    slow_keys=6,
+    jobs=60,
+)

@@ -1,0 +1,289 @@
+"""The queue on SQLite: its own tables in the file of the record store, so that a record and its message are one
+commit.
+
+A message has one time, `visible_at`, which delays and leases move; the earliest is taken first. An id and its
+number of deliveries name a lease, because ids are never given twice and every taking counts. Operations of all
+callers that wait are executed together, each kind with a fixed number of statements.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice, starmap
+from typing import Any
+
+import msgspec
+
+from vskill_platform.broker.contract import (
+    LEASE_MS,
+    Broker,
+    BrokerCapability,
+    DeadLetter,
+    DeadLetterPage,
+    Delivery,
+    Depth,
+    Outcome,
+    Settlement,
+)
+from vskill_platform.clock import Clock
+from vskill_platform.database.rows import Insert
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.messages import Send
+
+#: The watches of this channel wake when a message may have become visible earlier than was known.
+MESSAGES = "messages"
+
+_KEYS_THERE = """
+SELECT json_group_array(wanted.value) FROM json_each(?) AS wanted JOIN messages ON messages.key = wanted.value
+"""
+_INSERT = Insert("INSERT INTO messages (key, visible_at, sent_at, body)", 4)
+_PULL_FORWARD = """
+UPDATE messages SET visible_at = wanted.value FROM json_each(?) AS wanted
+WHERE messages.key = wanted.key AND leased = 0 AND visible_at > wanted.value
+"""
+# One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
+_VISIBLE = """
+SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at)) FROM (
+    SELECT * FROM messages WHERE visible_at <= ? ORDER BY visible_at, id LIMIT ?
+)
+"""
+_LEASE = """
+UPDATE messages SET visible_at = ?, leased = 1, deliveries = deliveries + 1
+WHERE id IN (SELECT value FROM json_each(?))
+"""
+_HELD = """
+SELECT json_group_array(json_array(id, deliveries)) FROM json_each(?) AS lease JOIN messages
+ON id = lease.value ->> 0 AND deliveries = lease.value ->> 1 AND leased = 1
+"""
+_DELETE = "DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))"
+_SHOW = """
+UPDATE messages SET visible_at = shown.value ->> 1, leased = shown.value ->> 2 FROM json_each(?) AS shown
+WHERE id = shown.value ->> 0
+"""
+_BURY = """
+INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)
+SELECT key, dead.value ->> 1, deliveries, sent_at, ?, body FROM json_each(?) AS dead JOIN messages
+ON id = dead.value ->> 0
+"""
+_DEPTH = """
+SELECT count(*) FILTER (WHERE visible_at <= ?1),
+    count(*) FILTER (WHERE visible_at > ?1 AND NOT leased),
+    count(*) FILTER (WHERE visible_at > ?1 AND leased),
+    (SELECT count(*) FROM dead_letters)
+FROM messages
+"""
+_DEAD_LETTERS = """
+SELECT id, body, key, reason, deliveries, sent_at, died_at FROM dead_letters WHERE id > ? ORDER BY id LIMIT ?
+"""
+
+
+class SqliteBroker(Broker):
+    """Messages in a SQLite file."""
+
+    engine = "sqlite"
+    capabilities = frozenset(BrokerCapability)
+
+    def __init__(
+        self, database: SqliteDatabase, clock: Clock | None = None, lease_ms: int = LEASE_MS
+    ) -> None:
+        self.database = database
+        self._clock = clock or database.clock
+        self._lease_ms = lease_ms
+        self._settlements = Kind("settle", self._run_settle)
+        self._sends = Kind("send", self._run_send)
+        self._takes = Kind("take", self._run_take)
+        self._replays = Kind("replay", self._run_replay)
+        self._discards = Kind("discard", _run_discard)
+        self._closed = False
+        database.attach(self)
+
+    # Sending.
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        return await self.database.write(self._sends, sends) if sends else 0
+
+    def _run_send(self, tx: Tx, batches: Sequence[Sequence[Send]]) -> Sequence[int]:
+        new = iter(self.send_in(tx, [send for batch in batches for send in batch]))
+        return [sum(islice(new, len(batch))) for batch in batches]
+
+    def send_in(self, tx: Tx, sends: Sequence[Send]) -> list[bool]:
+        """Queue messages as part of this transaction; whether each is new."""
+        now = self._clock.now()
+        live = set(_read_json(tx, _KEYS_THERE, [send.key for send in sends if send.key is not None]))
+        rows: list[list[object]] = []
+        times: dict[str, int] = {}
+        new: list[bool] = []
+        for send in sends:
+            visible_at = now + send.delay_ms
+            new.append(send.key is None or (send.key not in live and send.key not in times))
+            if new[-1]:
+                rows.append([send.key, visible_at, now, send.body])
+            if send.key is not None:
+                times[send.key] = min(visible_at, times.get(send.key, visible_at))
+        if rows:
+            _INSERT.into(tx, rows)
+        if len(rows) < len(sends):
+            tx.execute(_PULL_FORWARD, (_json(times),))
+        tx.signals.add(MESSAGES)
+        return new
+
+    # Receiving.
+
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max_wait_ms / 1000
+        with self.database.watch(MESSAGES) as watch:
+            while not self._closed:
+                wait_ms = self._until_visible()
+                taken = await self._take_now(limit) if wait_ms == 0 else ()
+                left = deadline - loop.time()
+                if taken or left <= 0:
+                    return taken
+                if wait_ms != 0:
+                    await watch.changed(left if wait_ms is None else min(left, wait_ms / 1000))
+        return ()
+
+    def _until_visible(self) -> int | None:
+        """Milliseconds until there is a message to take; None where there is none at all."""
+        ((visible_at,),) = self.database.point_read("SELECT min(visible_at) FROM messages")
+        return None if visible_at is None else max(visible_at - self._clock.now(), 0)
+
+    async def _take_now(self, limit: int) -> Sequence[Delivery]:
+        taking = self.database.submit(self._takes, limit)
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # What was leased for a receiver that has gone is given back, not left to run out.
+            taking.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, taking: asyncio.Future[Sequence[Delivery]]) -> None:
+        if taking.cancelled() or taking.exception() is not None or not taking.result():
+            return
+        with suppress(StoreUnavailable):
+            settlements = [Settlement(delivery, Outcome.RETRY) for delivery in taking.result()]
+            # Looking at the error is all that is done about it: the lease ends by itself.
+            self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
+
+    def _run_take(self, tx: Tx, limits: Sequence[int]) -> Sequence[Sequence[Delivery]]:
+        now = self._clock.now()
+        ((found,),) = tx.execute(_VISIBLE, (now, sum(limits)))
+        deliveries = iter(
+            [
+                Delivery(number, count, bytes.fromhex(body), key, count, sent_at)
+                for number, count, body, key, sent_at in msgspec.json.decode(found)
+            ]
+        )
+        taken = [tuple(islice(deliveries, limit)) for limit in limits]
+        numbers = [delivery.id for mine in taken for delivery in mine]
+        if numbers:
+            tx.execute(_LEASE, (now + self._lease_ms, _json(numbers)))
+        return taken
+
+    # Settling.
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        if not settlements:
+            return ()
+        urgent = any(settlement.outcome is None for settlement in settlements)
+        return await self.database.write(self._settlements, settlements, urgent=urgent)
+
+    def _run_settle(self, tx: Tx, batches: Sequence[Sequence[Settlement]]) -> Sequence[Sequence[bool]]:
+        leases = [[one.delivery.id, one.delivery.token] for batch in batches for one in batch]
+        held = {number: token for number, token in _read_json(tx, _HELD, leases)}
+        settling = _Settling(held, self._clock.now())
+        applied = [tuple([settling.apply(one) for one in batch]) for batch in batches]
+        settling.flush(tx)
+        return applied
+
+    # Looking.
+
+    async def depth(self) -> Depth:
+        now = self._clock.now()
+        ready, delayed, leased, dead = await self.database.read(
+            lambda connection: connection.execute(_DEPTH, (now,)).fetchone()
+        )
+        return Depth(ready, delayed, leased, dead)
+
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        rows = await self.database.read(
+            lambda connection: connection.execute(_DEAD_LETTERS, (after or 0, limit + 1)).fetchall()
+        )
+        items = tuple(starmap(DeadLetter, rows[:limit]))
+        return DeadLetterPage(items, items[-1].id if len(rows) > limit else None)
+
+    async def replay(self, dead_letter_id: int) -> bool:
+        return await self.database.write(self._replays, dead_letter_id)
+
+    def _run_replay(self, tx: Tx, numbers: Sequence[int]) -> Sequence[bool]:
+        return [self._replay(tx, number) for number in numbers]
+
+    def _replay(self, tx: Tx, number: int) -> bool:
+        rows = tx.execute("DELETE FROM dead_letters WHERE id = ? RETURNING body, key", (number,)).fetchall()
+        if rows:
+            self.send_in(tx, [Send(body, key) for body, key in rows])
+        return bool(rows)
+
+    async def discard(self, dead_letter_id: int) -> bool:
+        return await self.database.write(self._discards, dead_letter_id)
+
+    async def close(self) -> None:
+        self._closed = True
+        self.database.wake(MESSAGES)
+        await self.database.detach(self)
+
+
+class _Settling:
+    """What the settlements of one transaction amount to."""
+
+    def __init__(self, held: dict[int, int], now: int) -> None:
+        self._held = held
+        self._now = now
+        self._removed: list[int] = []
+        self._shown: dict[int, tuple[int, int, int]] = {}
+        self._dead: list[tuple[int, str]] = []
+
+    def apply(self, settlement: Settlement) -> bool:
+        """Whether its lease still holds. Whatever ends a lease ends it for the settlements after it."""
+        number = settlement.delivery.id
+        if self._held.get(number) != settlement.delivery.token:
+            return False
+        visible_at = self._now + settlement.delay_ms
+        if settlement.outcome is None:
+            self._shown[number] = (number, visible_at, 1)
+            return True
+        del self._held[number]
+        if settlement.outcome is Outcome.RETRY:
+            self._shown[number] = (number, visible_at, 0)
+            return True
+        self._removed.append(number)
+        if settlement.outcome is Outcome.DEAD_LETTER:
+            self._dead.append((number, settlement.reason))
+        return True
+
+    def flush(self, tx: Tx) -> None:
+        if self._shown:
+            tx.execute(_SHOW, (_json(list(self._shown.values())),))
+            tx.signals.add(MESSAGES)
+        if self._dead:
+            tx.execute(_BURY, (self._now, _json(self._dead)))
+        if self._removed:
+            tx.execute(_DELETE, (_json(self._removed),))
+
+
+def _run_discard(tx: Tx, numbers: Sequence[int]) -> Sequence[bool]:
+    return [
+        bool(tx.execute("DELETE FROM dead_letters WHERE id = ?", (number,)).rowcount) for number in numbers
+    ]
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _read_json(tx: Tx, statement: str, argument: Sequence[object]) -> Any:
+    """The one JSON array that the statement gives for one."""
+    ((found,),) = tx.execute(statement, (_json(argument),)) if argument else (("[]",),)
+    return msgspec.json.decode(found)

@@ -1,0 +1,34 @@
+"""The one executable, `vskill-platform`: every role and every tool of an operator is a command of it.
+
+Each group of commands is a file here. A command imports what it needs when it runs, so that `--help` is fast.
+"""
+
+import click
+
+from vskill_platform import __version__
+from vskill_platform.cli.doctor import doctor
+from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.queue import queue
+from vskill_platform.cli.serve import schedule, serve, worker
+from vskill_platform.cli.status import status
+from vskill_platform.cli.submit import submit
+
+
+@click.group(cls=PlatformGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(__version__, prog_name="vskill-platform")
+def cli(*, debug: bool) -> None:
+    """A self-hosted registry that verifies agent skills before it lists them.
+
+    Settings come from VSKILL_* variables; docs/reference/settings.md lists them.
+    """
+    del debug  # read by PlatformGroup
+
+
+for command in (serve, worker, schedule, submit, status, queue, doctor):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The entry point of the executable."""
+    cli.main(prog_name="vskill-platform")

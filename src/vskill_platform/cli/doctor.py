@@ -1,0 +1,98 @@
+"""`doctor`: is everything that the settings name there, writable and in step? It starts nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_platform.cli.output import json_option, print_json, print_table
+from vskill_platform.cli.process import run_async
+
+if TYPE_CHECKING:
+    from vskill_platform.env import Env
+    from vskill_platform.settings import Settings
+
+#: Clocks further apart than this make deadlines look wrong to people.
+MAX_SKEW_MS = 2_000
+#: How long one check may take.
+CHECK_WITHIN_S = 10.0
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@click.command()
+@json_option
+def doctor(*, as_json: bool) -> None:
+    """Check settings, store, clock and content; exit code 1 if anything is wrong."""
+    checks = run_async(_examine())
+    if as_json:
+        print_json(checks)
+    else:
+        rows = [("ok" if check.ok else "PROBLEM", check.name, check.detail) for check in checks]
+        print_table("doctor", ("result", "what", "detail"), rows)
+    if not all(check.ok for check in checks):
+        raise SystemExit(1)
+
+
+async def _examine() -> list[Check]:
+    """In the order in which things depend on each other; what could not be opened ends the list."""
+    from vskill_platform.bootstrap import env_for
+    from vskill_platform.domain.errors import PlatformError
+    from vskill_platform.observability import configure_logging
+    from vskill_platform.settings import process_settings
+
+    checks: list[Check] = []
+    stage = "settings"
+    try:
+        settings = process_settings()
+        configure_logging(msgspec.structs.replace(settings, log_level="error"))
+        checks.append(Check(stage, ok=True, detail="every variable is known, budgets nest"))
+        stage = "open"
+        async with env_for(settings) as env:
+            checks.append(Check(stage, ok=True, detail=_opened(settings, env)))
+            async for check in _look(env):
+                checks.append(check)  # noqa: PERF401 - what was found stays when a later check raises
+    except PlatformError as error:
+        checks.append(Check(stage, ok=False, detail=error.message))
+    return checks
+
+
+def _opened(settings: "Settings", env: "Env") -> str:
+    from vskill_platform.bootstrap import schema_version
+
+    version = schema_version(settings)
+    schema = f" (schema version {version})" if version is not None else ""
+    return f"{settings.store}{schema}, queue {env.broker.engine}, content {settings.blobs}"
+
+
+async def _look(env: "Env") -> AsyncIterator[Check]:
+    yield await _checked("store can be written", env.kv.check())
+    yield await _checked("queue answers", env.broker.depth())
+    yield await _checked("content can be read", env.blobs.has("0" * 64))
+    skew = abs(env.kv.now() - env.clock.now())
+    detail = f"the store's clock is {skew} ms from this machine's"
+    yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
+    yield Check(
+        "judge", ok=True, detail="configured" if env.judge else "none: degraded mode, SCANNED at most"
+    )
+
+
+async def _checked(name: str, work: Awaitable[object]) -> Check:
+    from vskill_platform.domain.errors import PlatformError
+
+    try:
+        async with asyncio.timeout(CHECK_WITHIN_S):
+            await work
+    except PlatformError as error:
+        return Check(name, ok=False, detail=error.message)
+    except TimeoutError:
+        return Check(name, ok=False, detail=f"no answer within {CHECK_WITHIN_S:g} s")
+    return Check(name, ok=True, detail="yes")

@@ -1,0 +1,45 @@
+"""How an error ends a command: one line on stderr that says what is wrong and what to do, and exit code 1.
+
+A mistake in the command line itself is click's, with exit code 2. `--debug` shows the traceback.
+"""
+
+from typing import Any
+
+import click
+
+from vskill_platform.domain.errors import PlatformError
+
+
+class PlatformGroup(click.Group):
+    """A group whose commands may raise the platform's own errors."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (PlatformError, BaseExceptionGroup) as error:
+            known = first_known(error)
+            if known is None or ctx.params.get("debug"):
+                raise
+            click.echo(one_line(known), err=True)
+            ctx.exit(1)
+
+
+def one_line(error: PlatformError) -> str:
+    """The message, with field and fix where it does not say them itself."""
+    text = " ".join(error.message.split())
+    field, fix = error.details.get("field"), error.details.get("fix")
+    if field and str(field) not in text:
+        text = f"{field}: {text}"
+    if fix and str(fix) not in text:
+        text = f"{text.rstrip('.')}; {fix}."
+    return f"Error: {text}"
+
+
+def first_known(error: BaseException) -> PlatformError | None:
+    """The error itself, or the first of a group in which every one is the platform's own."""
+    if isinstance(error, PlatformError):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        known = [first_known(one) for one in error.exceptions]
+        return known[0] if all(known) else None
+    return None

@@ -1,0 +1,87 @@
+"""How commands print: tables for people, JSON with the API's names for programs, times in UTC."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+F = TypeVar("F", bound=Callable[..., object])
+
+#: Where there is no value to show; never 0.
+UNKNOWN = "\N{EN DASH}"
+#: Of a table that goes to a file or a pipe, where nothing says how wide it may be.
+PIPE_WIDTH = 160
+
+
+def json_option(command: F) -> F:
+    """The `--json` that every reading command has."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+
+
+def print_json(value: object) -> None:
+    from vskill_platform.web.wire import camel
+
+    click.echo(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
+
+
+def console() -> Console:
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table; cells are text, never markup, because much of it was written by strangers."""
+    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(cell) for cell in row))
+    console().print(table)
+
+
+def plain(cell: object) -> Text:
+    """Text without control characters: foreign text must not steer the terminal."""
+    text = "" if cell is None else str(cell)
+    return Text("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+
+
+def show_time(ms: int | None) -> str:
+    """A time for people, in UTC; a dash where there is none."""
+    from vskill_platform.web.wire import iso_time
+
+    return UNKNOWN if ms is None else iso_time(ms).replace("T", " ")
+
+
+def show_duration(ms: int | None) -> str:
+    """A duration in its two largest units, such as `2 h 5 min`."""
+    if ms is None:
+        return UNKNOWN
+    if ms < 1000:
+        return f"{ms} ms"
+    parts = []
+    rest = ms // 1000
+    for name, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+class Duration(click.ParamType[int]):
+    """A duration on the command line, such as `30s`, `10m`, `2h` or `1d`; the value is in milliseconds."""
+
+    name = "duration"
+    units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}  # noqa: RUF012 - a constant table
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        number, unit = value[:-1], value[-1:]
+        if not (number.isascii() and number.isdigit() and unit in self.units):
+            self.fail(f"{value!r} is not a duration; write for example 30s, 10m, 2h or 1d", param, ctx)
+        return int(number) * self.units[unit]

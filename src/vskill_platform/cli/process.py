@@ -1,0 +1,94 @@
+"""A process's event loop, its signals and its tuning: what every long-running role has in common."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from vskill_platform.settings import Settings
+
+T = TypeVar("T")
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on uvloop where it is installed, on asyncio's own loop elsewhere."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    else:
+        factory = new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+def run_in_env(work: Callable[[], Awaitable[T]]) -> T:
+    """Open the environment that the settings describe, and do a command's work in it."""
+    from vskill_platform.settings import process_settings
+
+    return run_async(_in_env(process_settings(), work))
+
+
+async def _in_env(settings: "Settings", work: Callable[[], Awaitable[T]]) -> T:
+    from vskill_platform.bootstrap import env_for
+    from vskill_platform.observability import configure_logging
+    from vskill_platform.worker_context import run_with_worker_env
+
+    check_shared(settings)
+    # A command prints its answer; only what went wrong is worth a log line beside it.
+    quiet = "warning" if settings.log_level == "info" else settings.log_level
+    configure_logging(msgspec.structs.replace(settings, log_level=quiet))
+    async with env_for(settings) as env:
+        return await run_with_worker_env(env, work)
+
+
+def check_shared(settings: "Settings") -> None:
+    """A command beside the server needs a store that both can see."""
+    from vskill_platform.domain.errors import InvalidSettings
+
+    if settings.store == "memory:":
+        raise InvalidSettings(
+            "VSKILL_STORE is memory:, which no other process can see; set it to sqlite:PATH, or unset it.",
+            setting="VSKILL_STORE",
+        )
+
+
+def tune_process() -> None:
+    """What the long-running roles set for the whole interpreter, before they open anything."""
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[asyncio.Event]:
+    """An event that SIGINT and SIGTERM set. A second signal does not wait for anything any more."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, _first_signal, loop, stop)
+    try:
+        yield stop
+    finally:
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _first_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    # Not through the loop this time: a loop that hangs must not keep the process from ending.
+    for number in STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, _exit_hard)
+    stop.set()
+
+
+def _exit_hard(number: int, _frame: FrameType | None) -> None:
+    sys.stderr.write("second signal: exiting at once\n")
+    sys.stderr.flush()
+    os._exit(128 + number)

@@ -1,0 +1,327 @@
+"""The record store on SQLite, the default engine: one file, durable, shared by the processes of one machine.
+
+Reads are here, and what follows changes; `sqlite_commit` holds the writes, `sqlite_query` the questions as SQL,
+and `database` the file itself.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, starmap
+
+import msgspec
+import structlog
+
+from vskill_platform.broker.contract import Broker
+from vskill_platform.broker.sqlite import SqliteBroker
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
+from vskill_platform.domain.messages import Send
+from vskill_platform.kv.checks import check_key, check_operations
+from vskill_platform.kv.collections import collection_of
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.entries import Capability, Change, Entry, EntryPage, Found, Operation, Page, Settled
+from vskill_platform.kv.query import Condition, Query, check_filters
+from vskill_platform.kv.sqlite_commit import CHANGES, Commit, Group, SendIn, delete_records, prepare
+from vskill_platform.kv.sqlite_query import (
+    ENTRY,
+    Read,
+    Row,
+    end_of,
+    holds,
+    key_ranges,
+    read_ranges,
+    search,
+    select,
+)
+from vskill_platform.kv.sqlite_query import split_filters
+from vskill_platform.kv.terms import cut_terms
+
+_log = structlog.get_logger(__name__)
+
+#: Up to this many rows are read inline; more go to a thread.
+_INLINE = 50
+#: Keys of one statement of a bulk read.
+_CHUNK = 1000
+#: What one transaction of a sweep removes, so that no writer waits long behind it.
+_SWEEP_STEP = 500
+
+_GET = f"SELECT {ENTRY} FROM records WHERE key = ? AND (expires_at IS NULL OR expires_at > ?)"  # noqa: S608
+_GET_MANY = """
+SELECT r.key, CAST(r.value AS BLOB), r.version FROM json_each(?) AS wanted JOIN records AS r ON r.key = wanted.value
+WHERE r.expires_at IS NULL OR r.expires_at > ?
+"""
+_LAST_CHANGE = "SELECT max(ifnull((SELECT max(seq) FROM changes), 0), (SELECT seq FROM changes_swept))"
+
+
+class SqliteKV(KV):
+    """Records in a SQLite file; `outbox` is where the messages of a commit go."""
+
+    engine = "sqlite"
+
+    def __init__(self, database: SqliteDatabase, outbox: Broker | None = None) -> None:
+        self._db = database
+        self._outbox = outbox
+        self._send_in: SendIn | None = None
+        if isinstance(outbox, SqliteBroker) and outbox.database is database:
+            self._send_in = outbox.send_in
+        lacking = set() if self._send_in is not None else {Capability.SEND_IN_COMMIT}
+        self.capabilities = frozenset(Capability) - lacking
+        self._commits = Kind("commit", self._run, at_once=64)
+        self._sweeps = Kind("sweep", self._run_sweeps)
+        self._probes = Kind("probe", _run_probes)
+        #: Messages that could not be sent after their commit; recovery sends them again.
+        self.sends_failed = 0
+        database.attach(self)
+
+    def now(self) -> int:
+        return self._db.clock.now()
+
+    # Writes.
+
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        check_operations(operations)
+        sends = [operation for operation in operations if isinstance(operation, Send)]
+        if sends and self._outbox is None:
+            raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
+        commit = prepare(operations, sends if self._send_in is not None else ())
+        version = await self._db.write(self._commits, commit, urgent=urgent)
+        if sends and self._send_in is None:
+            await self._send_after(sends)
+        return version
+
+    def _run(self, tx: Tx, commits: Sequence[Commit]) -> Sequence[int | PlatformError]:
+        group = Group(tx, commits, self.now())
+        versions = [group.apply(commit) for commit in commits]
+        group.flush(self._send_in)
+        return versions
+
+    async def _send_after(self, sends: Sequence[Send]) -> None:
+        """The record is committed, so a message that cannot be sent fails nobody: recovery sends it again."""
+        assert self._outbox is not None  # noqa: S101 - the caller has looked
+        try:
+            await self._outbox.send_batch(sends)
+        except Exception as error:  # noqa: BLE001 - of whatever kind, it must not make the commit look failed
+            self.sends_failed += len(sends)
+            _log.warning("message not sent after commit", error=repr(error), messages=len(sends))
+
+    # Reads by key.
+
+    async def get(self, key: str) -> Entry | None:
+        check_key(key)
+        rows = self._db.point_read(_GET, (key, self.now()))
+        return Entry(*rows[0]) if rows else None
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        found: dict[str, Entry] = {}
+        failed: dict[str, PlatformError] = {}
+        wanted = list(_readable(keys, failed))
+        for start in range(0, len(wanted), _CHUNK):
+            chunk = wanted[start : start + _CHUNK]
+            try:
+                found.update((entry.key, entry) for entry in await self._read_chunk(chunk))
+            except PlatformError as error:
+                failed.update(dict.fromkeys(chunk, error))
+        missing = tuple(key for key in wanted if key not in found and key not in failed)
+        return Settled(found, missing, failed)
+
+    async def _read_chunk(self, keys: list[str]) -> list[Entry]:
+        parameters = [msgspec.json.encode(keys).decode(), self.now()]
+        if len(keys) <= _INLINE:
+            return list(starmap(Entry, self._db.point_read(_GET_MANY, parameters)))
+        return await self._db.read(
+            lambda connection: list(starmap(Entry, connection.execute(_GET_MANY, parameters)))
+        )
+
+    async def list(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> Page[str]:
+        rows = await self._rows("key", prefix, after, limit, exclude)
+        keys = tuple(key for (key,) in rows[:limit])
+        return Page(keys, keys[-1] if len(rows) > limit else None)
+
+    async def scan(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> EntryPage:
+        rows = await self._rows(ENTRY, prefix, after, limit, exclude)
+        items = tuple(starmap(Entry, rows[:limit]))
+        return EntryPage(items, items[-1].key if len(rows) > limit else None)
+
+    async def _rows(
+        self, what: str, prefix: str, after: str | None, limit: int, exclude: Sequence[str]
+    ) -> Sequence[Row]:
+        """One more than the limit where there are more."""
+        ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
+        if limit <= _INLINE:
+            return read_ranges(self._db.point_read, what, ranges, limit + 1, now)
+        return await self._db.read(
+            lambda connection: read_ranges(_reader(connection), what, ranges, limit + 1, now)
+        )
+
+    # Questions over fields.
+
+    async def select(
+        self,
+        prefix: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        order_by: str = "key",
+        descending: bool = False,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> EntryPage:
+        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        now = self.now()
+        rows = await self._db.read(lambda connection: select(_reader(connection), query, now))
+        items = tuple(starmap(Entry, rows[:limit]))
+        return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
+
+    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+        collection = collection_of(prefix)
+        collection.counted_field(field)
+        rows = self._db.point_read(
+            "SELECT value, n FROM counts WHERE collection = ? AND field = ? AND n > 0",
+            (collection.name, field),
+        )
+        return {None if value == b"" else str(value): n for value, n in rows}
+
+    async def search(
+        self,
+        prefix: str,
+        text: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
+    ) -> Found:
+        collection = collection_of(prefix)
+        filters, rest = split_filters(collection, check_filters(collection, where or {}))
+        terms = cut_terms(text)
+        if not terms:
+            return Found(())
+        limit = min(limit, SEARCH_LIMIT)
+        statement = search(collection, terms, filters, self.now())
+
+        def read(connection: sqlite3.Connection) -> tuple[Entry, ...]:
+            entries = starmap(Entry, connection.execute(statement.text, statement.parameters))
+            return tuple(islice((one for one in entries if holds(collection, one.value, rest)), limit + 1))
+
+        hits = await self._db.read(read)
+        return Found(hits[:limit], truncated=len(hits) > limit)
+
+    # Following what changes.
+
+    async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        place = None if after is None else _place(after)
+        return await self._db.read(lambda connection: _read_changes(connection, prefix, place, limit))
+
+    async def change_cursor(self) -> str:
+        return str(self._last_change())
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        place = _place(cursor)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        with self._db.watch(CHANGES) as watch:
+            while self._last_change() == place:
+                left = deadline - loop.time()
+                if left <= 0:
+                    return False
+                await watch.changed(left)
+        return True
+
+    def _last_change(self) -> int:
+        ((place,),) = self._db.point_read(_LAST_CHANGE)
+        return int(place)
+
+    # Keeping house.
+
+    async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
+        removed = 0
+        while removed < limit:
+            step = min(_SWEEP_STEP, limit - removed)
+            swept = await self._db.write(self._sweeps, (changes_before, step))
+            removed += swept
+            if swept < step:
+                break
+        return removed
+
+    def _run_sweeps(self, tx: Tx, sweeps: Sequence[tuple[int, int]]) -> Sequence[int]:
+        return [_sweep(tx, self.now(), changes_before, limit) for changes_before, limit in sweeps]
+
+    async def check(self) -> None:
+        await self._db.write(self._probes, None)
+
+    async def close(self) -> None:
+        await self._db.detach(self)
+
+
+def _reader(connection: sqlite3.Connection) -> Read:
+    return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
+
+
+def _readable(keys: Iterable[str], failed: dict[str, PlatformError]) -> Iterable[str]:
+    """Each key once, those that can be keys at all; the others fail by themselves."""
+    for key in dict.fromkeys(keys):
+        try:
+            check_key(key)
+        except InvalidInput as error:
+            failed[key] = error
+        else:
+            yield key
+
+
+def _place(cursor: str) -> int:
+    try:
+        return int(cursor)
+    except ValueError as error:
+        raise InvalidInput(f"{cursor!r} is no cursor of this store", field="after") from error
+
+
+def _read_changes(connection: sqlite3.Connection, prefix: str, after: int | None, limit: int) -> Page[Change]:
+    # One view of the file for all three statements: what is swept meanwhile is not silently missed.
+    connection.execute("BEGIN")
+    ((swept,),) = connection.execute("SELECT seq FROM changes_swept")
+    ((last,),) = connection.execute(_LAST_CHANGE)
+    start = swept if after is None else after
+    if not swept <= start <= last:
+        raise CursorGone(cursor=str(after))
+    end = end_of(prefix)
+    rows = connection.execute(
+        "SELECT seq, key, version, deleted, at FROM changes WHERE seq > ? AND key >= ? AND (? IS NULL OR key < ?) "
+        "ORDER BY seq LIMIT ?",
+        (start, prefix, end, end, limit),
+    ).fetchall()
+    items = tuple(
+        Change(str(seq), key, version, bool(deleted), at) for seq, key, version, deleted, at in rows
+    )
+    return Page(items, items[-1].cursor if len(items) == limit else str(last))
+
+
+def _sweep(tx: Tx, now: int, changes_before: int, limit: int) -> int:
+    expired = [
+        number
+        for (number,) in tx.execute("SELECT id FROM records WHERE expires_at <= ? LIMIT ?", (now, limit))
+    ]
+    if expired:
+        delete_records(tx, expired)
+    return len(expired) + _sweep_changes(tx, changes_before, limit - len(expired))
+
+
+def _sweep_changes(tx: Tx, before: int, limit: int) -> int:
+    """The oldest changes, up to the first that is young enough to keep."""
+    oldest = tx.execute("SELECT seq, at FROM changes ORDER BY seq LIMIT ?", (limit,)).fetchall()
+    old = 0
+    while old < len(oldest) and oldest[old][1] < before:
+        old += 1
+    if old:
+        last = oldest[old - 1][0]
+        tx.execute("DELETE FROM changes WHERE seq <= ?", (last,))
+        tx.execute("UPDATE changes_swept SET seq = ?", (last,))
+    return old
+
+
+def _run_probes(tx: Tx, probes: Sequence[None]) -> Sequence[None]:
+    """A real write that changes nothing, since an empty transaction would succeed on a full disk."""
+    tx.execute("UPDATE sequence SET version = version")
+    return probes

@@ -1,0 +1,1 @@
+"""What tests of several folders share: environments, clocks and small skills."""

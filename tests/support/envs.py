@@ -1,0 +1,166 @@
+"""Whole environments for tests: the real wiring of `bootstrap` on a chosen engine, under a clock that the test owns.
+
+`open_test_env` opens one and makes it the active worker environment, so a test calls the stores directly.
+`run_until_quiet` works the queue until nothing is ready: the real consumer's handling of batches, without its
+waiting. A test that wants time to pass calls `env.clock.advance(ms)`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.support.manual_clock import ManualClock
+from vskill_platform.bootstrap import open_env
+from vskill_platform.broker.contract import Batch
+from vskill_platform.clock import Clock
+from vskill_platform.domain import submission
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.identity import Identity, submission_id, upload_identity
+from vskill_platform.domain.naming import slug_of
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Claim, Step, Submission
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import Submitted, submit_upload
+from vskill_platform.queue.consumer import handle_submission_queue
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.settings import Settings
+from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
+
+#: Engines that a test of the whole may be run on.
+ENGINES = ("memory", "sqlite")
+
+#: More rounds than any honest piece of work takes; a message that comes again for ever is a bug.
+MOST_ROUNDS = 500
+
+#: How a run gets to each state, for records that a test stores directly.
+WAY_TO: dict[State, tuple[State, ...]] = {
+    State.RECEIVED: (),
+    State.TIER1_SCANNING: (State.TIER1_SCANNING,),
+    State.TIER2_SCANNING: (State.TIER1_SCANNING, State.TIER2_SCANNING),
+    State.AUTO_APPROVED: (State.TIER1_SCANNING, State.AUTO_APPROVED),
+    State.NEEDS_REVIEW: (State.TIER1_SCANNING, State.NEEDS_REVIEW),
+    State.PUBLISHED: (State.TIER1_SCANNING, State.AUTO_APPROVED, State.PUBLISHED),
+    State.TIER1_FAILED: (State.TIER1_SCANNING, State.TIER1_FAILED),
+    State.REJECTED: (State.TIER1_SCANNING, State.REJECTED),
+    State.BLOCKED: (State.BLOCKED,),
+    State.DEQUEUED: (State.DEQUEUED,),
+}
+
+
+@asynccontextmanager
+async def open_test_env(
+    engine: str, tmp_path: Path, *, clock: Clock | None = None, active: bool = True, **overrides: Any
+) -> AsyncIterator[Env]:
+    """An environment on `memory` or `sqlite`; the file is kept in `tmp_path`, so opening it again finds it.
+
+    An override that names a setting goes into the settings, one that names a field of `Env` replaces it.
+    `active=False` does not make it the worker environment of the calling task.
+    """
+    settings = _settings(engine, tmp_path, overrides)
+    async with AsyncExitStack() as stack:
+        env = await open_env(settings, stack, clock=clock or ManualClock())
+        env = msgspec.structs.replace(
+            env, **{k: v for k, v in overrides.items() if k in Env.__struct_fields__}
+        )
+        if not active:
+            yield env
+            return
+        token = worker_env_storage.set(env)
+        try:
+            yield env
+        finally:
+            worker_env_storage.reset(token)
+
+
+def _settings(engine: str, tmp_path: Path, overrides: dict[str, Any]) -> Settings:
+    known = {*Settings.__struct_fields__, *Env.__struct_fields__}
+    unknown = sorted(set(overrides) - known)
+    if unknown:
+        raise TypeError(f"neither a setting nor a field of Env: {unknown[0]}")
+    if "settings" in overrides:
+        return overrides["settings"]
+    given = {name: value for name, value in overrides.items() if name in Settings.__struct_fields__}
+    store = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 'vskill.db'}"}[engine]
+    return Settings(**{"data_dir": str(tmp_path), "store": store, **given})
+
+
+def skill_files(
+    name: str, body: str = "", version: str | None = None, *, extra: Sequence[SkillFile] = ()
+) -> tuple[SkillFile, ...]:
+    """A small valid skill; another body or version is other content of the same name."""
+    head = f"name: {name}\ndescription: A small skill called {name}.\n"
+    if version is not None:
+        head += f"version: {version}\n"
+    return (SkillFile("SKILL.md", "100644", f"---\n{head}---\n# {name}\n{body}\n".encode()), *extra)
+
+
+async def submit_skill(name: str, body: str = "", *, namespace: str = "tests", **options: Any) -> Submitted:
+    """Upload a small skill through the one door."""
+    version = options.pop("version", None)
+    extra = options.pop("extra", ())
+    files = skill_files(name, body, version, extra=extra)
+    return await submit_upload(files, namespace=namespace, slug=name, **options)
+
+
+def make_submission(
+    name: str = "demo",
+    *,
+    state: State = State.RECEIVED,
+    at: int = 0,
+    identity: Identity | None = None,
+    claimed_until: int | None = None,
+    **changes: object,
+) -> Submission:
+    """A record in this state with the history that leads there; no store is touched."""
+    place = identity or upload_identity("tests", name)
+    record = submission.create(
+        submission_id=submission_id(place),
+        identity=place,
+        repo_url=place.url,
+        skill_name=slug_of(place),
+        step=Step(f"{name}-1", at, "user:test", "submitted"),
+    )
+    for number, to in enumerate(WAY_TO[state], start=2):
+        record = submission.move(record, to, Step(f"{name}-{number}", at, "worker:test", "made by a test"))
+    if claimed_until is not None:
+        claim = Claim(f"{name}-token", "test", 1, claimed_until)
+        record = msgspec.structs.replace(record, claim=claim, next_attempt_at=None)
+    return msgspec.structs.replace(record, **changes) if changes else record
+
+
+async def put_record(env: Env, record: Submission) -> int:
+    """Store a record as it is, without a message and without asking anyone."""
+    return await env.kv.put(record.key, msgspec.json.encode(record))
+
+
+async def run_until_quiet(env: Env, *, recover: bool = False, rounds: int = MOST_ROUNDS) -> int:
+    """Work batches until nothing is ready, as the consumer does; how many messages were handled.
+
+    What is delayed, or leased by somebody else, is left alone. `recover` lets recovery look first.
+    """
+    if recover:
+        await run_with_worker_env(env, recover_stuck_submissions)
+    settings = env.settings
+    handled = 0
+    for _ in range(rounds):
+        batches = await env.broker.receive(settings.max_batch_size, 0, settings.max_concurrency)
+        if not batches:
+            return handled
+        handled += sum(len(batch.messages) for batch in batches)
+        await asyncio.gather(*(run_batch(env, batch) for batch in batches))
+    raise AssertionError(f"the queue is not quiet after {rounds} rounds")
+
+
+async def run_batch(env: Env, batch: Batch) -> None:
+    """One batch in a fresh, empty context; a clean return acks what is unsettled."""
+
+    async def work() -> None:
+        await handle_submission_queue(batch, env)
+        await batch.ack_all()
+
+    await asyncio.create_task(work(), context=Context())

@@ -1,0 +1,42 @@
+"""An environment on memory engines, built by hand: for tests that need no file and no second process."""
+
+from typing import Any
+
+import msgspec
+
+from vskill_platform.blobs.memory import MemoryBlobs
+from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.env import Env
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.observability import Metrics, logger
+from vskill_platform.scan.structure import StructureScanner
+from vskill_platform.settings import load_settings
+from vskill_platform.sources.upload import UploadSource
+
+
+def memory_env(clock: Clock | None = None, **overrides: Any) -> Env:
+    """Everything in memory; `overrides` replaces single fields."""
+    clock = clock or SystemClock()
+    broker = MemoryBroker(clock)
+    blobs = MemoryBlobs()
+    env = Env(
+        kv=MemoryKV(clock, broker),
+        broker=broker,
+        blobs=blobs,
+        sources=UploadSource(blobs),
+        scanner=StructureScanner(read_manifest),
+        judge=None,
+        clock=clock,
+        settings=load_settings({}),
+        log=logger(),
+        metrics=Metrics(),
+        worker_id="test",
+    )
+    return msgspec.structs.replace(env, **overrides)
+
+
+def named_env(name: str) -> Env:
+    """An environment that can be told from another."""
+    return memory_env(worker_id=name)

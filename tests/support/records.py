@@ -1,0 +1,33 @@
+"""Submission and skill records for tests, as they are stored."""
+
+import msgspec
+
+from vskill_platform.domain.identity import Identity, submission_id, upload_identity
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Step, Submission, create
+
+
+def identity(slug: str = "demo") -> Identity:
+    return upload_identity("tests", slug)
+
+
+def submission(slug: str = "demo", at: int = 1_000, **changes: object) -> Submission:
+    """A fresh record of a place, with single fields replaced."""
+    place = identity(slug)
+    record = create(
+        submission_id=submission_id(place),
+        identity=place,
+        repo_url=place.url,
+        skill_name=slug,
+        step=Step(f"event-{slug}", at, "user:tester", "submitted"),
+    )
+    return msgspec.structs.replace(record, **changes)
+
+
+def in_state(state: State, slug: str, updated_at: int) -> Submission:
+    """A record as a list would find it; only the fields that reads look at matter."""
+    return submission(slug, state=state, updated_at=updated_at)
+
+
+def stored(record: Submission) -> bytes:
+    return msgspec.json.encode(record)

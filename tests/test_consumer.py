@@ -1,0 +1,503 @@
+"""The consumer: isolation of concurrent batches, claims and attempts, settlement, and stopping without loss."""
+
+import asyncio
+import contextvars
+
+import msgspec
+import pytest
+
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_env import memory_env
+from tests.support.skills import skill_files
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import SourceUnavailable, StoreUnavailable
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import submit_upload
+from vskill_platform.queue import consumer
+from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
+from vskill_platform.queue.control import pause_queue, resume_queue
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.store.actions import cancel
+from vskill_platform.store.claims import HeldClaim, claim_submission
+from vskill_platform.submission_store import get_submission
+from vskill_platform.worker_context import get_worker_env, require_env, run_with_worker_env
+
+pytestmark = pytest.mark.anyio
+
+
+class Scripted:
+    """A scanner that does what a test says, and remembers whose environment it ran in."""
+
+    ruleset = "scripted"
+
+    def __init__(self, *steps: object) -> None:
+        self.steps = list(steps)
+        self.seen: list[Env | None] = []
+        self.started = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.together = 0
+        self.most_together = 0
+
+    async def scan(self, files: tuple[SkillFile, ...]) -> StaticReport:
+        self.together += 1
+        self.most_together = max(self.most_together, self.together)
+        self.started.set()
+        try:
+            for _ in range(5):
+                self.seen.append(get_worker_env())
+                await asyncio.sleep(0)
+            await self.go_on.wait()
+        finally:
+            self.together -= 1
+        step = self.steps.pop(0) if self.steps else None
+        if isinstance(step, BaseException):
+            raise step
+        return step if isinstance(step, StaticReport) else StaticReport(self.ruleset)
+
+
+async def submit(env: Env, slug: str, body: str = "") -> Submission:
+    result = await run_with_worker_env(
+        env, lambda: submit_upload(skill_files(slug, body), namespace="tests", slug=slug)
+    )
+    assert result.submission is not None
+    return result.submission
+
+
+async def work(env: Env, batches: int = 1) -> None:
+    """Receive and handle what is visible now."""
+    for batch in await env.broker.receive(3, 0, batches):
+        await asyncio.create_task(handle_submission_queue(batch, env), context=contextvars.Context())
+
+
+async def read(env: Env, submission: Submission) -> Submission:
+    return await run_with_worker_env(env, lambda: get_submission(submission.id))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+# Isolation.
+
+
+async def test_TC_065_AC_US3_03_two_batches_with_different_environments_never_mix():
+    """The real pipeline in both, interleaved."""
+    envs = [memory_env(worker_id=name, scanner=Scripted()) for name in ("a", "b")]
+    submissions = [[await submit(env, f"{env.worker_id}{number}") for number in range(3)] for env in envs]
+    await asyncio.gather(*(work(env) for env in envs))
+    for env, own in zip(envs, submissions, strict=True):
+        assert isinstance(env.scanner, Scripted)
+        assert set(map(id, env.scanner.seen)) == {id(env)}
+        for submission in own:
+            record = await read(env, submission)
+            assert record.state is State.PUBLISHED
+            assert {event.actor for event in record.history[1:]} == {f"worker:{env.worker_id}"}
+    assert get_worker_env() is None
+
+
+async def test_TC_054_a_batch_that_ends_does_not_disturb_another_in_flight():
+    slow = memory_env(worker_id="slow", scanner=Scripted())
+    quick = memory_env(worker_id="quick", scanner=Scripted())
+    assert isinstance(slow.scanner, Scripted)
+    slow.scanner.go_on.clear()
+    held, done = await submit(slow, "held"), await submit(quick, "done")
+    in_flight = asyncio.create_task(work(slow))
+    await slow.scanner.started.wait()
+    await work(quick)
+    assert (await read(quick, done)).state is State.PUBLISHED
+    slow.scanner.go_on.set()
+    await in_flight
+    assert (await read(slow, held)).state is State.PUBLISHED
+    assert set(map(id, slow.scanner.seen)) == {id(slow)}
+
+
+async def test_AC_US3_05_the_loop_gives_each_batch_a_fresh_context():
+    own: contextvars.ContextVar[str | None] = contextvars.ContextVar("own", default=None)
+    own.set("of the caller")
+    env = memory_env()
+    seen: list[str | None] = []
+    stop = asyncio.Event()
+
+    async def handler(batch, _env) -> None:
+        seen.append(own.get())
+        own.set("of a batch")
+        if len(seen) == 20:
+            stop.set()
+
+    for number in range(60):
+        await env.broker.send(b"{}", f"key{number}")
+    await asyncio.wait_for(run_consumer(env, stop, handler), 10)
+    assert seen == [None] * 20
+    assert (await env.broker.depth()).ready == 0
+
+
+# One message.
+
+
+async def test_a_message_that_is_not_ours_is_a_dead_letter_and_disturbs_nobody(clock):
+    env = memory_env(clock)
+    await env.broker.send(b"\xff not json", "odd")
+    submission = await submit(env, "fine")
+    await work(env)
+    assert (await read(env, submission)).state is State.PUBLISHED
+    (letter,) = (await env.broker.dead_letters()).items
+    assert "not a message of ours" in letter.reason
+
+
+async def test_a_message_for_nothing_is_acked(clock):
+    env = memory_env(clock)
+    await env.broker.send(b'{"kind":"submission","submission_id":"sub_none","run":1}', "sub_none:1")
+    await work(env)
+    depth = await env.broker.depth()
+    assert (depth.ready, depth.delayed, depth.leased, depth.dead) == (0, 0, 0, 0)
+
+
+async def test_B16_a_failed_attempt_comes_again_after_10_60_and_300_seconds_and_then_ends(clock):
+    """The fourth failure is REJECTED with the reason, and its message a dead letter."""
+    env = memory_env(clock, scanner=Scripted(*(RuntimeError(f"broken {number}") for number in range(4))))
+    submission = await submit(env, "demo")
+    for delay in (10_000, 60_000, 300_000):
+        await work(env)
+        record = await read(env, submission)
+        assert record.state is State.RECEIVED and record.claim is None
+        assert record.next_attempt_at == clock.now() + delay
+        clock.advance(delay - 1)
+        await work(env)
+        assert (await read(env, submission)).attempts.failed == record.attempts.failed
+        clock.advance(1)
+    await work(env)
+    record = await read(env, submission)
+    assert record.state is State.REJECTED
+    assert record.decision is not None and "broken 3" in record.decision.reason
+    (letter,) = (await env.broker.dead_letters()).items
+    assert letter.reason == record.decision.reason
+
+
+async def test_an_unavailable_source_is_not_an_attempt_and_backs_off_to_15_minutes_until_a_day_is_over(clock):
+    class Down:
+        async def fetch(self, _: Submission) -> None:
+            raise SourceUnavailable(host="github.com")
+
+    env = memory_env(clock, sources=Down())
+    submission = await submit(env, "demo")
+    delays = []
+    for _ in range(200):
+        await work(env)
+        record = await read(env, submission)
+        if record.state is not State.RECEIVED:
+            break
+        assert record.next_attempt_at is not None
+        delays.append(record.next_attempt_at - clock.now())
+        assert record.attempts.failed == 0 and record.attempts.waiting_for == "github.com"
+        clock.advance(delays[-1])
+    assert delays[:8] == [10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 640_000, 900_000]
+    assert max(delays) == 900_000
+    assert record.state is State.NEEDS_REVIEW
+    assert "github.com was unavailable for 24 hours" in record.history[-1].reason
+    assert sum(delays) >= UNAVAILABLE_END_MS
+
+
+async def test_over_budget_is_a_failed_attempt(clock):
+    settings = msgspec.structs.replace(memory_env().settings, submission_budget_ms=30)
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(clock, scanner=scanner, settings=settings)
+    submission = await submit(env, "demo")
+    await work(env)
+    record = await read(env, submission)
+    assert (record.state, record.attempts.failed) == (State.RECEIVED, 1)
+    assert "budget" in record.history[-1].reason
+
+
+async def test_a_step_that_times_out_by_itself_says_so(clock):
+    env = memory_env(clock, scanner=Scripted(TimeoutError("the pool timed out")))
+    submission = await submit(env, "demo")
+    await work(env)
+    assert (await read(env, submission)).history[-1].reason == "the pool timed out"
+
+
+async def test_what_the_author_must_mend_ends_at_the_first_attempt(clock):
+    env = memory_env(clock)
+    submission = await submit(env, "demo")
+    assert submission.upload is not None
+    await env.blobs.delete(submission.upload)
+    await work(env)
+    record = await read(env, submission)
+    assert record.state is State.REJECTED
+    assert record.decision is not None and "upload the skill again" in record.decision.reason
+
+
+async def test_a_record_that_a_live_worker_holds_is_looked_at_again_at_its_claims_end(clock):
+    env = memory_env(clock)
+    submission = await submit(env, "demo")
+    held = await run_with_worker_env(env, lambda: claim_submission(submission.id, 1))
+    assert isinstance(held, HeldClaim)
+    await work(env)
+    assert (await env.broker.depth()).delayed == 1
+    assert (await read(env, submission)).state is State.TIER1_SCANNING
+    clock.advance(CLAIM_MS)
+    await work(env)
+    record = await read(env, submission)
+    assert record.state is State.PUBLISHED
+    assert [event.reason for event in record.history][2] == "claim of test expired"
+    assert record.attempts.interrupted == 1
+
+
+async def test_D15_content_submitted_during_a_run_is_looked_at_next(clock):
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(clock, scanner=scanner)
+    submission = await submit(env, "demo", "first")
+    running = asyncio.create_task(work(env))
+    await scanner.started.wait()
+    again = await submit(env, "demo", "second")
+    assert again.rerun_requested is not None and again.rerun_requested.upload is not None
+    scanner.go_on.set()
+    await running
+    record = await read(env, submission)
+    assert (record.run, record.state) == (2, State.RECEIVED)
+    assert record.upload == again.rerun_requested.upload
+    await work(env)
+    record = await read(env, submission)
+    assert (record.run, record.state, record.published_version) == (2, State.PUBLISHED, "1.0.1")
+
+
+async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(clock, monkeypatch):
+    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 10)
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(clock, scanner=scanner)
+    submission, other = await submit(env, "demo"), await submit(env, "other")
+    running = asyncio.create_task(work(env))
+    await scanner.started.wait()
+    await run_with_worker_env(env, lambda: cancel(submission.id, by="user:me", reason="a mistake"))
+    await asyncio.sleep(0.1)
+    scanner.go_on.set()
+    await running
+    record = await read(env, submission)
+    assert record.state is State.DEQUEUED and record.history[-1].reason == "a mistake"
+    assert (await read(env, other)).state is State.PUBLISHED
+    await work(env)
+    assert (await env.broker.depth()).leased == 0
+
+
+async def test_claim_and_lease_are_renewed_while_the_work_goes_on(clock, monkeypatch):
+    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 10)
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(clock, scanner=scanner)
+    submission = await submit(env, "demo")
+    running = asyncio.create_task(work(env))
+    await scanner.started.wait()
+    before = await read(env, submission)
+    for _ in range(4):
+        clock.advance(CLAIM_MS // 2)
+        await asyncio.sleep(0.05)
+    during = await read(env, submission)
+    assert during.claim is not None and during.claim.until == clock.now() + CLAIM_MS
+    assert (during.history, during.updated_at) == (before.history, before.updated_at)
+    assert await env.broker.take(10, 0) == ()
+    scanner.go_on.set()
+    await running
+    assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_submission_that_workers_died_over_runs_alone_from_the_third_time_on(clock):
+    scanner = Scripted()
+    env = memory_env(clock, scanner=scanner)
+    suspect = await submit(env, "suspect")
+    for _ in range(3):
+        await run_with_worker_env(env, lambda: claim_submission(suspect.id, 1))
+        clock.advance(CLAIM_MS)
+    for number in range(8):
+        await submit(env, f"fine{number}")
+    alone: list[int] = []
+    scan = scanner.scan
+
+    async def watched(files):
+        record = await read(env, suspect)
+        if record.claim is not None and files == skill_files("suspect"):
+            alone.append(scanner.together)
+        return await scan(files)
+
+    scanner.scan = watched  # type: ignore[method-assign]
+    await asyncio.gather(*(handle_submission_queue(batch, env) for batch in await env.broker.receive(3, 0, 3)))
+    record = await read(env, suspect)
+    assert (record.state, record.attempts.interrupted) == (State.PUBLISHED, 3)
+    assert alone == [0]
+    assert scanner.most_together > 1
+
+
+async def test_ten_dead_workers_are_enough_a_person_looks_at_it(clock):
+    env = memory_env(clock)
+    submission = await submit(env, "poison")
+    for _ in range(MAX_INTERRUPTED):
+        assert isinstance(
+            await run_with_worker_env(env, lambda: claim_submission(submission.id, 1)), HeldClaim
+        )
+        clock.advance(CLAIM_MS)
+    await work(env)
+    record = await read(env, submission)
+    assert record.state is State.NEEDS_REVIEW and record.claim is None
+    assert "10 times" in record.history[-1].reason
+    assert (await env.broker.depth()).dead == 1
+
+
+# The loop.
+
+
+async def test_a_clean_return_acks_and_a_raise_retries_all_but_what_was_settled(monkeypatch):
+    monkeypatch.setattr(consumer, "RETRY_AFTER_ERROR_MS", 60_000)
+    env = memory_env()
+    stop = asyncio.Event()
+
+    async def handler(batch, _env) -> None:
+        if batch.messages[0].body == b"bad":
+            await batch.messages[0].ack()
+            stop.set()
+            raise RuntimeError("half way")
+
+    await env.broker.send(b"bad", "1")
+    await env.broker.send(b"x", "2")
+    await asyncio.wait_for(run_consumer(env, stop, handler), 5)
+    depth = await env.broker.depth()
+    assert (depth.ready, depth.delayed, depth.leased) == (0, 1, 0)
+
+
+async def test_at_most_ten_batches_of_three_at_once():
+    env = memory_env()
+    stop = asyncio.Event()
+    sizes: list[int] = []
+    running = most = done = 0
+
+    async def handler(batch, _env) -> None:
+        nonlocal running, most, done
+        running += 1
+        most = max(most, running)
+        sizes.append(len(batch.messages))
+        await asyncio.sleep(0.005)
+        running -= 1
+        done += len(batch.messages)
+        if done == 100:
+            stop.set()
+
+    for number in range(100):
+        await env.broker.send(b"x", str(number))
+    await asyncio.wait_for(run_consumer(env, stop, handler), 10)
+    assert most == 10 and max(sizes) == 3
+
+
+async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself(monkeypatch):
+    monkeypatch.setattr(consumer, "PAUSE_AFTER_ERROR_S", 0.01)
+    env = memory_env()
+    stop = asyncio.Event()
+    await run_with_worker_env(env, lambda: pause_queue(300, reason="upgrade", by="admin:me"))
+    submission = await submit(env, "demo")
+    running = asyncio.create_task(run_consumer(env, stop))
+    await asyncio.sleep(0.15)
+    assert (await read(env, submission)).state is State.RECEIVED
+    assert (await run_with_worker_env(env, recover_stuck_submissions)).paused
+    for _ in range(100):
+        await asyncio.sleep(0.02)
+        if (await read(env, submission)).state is State.PUBLISHED:
+            break
+    assert (await read(env, submission)).state is State.PUBLISHED
+    assert not await run_with_worker_env(env, resume_queue)
+    stop.set()
+    await running
+
+
+async def test_a_stop_lets_running_work_finish(monkeypatch):
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(scanner=scanner)
+    submission = await submit(env, "demo")
+    stop = asyncio.Event()
+    running = asyncio.create_task(run_consumer(env, stop))
+    await scanner.started.wait()
+    stop.set()
+    await asyncio.sleep(0.05)
+    scanner.go_on.set()
+    await asyncio.wait_for(running, 5)
+    assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_stop_hands_back_what_cannot_finish_and_counts_it_nowhere():
+    settings = msgspec.structs.replace(memory_env().settings, shutdown_grace_ms=30)
+    scanner = Scripted()
+    scanner.go_on.clear()
+    env = memory_env(scanner=scanner, settings=settings)
+    submission = await submit(env, "demo")
+    stop = asyncio.Event()
+    running = asyncio.create_task(run_consumer(env, stop))
+    await scanner.started.wait()
+    stop.set()
+    await asyncio.wait_for(running, 5)
+    record = await read(env, submission)
+    assert record.state is State.RECEIVED and record.claim is None and record.next_attempt_at is not None
+    assert (record.attempts.failed, record.attempts.interrupted) == (0, 0)
+    assert (await env.broker.depth()).ready == 1
+    scanner.go_on.set()
+    await work(env)
+    assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_store_that_is_away_stops_nothing_for_good(clock, monkeypatch):
+    """The message comes again, and the record says where to go on."""
+    monkeypatch.setattr("vskill_platform.submission_store.PAUSE_MOST_MS", 1)
+    env = memory_env(clock)
+    submission = await submit(env, "demo")
+    real = env.kv.commit
+    away = True
+
+    async def commit(operations, *, urgent=False):
+        if away:
+            raise StoreUnavailable("the store is away")
+        return await real(operations, urgent=urgent)
+
+    monkeypatch.setattr(env.kv, "commit", commit)
+    await work(env)
+    away = False
+    clock.advance(consumer.RETRY_AFTER_ERROR_MS)
+    await work(env)
+    assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_broker_that_is_away_is_asked_again(monkeypatch):
+    monkeypatch.setattr(consumer, "PAUSE_AFTER_ERROR_S", 0.01)
+    env = memory_env()
+    submission = await submit(env, "demo")
+    real = env.broker.take
+    calls = 0
+
+    async def take(limit, max_wait_ms):
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise StoreUnavailable("the broker is away")
+        return await real(limit, 10)
+
+    monkeypatch.setattr(env.broker, "take", take)
+    stop = asyncio.Event()
+    running = asyncio.create_task(run_consumer(env, stop))
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        if (await read(env, submission)).state is State.PUBLISHED:
+            break
+    stop.set()
+    await running
+    assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_the_environment_is_there_in_the_real_pipeline():
+    env = memory_env(scanner=Scripted())
+    await submit(env, "demo")
+    await work(env)
+    assert isinstance(env.scanner, Scripted)
+    assert all(seen is env for seen in env.scanner.seen)
+    assert require_env.__name__ == "require_env"

@@ -1,0 +1,109 @@
+"""The API's reads: exact counts, one submission with its history, and the health of the queue."""
+
+import httpx2
+import msgspec
+import pytest
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.intake.submit import submit_upload
+from vskill_platform.queue.control import pause_queue
+from vskill_platform.store.claims import claim_submission
+from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import run_with_worker_env
+
+pytestmark = pytest.mark.anyio
+
+SKILL = (SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n"),)
+
+
+async def submitted(env, slug="tidy"):
+    done = await run_with_worker_env(env, lambda: submit_upload(SKILL, namespace="ada", slug=slug))
+    return done.submission
+
+
+async def test_a_submission_is_shown_with_its_history(env, client):
+    record = await submitted(env)
+    shown = (await client.get(f"/api/v1/submissions/{record.id}")).json()
+    assert (shown["id"], shown["state"], shown["category"], shown["run"]) == (
+        record.id,
+        "RECEIVED",
+        "waiting",
+        1,
+    )
+    assert (shown["skillName"], shown["skillPath"], shown["source"]) == ("tidy", "tidy", "cli")
+    assert shown["createdAt"].endswith("Z")
+    (event,) = shown["history"]
+    assert (event["seq"], event["from"], event["to"]) == (1, None, "RECEIVED")
+    assert event["reason"]
+
+
+async def test_who_holds_a_submission_is_shown_but_never_the_token(env, client):
+    record = await submitted(env)
+    held = await run_with_worker_env(env, lambda: claim_submission(record.id, 1))
+    answer = await client.get(f"/api/v1/submissions/{record.id}")
+    assert answer.json()["worker"] == env.worker_id
+    assert answer.json()["claimedUntil"].endswith("Z")
+    assert held.record.claim.token not in answer.text
+
+
+async def test_a_submission_that_does_not_exist_is_a_404_that_names_it(client):
+    answer = await client.get("/api/v1/submissions/sub_none")
+    assert answer.status_code == 404
+    assert (answer.json()["code"], answer.json()["submission"]) == ("not_found", "sub_none")
+
+
+async def test_C13_counts_come_by_state_and_category_and_agree(env, client):
+    for slug in ("one", "two", "three"):
+        record = await submitted(env, slug)
+    await run_with_worker_env(env, lambda: claim_submission(record.id, 1))
+    stats = (await client.get("/api/v1/submissions/stats")).json()
+    assert (stats["total"], stats["active"], stats["degraded"]) == (3, 3, False)
+    assert (stats["byState"]["RECEIVED"], stats["byState"]["TIER1_SCANNING"]) == (2, 1)
+    assert (stats["byCategory"]["waiting"], stats["byCategory"]["running"]) == (2, 1)
+    assert sum(stats["byState"].values()) == sum(stats["byCategory"].values()) == 3
+
+
+async def test_queue_health_is_empty_and_says_what_waits(env, client):
+    await submitted(env)
+    await run_with_worker_env(env, lambda: pause_queue(60_000, reason="upgrade", by="admin:ada"))
+    health = (await client.get("/api/v1/queue/health")).json()
+    assert (health["healthy"], health["violations"]) == (True, [])
+    assert health["counts"]["byState"]["RECEIVED"] == 1
+    assert health["oldestWaitingMs"] >= 0
+    assert (health["pause"]["reason"], health["pause"]["until"][-1]) == ("upgrade", "Z")
+    assert {job["name"] for job in health["jobs"]} >= {"recovery"}
+
+
+async def test_queue_health_names_a_malformed_record_and_the_metric_counts_it(env, client):
+    await env.kv.put("sub:sub_bad", b"{not json")
+    health = (await client.get("/api/v1/queue/health")).json()
+    assert health["healthy"] is False
+    assert [one["key"] for one in health["violations"]] == ["sub:sub_bad"]
+    assert "vskill_queue_violations 1.0" in (await client.get("/metrics")).text
+
+
+class AwayKV:
+    """A store that cannot be reached, and knows when to ask again."""
+
+    def now(self) -> int:
+        return 0
+
+    async def _away(self, *args: object, **kwargs: object) -> None:
+        raise StoreUnavailable("the store is away", retry_after_ms=2_500)
+
+    get = select = count_by = _away
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/submissions/stats", "/api/v1/queue/health", "/api/v1/submissions/sub_1"]
+)
+async def test_C4_C7_a_store_that_is_away_is_a_503_and_never_an_empty_answer(env, path):
+    app = create_app(msgspec.structs.replace(env, kv=AwayKV()))
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://platform.test"
+    ) as client:
+        answer = await client.get(path)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "3"
+    assert answer.json()["error"] == "the store is away"

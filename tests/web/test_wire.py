@@ -1,0 +1,44 @@
+"""Names and times on the wire."""
+
+import msgspec
+import pytest
+
+from vskill_platform.domain.states import State
+from vskill_platform.web.wire import camel, camel_name, iso_time
+
+
+class Inner(msgspec.Struct):
+    waiting_for: str
+    died_at: int | None = None
+
+
+class Outer(msgspec.Struct):
+    by_state: dict[State, int]
+    inner_ones: tuple[Inner, ...]
+    duration_ms: int
+    at: int
+    until: int | None
+    format: int = 7
+    source: str | None = msgspec.field(default=None, name="from")
+
+
+def test_fields_become_camel_case_and_keys_of_mappings_stay():
+    value = Outer({State.TIER1_SCANNING: 2}, (Inner("github.com", 1_700_000_000_123),), 5, 0, None)
+    assert camel(value) == {
+        "byState": {"TIER1_SCANNING": 2},
+        "innerOnes": [{"waitingFor": "github.com", "diedAt": "2023-11-14T22:13:20.123Z"}],
+        "durationMs": 5,
+        "at": "1970-01-01T00:00:00.000Z",
+        "until": None,
+        "format": 7,
+        "from": None,
+    }
+
+
+@pytest.mark.parametrize(("name", "shown"), [("id", "id"), ("repo_url", "repoUrl"), ("a_b_c", "aBC")])
+def test_camel_names(name, shown):
+    assert camel_name(name) == shown
+
+
+def test_times_are_utc_with_milliseconds():
+    assert iso_time(1_700_000_000_000) == "2023-11-14T22:13:20.000Z"
