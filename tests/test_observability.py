@@ -20,11 +20,11 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
 def logging_as_it_was():
     """Logging is configured for the whole process: put back what the other tests had."""
     root = logging.getLogger()
-    handlers, level = root.handlers, root.level
+    handlers, level, configuration = root.handlers, root.level, structlog.get_config()
     yield
     root.handlers = handlers
     root.setLevel(level)
-    structlog.reset_defaults()
+    structlog.configure(**configuration)
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Counter | Gauge | Histogram]:

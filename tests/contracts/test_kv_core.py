@@ -811,6 +811,7 @@ async def test_B5_with_a_queue_elsewhere_the_message_follows_the_commit_and_its_
     assert await kv.get("k") == Entry("k", b"1", version)
     with pytest.raises(Conflict):
         await kv.commit([Put("k", b"1", if_version=ABSENT), Send(b"never")])
+    await kv.put("other", b"1")
     sent = [delivery.body for delivery in await outbox.take(10, 0)]
     assert sent == ([] if down else [b"m"])
     await kv.close()

@@ -6,8 +6,8 @@ waiting. A test that wants time to pass calls `env.clock.advance(ms)`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import Context
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,19 @@ async def open_test_env(
         if not active:
             yield env
             return
-        token = worker_env_storage.set(env)
-        try:
+        with active_env(env):
             yield env
-        finally:
-            worker_env_storage.reset(token)
+
+
+@contextmanager
+def active_env(env: Env, **changes: Any) -> Iterator[Env]:
+    """Make an environment, with some of its fields replaced, the active one of the calling task."""
+    changed = msgspec.structs.replace(env, **changes)
+    token = worker_env_storage.set(changed)
+    try:
+        yield changed
+    finally:
+        worker_env_storage.reset(token)
 
 
 def _settings(engine: str, tmp_path: Path, overrides: dict[str, Any]) -> Settings:

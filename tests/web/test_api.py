@@ -6,9 +6,11 @@ import pytest
 
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.queue.control import pause_queue
-from vskill_platform.store.claims import claim_submission
+from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -17,8 +19,9 @@ pytestmark = pytest.mark.anyio
 SKILL = (SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n"),)
 
 
-async def submitted(env, slug="tidy"):
+async def submitted(env: Env, slug: str = "tidy") -> Submission:
     done = await run_with_worker_env(env, lambda: submit_upload(SKILL, namespace="ada", slug=slug))
+    assert done.submission is not None
     return done.submission
 
 
@@ -44,6 +47,8 @@ async def test_who_holds_a_submission_is_shown_but_never_the_token(env, client):
     answer = await client.get(f"/api/v1/submissions/{record.id}")
     assert answer.json()["worker"] == env.worker_id
     assert answer.json()["claimedUntil"].endswith("Z")
+    assert isinstance(held, HeldClaim)
+    assert held.record.claim is not None
     assert held.record.claim.token not in answer.text
 
 

@@ -14,7 +14,9 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vskill_platform.env import Env
 from vskill_platform.settings import Settings
 from vskill_platform.web import server
 from vskill_platform.web.app import create_app
@@ -38,11 +40,11 @@ async def echo(request: Request) -> Response:
 class Probe:
     """Stands before everything of ours and notes what a request's task was born with."""
 
-    def __init__(self, app):
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.born_with = []
+        self.born_with: list[tuple[Env | None, dict[str, object]]] = []
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.born_with.append((get_worker_env(), structlog.contextvars.get_contextvars()))
         await self.app(scope, receive, send)
 
@@ -65,7 +67,7 @@ async def served(env, *, reset: bool):
         listener.close()
 
 
-async def post(reader, writer, request_id: str, body: bytes) -> dict:
+async def post(reader, writer, request_id: str, body: bytes):
     head = (
         f"POST /echo HTTP/1.1\r\nhost: a\r\nx-request-id: {request_id}\r\ncontent-length: {len(body)}\r\n\r\n"
     )

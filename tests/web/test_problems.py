@@ -1,5 +1,7 @@
 """Errors are problem documents, rendered in one place, with what a client and an operator need."""
 
+from collections.abc import AsyncIterator
+
 import httpx2
 import pytest
 from starlette.requests import Request
@@ -9,7 +11,7 @@ from starlette.routing import Route
 from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreCorrupt
 from vskill_platform.web.app import ROUTES, create_app
 from vskill_platform.web.routing import get
-from vskill_platform.worker_context import get_worker_env
+from vskill_platform.worker_context import get_worker_env, require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -31,15 +33,15 @@ async def listing(request: Request) -> Response:
 
 
 async def stream(_request: Request) -> Response:
-    async def lines():
+    async def lines() -> AsyncIterator[str]:
         for _ in range(3):
-            yield f"{get_worker_env().worker_id}\n"
+            yield f"{require_env().worker_id}\n"
 
     return StreamingResponse(lines())
 
 
 async def broken_stream(_request: Request) -> Response:
-    async def lines():
+    async def lines() -> AsyncIterator[str]:
         yield "first\n"
         raise ConnectionError
 

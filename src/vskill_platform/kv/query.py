@@ -114,7 +114,7 @@ def _texts_of(condition: Condition) -> tuple[str, ...]:
             return (value,) if isinstance(value, str) else ()
         case In(values=values):
             return tuple(value for value in values if isinstance(value, str))
-        case Between():
+        case _:
             return ()
 
 

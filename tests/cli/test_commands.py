@@ -1,0 +1,331 @@
+"""What an operator types: answers for people and for programs, and errors of one line."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vskill_platform.bootstrap import env_for
+from vskill_platform.cli import cli
+from vskill_platform.cli.output import Duration, plain, show_duration
+from vskill_platform.cli.reference import render
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.settings import process_settings
+from vskill_platform.worker_context import run_with_worker_env
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
+
+
+def in_env(work):
+    """Does something in the store that the commands look at."""
+
+    async def opened():
+        async with env_for(process_settings()) as env:
+            return await run_with_worker_env(env, lambda: work(env))
+
+    return asyncio.run(opened())
+
+
+# Errors.
+
+
+def test_an_error_is_one_line_on_stderr_with_exit_code_1(run):
+    result = run("status", "sub_none", code=1)
+    assert result.stdout == ""
+    assert result.stderr == "Error: there is no submission sub_none\n"
+
+
+def test_bad_settings_name_the_variable_and_the_fix(run, monkeypatch):
+    monkeypatch.setenv("VSKILL_PORT", "http")
+    result = run("status", code=1)
+    assert result.stderr.count("\n") == 1
+    assert "VSKILL_PORT is 'http'" in result.stderr
+    assert "a port number from 0 to 65535" in result.stderr
+
+
+def test_debug_shows_where_an_error_comes_from(run, data_dir):
+    result = run("--debug", "status", "sub_none", code=1)
+    assert type(result.exception).__name__ == "NotFound"
+
+
+def test_field_and_fix_stand_in_the_line_even_where_the_message_lacks_them(run, skill):
+    result = run("submit", skill, "--namespace", "not a name", code=1)
+    assert result.stderr.startswith("Error: ")
+    assert "namespace" in result.stderr
+
+
+def test_a_mistake_in_the_command_line_has_exit_code_2(run, skill):
+    assert "No such command" in run("serf", code=2).stderr
+    assert "--name names one skill" in run("submit", skill, skill, "--name", "x", code=2).stderr
+    assert "does not exist" in run("submit", skill / "none", code=2).stderr
+
+
+def test_a_store_in_memory_is_refused_where_two_processes_must_share_it(run, monkeypatch):
+    monkeypatch.setenv("VSKILL_STORE", "memory:")
+    for command in (["status"], ["worker"], ["schedule"], ["serve", "--web-only"]):
+        assert "no other process can see" in run(*command, code=1).stderr
+
+
+def test_version(run):
+    assert run("--version").stdout.startswith("vskill-platform, version ")
+
+
+def test_help_does_not_load_the_engines():
+    """`--help` is fast because a command imports what it needs when it runs."""
+    code = "import sys, vskill_platform.cli; print([m for m in sys.modules if 'sqlite' in m or 'starlette' in m])"
+    source = Path(__file__).parents[2] / "src"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.strip() == b"[]"
+
+
+# Submitting and looking.
+
+
+def test_a_folder_is_submitted_and_its_status_shown(run, skill):
+    result = json.loads(run("submit", skill, "--json").stdout)
+    (one,) = result
+    assert one["outcome"] == "created"
+    submission = one["submission"]
+    assert (submission["state"], submission["skillName"]) == ("RECEIVED", "tidy")
+    shown = run("status", submission["id"]).stdout
+    assert "RECEIVED: accepted, waiting for a worker" in shown
+    assert "submitted" in shown
+    assert json.loads(run("status", submission["id"], "--json").stdout)["id"] == submission["id"]
+
+
+def test_D8_submitting_twice_is_one_submission(run, skill):
+    assert "created" in run("submit", skill).stdout
+    assert "duplicate" in run("submit", skill).stdout
+    assert json.loads(run("status", "--json").stdout)["total"] == 1
+
+
+def test_name_and_namespace_make_the_place(run, skill):
+    names = [("ada", "one"), ("ada", "two"), ("bob", "one")]
+    ids = {
+        json.loads(run("submit", skill, "--namespace", n, "--name", s, "--json").stdout)[0]["submission"][
+            "id"
+        ]
+        for n, s in names
+    }
+    assert len(ids) == 3
+
+
+def test_several_folders_are_submitted_at_once(run, skill, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "SKILL.md").write_text((skill / "SKILL.md").read_text())
+    assert run("submit", skill, other).stdout.count("created") == 2
+
+
+def test_every_file_is_packed_with_its_mode_and_git_is_left_out(run, skill):
+    (skill / "scripts").mkdir()
+    script = skill / "scripts" / "run.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    (skill / ".git").mkdir()
+    (skill / ".git" / "config").write_text("x")
+    from vskill_platform.cli.submit import read_folder
+
+    files = {file.path: file.mode for file in read_folder(skill)}
+    assert files == {"SKILL.md": "100644", "scripts/run.sh": "100755"}
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_in_the_folder_is_refused_by_name(run, skill, tmp_path, what):
+    target = tmp_path / "secret"
+    target.write_text("x") if what == "file" else target.mkdir()
+    (skill / "link").symlink_to(target)
+    error = run("submit", skill, code=1).stderr
+    assert "link is a link or a special file" in error
+    assert "replace it by a plain file" in error
+
+
+def test_A17_a_folder_without_a_skill_is_refused_at_the_door(run, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "There is no SKILL.md at that place" in run("submit", empty, code=1).stderr
+    (empty / "SKILL.md").write_text("# No front matter\n")
+    assert "SKILL.md line 1: SKILL.md has no front matter" in run("submit", empty, code=1).stderr
+    assert json.loads(run("status", "--json").stdout)["total"] == 0
+
+
+def test_status_counts_by_state(run, skill):
+    run("submit", skill)
+    counts = run("status").stdout
+    assert counts.startswith("1 submissions")
+    assert "waiting for a worker" in counts
+
+
+# The queue.
+
+
+def test_queue_status_says_how_many_messages_wait(run, skill):
+    run("submit", skill)
+    assert "not paused" in run("queue", "status").stdout
+    assert json.loads(run("queue", "status", "--json").stdout)["depth"]["ready"] == 1
+
+
+def test_B3_a_pause_has_an_end_and_a_reason_and_can_be_ended(run):
+    assert "Missing option '--for'" in run("queue", "pause", "--reason", "x", code=2).stderr
+    assert "Missing option '--reason'" in run("queue", "pause", "--for", "1m", code=2).stderr
+    paused = run("queue", "pause", "--for", "10m", "--reason", "upgrade").stdout
+    assert "until" in paused
+    assert json.loads(run("queue", "status", "--json").stdout)["pause"]["reason"] == "upgrade"
+    assert "paused" in run("queue", "recover").stdout
+    assert "goes on" in run("queue", "resume").stdout
+    assert "was not paused" in run("queue", "resume").stdout
+
+
+@pytest.mark.parametrize("duration", ["10", "m", "-1m", "1.5h", "1w", ""])
+def test_a_duration_that_cannot_be_read_is_a_usage_error_with_an_example(run, duration):
+    assert "write for example 30s" in run("queue", "pause", "--for", duration, "--reason", "x", code=2).stderr
+
+
+def test_B12_recover_sends_what_is_owed_and_says_so(run, skill, data_dir):
+    run("submit", skill)
+    with sqlite3.connect(data_dir / "vskill.db") as connection:
+        connection.execute("DELETE FROM messages")
+    connection.close()
+    assert json.loads(run("queue", "recover", "--json").stdout)["sent"] == 1
+    assert "1 submissions are owed work; 0 messages were missing" in run("queue", "recover").stdout
+    assert json.loads(run("queue", "status", "--json").stdout)["depth"]["ready"] == 1
+
+
+def test_nothing_is_stuck_that_was_submitted_now(run, skill):
+    run("submit", skill)
+    assert run("queue", "stuck").stdout.startswith("0 stuck")
+    assert json.loads(run("queue", "stuck", "--json").stdout) == []
+
+
+def test_queue_health_is_0_without_violations_and_1_with_one(run, skill):
+    run("submit", skill)
+    assert run("queue", "health").stdout.startswith("0 violations")
+    in_env(lambda env: env.kv.put("sub:sub_bad", b"{not json"))
+    assert "sub:sub_bad" in run("queue", "health", code=1).stdout
+    assert json.loads(run("queue", "health", "--json", code=1).stdout)["healthy"] is False
+
+
+# Dead letters.
+
+
+@pytest.fixture
+def letter(run, skill):
+    """The dead letter of a submission that is waiting; gives the letter's id and the submission's."""
+    submission = json.loads(run("submit", skill, "--json").stdout)[0]["submission"]["id"]
+
+    async def kill(env):
+        (batch,) = await env.broker.receive(max_wait_ms=1_000)
+        await batch.messages[0].dead_letter("it broke four times")
+
+    in_env(kill)
+    (one,) = json.loads(run("queue", "dead-letters", "list", "--json").stdout)
+    return one["id"], submission
+
+
+def test_dead_letters_are_listed_with_their_reason(run, letter):
+    shown = run("queue", "dead-letters", "list").stdout
+    assert shown.startswith("1 dead letters")
+    assert "it broke four times" in shown
+
+
+def test_a_dead_letter_is_replayed_through_the_record(run, letter):
+    letter_id, submission = letter
+    assert submission in run("queue", "dead-letters", "replay", letter_id).stdout
+    depth = json.loads(run("queue", "status", "--json").stdout)["depth"]
+    assert (depth["dead"], depth["ready"]) == (0, 1)
+
+
+def test_a_dead_letter_is_discarded(run, letter):
+    run("queue", "dead-letters", "discard", letter[0])
+    assert run("queue", "dead-letters", "list").stdout.startswith("0 dead letters")
+    assert "There is no dead letter" in run("queue", "dead-letters", "discard", letter[0], code=1).stderr
+    assert "There is no dead letter" in run("queue", "dead-letters", "replay", letter[0], code=1).stderr
+
+
+def test_a_dead_letter_that_is_no_message_of_ours_cannot_be_replayed(run, letter):
+    async def foreign(env):
+        await env.broker.send(b"\xff\xfe")
+        (batch,) = await env.broker.receive(max_wait_ms=1_000)
+        await batch.messages[0].dead_letter("not ours")
+
+    in_env(foreign)
+    last = json.loads(run("queue", "dead-letters", "list", "--json").stdout)[-1]
+    assert "discard it" in run("queue", "dead-letters", "replay", last["id"], code=1).stderr
+
+
+# Doctor.
+
+
+def test_doctor_is_content_with_the_defaults(run):
+    checks = json.loads(run("doctor", "--json").stdout)
+    assert all(check["ok"] for check in checks)
+    text = run("doctor").stdout
+    assert "schema version" in text
+    assert "degraded mode" in text
+
+
+def test_doctor_names_a_bad_setting(run, monkeypatch):
+    monkeypatch.setenv("VSKILL_JUDGE_BUDGET_MS", "60000")
+    (check,) = json.loads(run("doctor", "--json", code=1).stdout)
+    assert (check["name"], check["ok"]) == ("settings", False)
+    assert "VSKILL_SUBMISSION_BUDGET_MS" in check["detail"]
+
+
+def test_doctor_names_a_store_that_cannot_be_opened(run, data_dir):
+    data_dir.mkdir()
+    (data_dir / "vskill.db").write_bytes(b"this is a text, not a database" * 100)
+    text = run("doctor", code=1).stdout
+    assert "PROBLEM" in text
+    assert "vskill.db" in text
+
+
+# Output and reference.
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [(None, "–"), (0, "0 ms"), (999, "999 ms"), (61_000, "1 min 1 s"), (90_061_000, "1 d 1 h")],
+)
+def test_durations_are_shown_in_their_two_largest_units(ms, shown):
+    assert show_duration(ms) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("30s", 30_000), ("10m", 600_000), ("2h", 7_200_000), ("1d", 86_400_000)]
+)
+def test_durations_are_read_with_their_unit(text, ms):
+    assert Duration().convert(text, None, None) == ms
+
+
+def test_foreign_text_cannot_steer_the_terminal_or_mark_up_a_table():
+    assert plain("\x1b[31m[bold]x\r\n").plain == "�[31m[bold]x��"
+    assert plain("[bold]x").spans == []
+
+
+def test_every_command_is_in_the_reference_with_its_own_help():
+    page = REFERENCE.read_text("utf-8")
+    assert page == render(), "run: python -m vskill_platform.cli.reference > docs/reference/commands.md"
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_reading_command_speaks_json(name):
+    command = cli.commands[name]
+    reading = {"status", "doctor", "submit"}
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert ("--json" in options) == (name in reading)
+
+
+def test_a_message_of_a_run_is_one_per_key(run, skill):
+    """The command line sends what the queue knows: sending again adds nothing."""
+    submission = json.loads(run("submit", skill, "--json").stdout)[0]["submission"]["id"]
+    assert in_env(lambda env: env.broker.send_batch([submission_send(submission, 1)])) == 0

@@ -1,0 +1,187 @@
+"""The roles as real processes: up quickly, stopped cleanly by a signal, at once by a second one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+COMMAND = [sys.executable, "-m", "vskill_platform"]
+#: Generous: the machine may be busy with other tests.
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def environment(data_dir):
+    """What a process of ours needs, and no setting but the data folder."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "VSKILL_DATA_DIR": str(data_dir),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@contextmanager
+def started(environment, *arguments):
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def announced(process) -> dict[str, str]:
+    """The box that a role prints, by the first words of its lines."""
+    lines = {}
+    for line in process.stdout:
+        words = [part.strip() for part in line.strip(" │\n").split("  ") if part.strip()]
+        if len(words) == 2:
+            lines[words[0]] = words[1]
+        if "stops it" in line:
+            return lines
+    raise AssertionError(process.stderr.read())
+
+
+def stop(process, number=signal.SIGTERM) -> tuple[int, str]:
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_is_up_within_10_s_says_where_to_look_and_stops_cleanly(environment, number):
+    began = time.monotonic()
+    with started(environment, "serve", "--port", "0") as process:
+        places = announced(process)
+        answer = httpx2.get(places["Is it up?"])
+        took_s = time.monotonic() - began
+        assert answer.json()["status"] == "ok"
+        assert took_s < 10
+        assert httpx2.get(places["Is anything stuck?"]).json()["violations"] == []
+        assert places["Records"] == f"sqlite:{environment['VSKILL_DATA_DIR']}/vskill.db"
+        code, errors = stop(process, number)
+    assert code == 0, errors
+    assert "Traceback" not in errors
+    assert "stopped" in errors
+
+
+def test_a_skill_submitted_beside_a_running_server_is_published_and_watched_to_its_end(environment, skill):
+    with started(environment, "serve", "--port", "0") as process:
+        address = announced(process)["Address"]
+        watch = subprocess.run(
+            [*COMMAND, "submit", str(skill), "--watch"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert watch.returncode == 0, watch.stdout + watch.stderr
+        states = [
+            word for word in watch.stdout.split() if word in {"RECEIVED", "TIER1_SCANNING", "PUBLISHED"}
+        ]
+        assert states[-2:] == ["TIER1_SCANNING", "PUBLISHED"]
+        assert httpx2.get(f"{address}/api/v1/submissions/stats").json()["byState"]["PUBLISHED"] == 1
+        assert stop(process)[0] == 0
+
+
+def test_roles_can_run_apart(environment, skill):
+    """The web side alone accepts and shows; a worker beside it does the work."""
+    with started(environment, "serve", "--port", "0", "--web-only") as web:
+        places = announced(web)
+        assert places["Runs"] == "web"
+        subprocess.run(
+            [*COMMAND, "submit", str(skill)], env=environment, capture_output=True, check=True, timeout=30
+        )
+        stats = f"{places['Address']}/api/v1/submissions/stats"
+        assert httpx2.get(stats).json()["byState"]["RECEIVED"] == 1
+        with started(environment, "worker") as worker, started(environment, "schedule") as schedule:
+            assert announced(worker)["Runs"] == "work"
+            assert announced(schedule)["Runs"] == "schedule"
+            wait_for(lambda: httpx2.get(stats).json()["byState"]["PUBLISHED"] == 1)
+            for process in (worker, schedule, web):
+                code, errors = stop(process)
+                assert code == 0, errors
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_port_in_use_is_one_line_that_names_it_with_exit_code_1(environment):
+    with started(environment, "serve", "--port", "0", "--no-workers") as process:
+        port = announced(process)["Address"].rpartition(":")[2]
+        second = subprocess.run(
+            [*COMMAND, "serve", "--port", port],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert second.returncode == 1
+    assert second.stderr.count("\n") == 1
+    assert f"Port {port} on 127.0.0.1 is in use" in second.stderr
+
+
+NEVER_ENDS = """
+import asyncio
+from vskill_platform.cli.process import run_async, stop_on_signals
+
+async def role():
+    with stop_on_signals() as stop:
+        print("up", flush=True)
+        await stop.wait()
+        print("stopping", flush=True)
+        while True:
+            {wait}
+
+run_async(role())
+"""
+
+
+@pytest.mark.parametrize("wait", ["await asyncio.sleep(1)", "pass"], ids=["waiting", "blocking the loop"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_ends_a_process_that_does_not_stop(environment, number, code, wait):
+    program = NEVER_ENDS.replace("{wait}", wait)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "stopping\n"
+        assert stop(process, number)[0] == code
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def test_a_log_for_machines_is_all_json(environment):
+    import json
+
+    with started({**environment, "VSKILL_LOG_FORMAT": "json"}, "serve", "--port", "0") as process:
+        announced(process)
+        _, errors = stop(process)
+    events = [json.loads(line)["event"] for line in errors.splitlines()]
+    assert "degraded mode: no judge configured" in events
+    assert events[-1] == "stopped"

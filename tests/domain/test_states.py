@@ -1,0 +1,68 @@
+"""The states: flags, sets derived from them, and the one table of moves, each over the whole enum."""
+
+import pytest
+
+from vskill_platform.domain.states import (
+    ACTIVE_STATES,
+    FLAGS,
+    MEANING,
+    STUCK_STATES,
+    TERMINAL_STATES,
+    TRANSITIONS,
+    Category,
+    Flag,
+    State,
+    category_of,
+    may_move,
+    may_start_run,
+    states_in,
+)
+
+#: The table once more, row by row, as the design has it.
+EXPECTED = {
+    "RECEIVED": "TIER1_SCANNING NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
+    "TIER1_SCANNING": "RECEIVED TIER2_SCANNING AUTO_APPROVED TIER1_FAILED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
+    "TIER2_SCANNING": "RECEIVED AUTO_APPROVED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
+    "AUTO_APPROVED": "PUBLISHED RECEIVED NEEDS_REVIEW BLOCKED REJECTED DEQUEUED",
+    "NEEDS_REVIEW": "AUTO_APPROVED REJECTED BLOCKED RECEIVED DEQUEUED",
+    "PUBLISHED": "BLOCKED NEEDS_REVIEW DEQUEUED",
+    "TIER1_FAILED": "BLOCKED",
+    "REJECTED": "BLOCKED",
+    "BLOCKED": "",
+    "DEQUEUED": "BLOCKED",
+}
+
+
+@pytest.mark.parametrize("source", State)
+@pytest.mark.parametrize("target", State)
+def test_a_move_is_allowed_exactly_where_the_table_says(source, target):
+    assert may_move(source, target) == (target.value in EXPECTED[source.value].split())
+
+
+def test_every_state_has_flags_a_meaning_and_a_row():
+    assert set(FLAGS) == set(MEANING) == set(TRANSITIONS) == set(State)
+    assert all(state.flags is FLAGS[state] and state.meaning for state in State)
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_state_is_active_or_waiting_for_a_person_or_terminal(state):
+    kinds = [flag for flag in (Flag.ACTIVE, Flag.WAITING, Flag.TERMINAL) if flag in state.flags]
+    assert len(kinds) == 1
+    assert state.ends_run == (not state.active)
+    assert may_start_run(state) == state.ends_run
+
+
+def test_the_sets_are_those_of_the_flags():
+    assert ACTIVE_STATES == STUCK_STATES == {s for s in State if s.active}
+    assert TERMINAL_STATES == {s for s in State if s.terminal}
+    assert {s for s in State if s.success} == {State.PUBLISHED}
+    assert {s for s in State if s.failure} == {State.TIER1_FAILED, State.REJECTED, State.BLOCKED}
+
+
+def test_C14_every_state_is_in_exactly_one_category():
+    assert sorted(state for category in Category for state in states_in(category)) == sorted(State)
+    assert {category_of(state) for state in State} == set(Category)
+
+
+def test_E3_the_category_of_what_runs_holds_every_state_of_running_work():
+    assert states_in(Category.RUNNING) | states_in(Category.WAITING) == ACTIVE_STATES

@@ -1,0 +1,278 @@
+"""The pure functions that lead from one submission record to the next, and the invariant that they keep."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.records import submission
+from vskill_platform.domain import submission as domain
+from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.messages import SubmissionMessage, decode_body, submission_send
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import (
+    CLAIM_MS,
+    CLOCK_SLACK_MS,
+    MAX_INTERRUPTED,
+    UNAVAILABLE_END_MS,
+    UNAVAILABLE_MOST_MS,
+    Approval,
+    Rerun,
+    Step,
+    Submission,
+)
+
+NOW = 50_000
+
+
+def step(number: int = 1, at: int = NOW, reason: str = "because") -> Step:
+    return Step(f"e{number}", at, "system", reason)
+
+
+def claimed(now: int = NOW) -> Submission:
+    return domain.claim(submission(at=now), token="t", worker="w", now=now, event_ids=["a", "b"])
+
+
+def test_a_new_submission_waits_for_a_worker_and_is_due_now():
+    record = submission(at=NOW)
+    assert (record.state, record.run, record.next_attempt_at) == (State.RECEIVED, 1, NOW)
+    (event,) = record.history
+    assert (event.seq, event.source, event.to, event.reason) == (1, None, State.RECEIVED, "submitted")
+
+
+@pytest.mark.parametrize("source", State)
+@pytest.mark.parametrize("target", State)
+def test_moves_follow_the_table_and_a_refused_one_changes_nothing(source, target):
+    record = submission(state=source)
+    if not may_move(source, target):
+        with pytest.raises(TransitionError, match=f"from {source} to {target}"):
+            domain.move(record, target, step())
+        return
+    moved = domain.move(record, target, step())
+    assert moved.state is target
+    assert moved.history[-1].source is source
+    assert domain.violation(moved, NOW, 0) is None
+    assert (moved.next_attempt_at is not None) == target.active
+
+
+def test_E7_a_step_without_a_reason_is_refused():
+    with pytest.raises(TransitionError, match="reason"):
+        domain.move(submission(), State.DEQUEUED, step(reason="  "))
+
+
+def test_D5_D6_history_counts_on_and_time_never_goes_back():
+    record = domain.move(submission(at=NOW), State.DEQUEUED, step(at=NOW - 10_000))
+    assert [event.seq for event in record.history] == [1, 2]
+    assert record.history[-1].at == NOW == record.updated_at
+    again = domain.start_run(record, step(2, at=NOW + 5), submitter=None, upload="u")
+    assert [event.seq for event in again.history] == [3]
+    assert again.history[0].source is State.DEQUEUED
+
+
+def test_claiming_what_waits_begins_an_attempt():
+    record = claimed()
+    assert record.state is State.TIER1_SCANNING and record.held_by("t")
+    assert record.claim is not None
+    assert (record.claim.until, record.claim.attempt) == (NOW + CLAIM_MS, 1)
+    assert record.next_attempt_at is None
+    assert not domain.claimable(record, NOW + CLAIM_MS - 1)
+    assert domain.claimable(record, NOW + CLAIM_MS)
+
+
+def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
+    later = NOW + CLAIM_MS
+    record = domain.claim(claimed(), token="u", worker="x", now=later, event_ids=["c", "d"])
+    assert [(e.source, e.to) for e in record.history[-2:]] == [
+        (State.TIER1_SCANNING, State.RECEIVED),
+        (State.RECEIVED, State.TIER1_SCANNING),
+    ]
+    assert record.history[-2].reason == "claim of w expired"
+    assert (record.attempts.interrupted, record.attempts.started) == (1, 2)
+    assert record.held_by("u")
+
+
+def test_an_approved_one_is_taken_over_where_it_stands():
+    approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
+    record = domain.claim(approved, token="u", worker="x", now=NOW + CLAIM_MS, event_ids=["c", "d"])
+    assert record.state is State.AUTO_APPROVED and record.held_by("u")
+    assert record.attempts.interrupted == 1
+    assert record.history == approved.history
+
+
+def test_too_many_dead_workers_end_the_run_with_a_person():
+    record = claimed()
+    for number in range(1, MAX_INTERRUPTED):
+        now = NOW + number * CLAIM_MS
+        record = domain.claim(record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}a", f"{number}b"])
+        assert record.state is State.TIER1_SCANNING
+    record = domain.claim(record, token="z", worker="w", now=NOW * 10, event_ids=["y", "z"])
+    assert record.state is State.NEEDS_REVIEW and record.claim is None
+    assert domain.violation(record, NOW * 10, 0) is None
+
+
+def test_renewing_changes_the_deadline_and_nothing_else():
+    record = claimed()
+    renewed = domain.renew(record, "t", NOW + 5_000)
+    assert renewed.claim is not None and renewed.claim.until == NOW + 5_000 + CLAIM_MS
+    assert msgspec.structs.replace(renewed, claim=record.claim) == record
+    assert domain.renew(renewed, "t", NOW - 9_000) == renewed
+    with pytest.raises(TransitionError):
+        domain.renew(record, "other", NOW)
+
+
+def test_a_clock_that_went_back_makes_no_deadline_unreachable():
+    record = claimed(NOW + 3_600_000)
+    assert domain.claimable(record, NOW)
+    waiting = submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS + 1)
+    assert domain.claimable(waiting, NOW)
+    assert not domain.claimable(submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS), NOW)
+    assert not domain.claimable(claimed(NOW + CLOCK_SLACK_MS), NOW)
+
+
+def test_what_is_at_rest_cannot_be_claimed():
+    assert not domain.claimable(submission(state=State.PUBLISHED), NOW)
+    assert not domain.claimable(submission(next_attempt_at=None), NOW)
+
+
+def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
+    record = submission(at=NOW)
+    delays = []
+    for number in range(3):
+        record = domain.failed(claim_again(record, number), step(number, at=NOW, reason="boom"))
+        assert record.next_attempt_at is not None
+        delays.append(record.next_attempt_at - NOW)
+    assert delays == [10_000, 60_000, 300_000]
+    ended = domain.failed(claim_again(record, 9), step(9, reason="boom"))
+    assert ended.state is State.REJECTED and ended.decision is not None
+    assert "4 attempts failed" in ended.decision.reason and "boom" in ended.decision.reason
+
+
+def claim_again(record: Submission, number: int) -> Submission:
+    return domain.claim(record, token=f"t{number}", worker="w", now=NOW, event_ids=[f"c{number}", f"d{number}"])
+
+
+def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it():
+    record = domain.unavailable(claimed(), step(), "github.com")
+    assert record.attempts.failed == 0
+    assert (record.attempts.unavailable, record.attempts.waiting_for) == (1, "github.com")
+    failed = domain.failed(claim_again(record, 3), step(4))
+    assert (failed.attempts.unavailable, failed.attempts.waiting_for) == (0, None)
+    late = step(5, at=NOW + UNAVAILABLE_END_MS)
+    given_up = domain.unavailable(claim_again(record, 5), late, "github.com")
+    assert given_up.state is State.NEEDS_REVIEW
+
+
+def test_handing_back_counts_nowhere():
+    record = domain.hand_back(claimed(), step())
+    assert (record.state, record.claim, record.next_attempt_at) == (State.RECEIVED, None, NOW)
+    assert (record.attempts.failed, record.attempts.interrupted, record.attempts.unavailable) == (0, 0, 0)
+
+
+def test_a_new_run_starts_only_when_the_last_one_is_over_and_starts_clean():
+    with pytest.raises(TransitionError, match="over"):
+        domain.start_run(submission(), step(), submitter=None, upload=None)
+    ended = submission(
+        state=State.NEEDS_REVIEW,
+        next_attempt_at=None,
+        digest="d",
+        approval=Approval("d", "admin:x", 1),
+        published="skill:x",
+        submitter="me",
+    )
+    record = domain.start_run(ended, step(), submitter=None, upload="new")
+    assert (record.run, record.state, record.upload, record.digest, record.approval) == (
+        2,
+        State.RECEIVED,
+        "new",
+        None,
+        None,
+    )
+    assert record.published == "skill:x" and record.submitter == "me"
+    assert domain.start_run(ended, step(), submitter="you", upload=None).submitter == "you"
+
+
+def test_submitting_again_while_it_waits_looks_at_the_new_content_now():
+    waiting = domain.failed(claimed(), step())
+    record = domain.refresh(waiting, now=NOW + 1, submitter="you", upload="new")
+    assert (record.upload, record.next_attempt_at, record.attempts.failed) == ("new", NOW + 1, 0)
+    assert record.submitter == "you"
+    with pytest.raises(TransitionError):
+        domain.refresh(claimed(), now=NOW, submitter=None, upload=None)
+
+
+def test_a_request_to_run_again_is_remembered_the_latest_wins_and_cancelling_forgets_it():
+    record = domain.request_rerun(claimed(), Rerun(1, upload="a"))
+    record = domain.request_rerun(record, Rerun(2, upload="b"))
+    assert record.rerun_requested == Rerun(2, upload="b")
+    assert domain.cancel_rerun(record).rerun_requested is None
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (submission(), None),
+        (claimed(), None),
+        (submission(next_attempt_at=None), "neither claim nor next attempt"),
+        (submission(state=State.PUBLISHED), "at rest"),
+        (submission(state=State.PUBLISHED, next_attempt_at=None), None),
+        (claimed(NOW - CLAIM_MS - 2_000), "expired 2 s ago"),
+    ],
+)
+def test_a_record_that_breaks_the_invariant_is_named(record, says):
+    found = domain.violation(record, NOW, 0)
+    assert found is None if says is None else says in (found or "")
+
+
+@given(st.lists(st.sampled_from(["claim", "failed", "unavailable", "hand_back", "die", "end", "rerun"]), max_size=40))
+def test_whatever_happens_the_invariant_holds_and_history_has_no_gap(actions):
+    record, now, seqs = submission(at=NOW), NOW, [1]
+    for number, action in enumerate(actions):
+        now += 1_000
+        before = record
+        record = act(record, action, number, now)
+        fresh = [e.seq for e in record.history if e.seq > seqs[-1]]
+        seqs += fresh
+        assert domain.violation(record, now, CLAIM_MS * 2) is None
+        assert record.run - before.run in (0, 1)
+    assert seqs == list(range(1, len(seqs) + 1))
+
+
+def act(record: Submission, action: str, number: int, now: int) -> Submission:
+    held = record.claim is not None
+    at = step(number, at=now)
+    if action == "claim" and domain.claimable(record, now):
+        return domain.claim(record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"])
+    if action == "failed" and held:
+        return domain.failed(record, at)
+    if action == "unavailable" and held:
+        return domain.unavailable(record, at, "host")
+    if action == "hand_back" and held:
+        return domain.hand_back(record, at)
+    if action == "die" and record.claim is not None:
+        expired = msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=now))
+        return domain.claim(expired, token=f"z{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"])
+    if action == "end" and record.state.active:
+        return domain.move(record, State.REJECTED, at)
+    if action == "rerun" and record.state.ends_run:
+        return domain.start_run(record, at, submitter=None, upload=None)
+    return record
+
+
+def test_an_old_record_stays_readable():
+    """A record of the first release, kept as it was written: fields are only ever added, with defaults."""
+    old = (
+        b'{"id":"sub_1","repo_url":"https://github.com/o/r","identity":{"host":"github.com","owner":"o","repo":"r"},'
+        b'"skill_name":"r","skill_path":"","state":"RECEIVED","run":1,"created_at":5,"updated_at":5,'
+        b'"history":[{"id":"e","seq":1,"at":5,"to":"RECEIVED","actor":"system","reason":"submitted"}],'
+        b'"next_attempt_at":5,"a_field_of_a_later_release":{"x":1}}'
+    )
+    record = msgspec.json.decode(old, type=Submission)
+    assert record.next_attempt_at == 5 and record.history[0].source is None
+    assert msgspec.json.decode(msgspec.json.encode(record), type=Submission) == record
+
+
+def test_a_message_names_the_run_and_its_key():
+    send = submission_send("sub_1", 3, delay_ms=7)
+    assert (send.key, send.delay_ms) == ("sub_1:3", 7)
+    assert decode_body(send.body) == SubmissionMessage("sub_1", 3)
+    assert msgspec.json.decode(send.body) == {"kind": "submission", "submission_id": "sub_1", "run": 3}

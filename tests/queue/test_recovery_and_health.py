@@ -1,0 +1,330 @@
+"""Recovery, schedule and health: what is owed work gets its message, ticks are taken once, and violations show."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.support.envs import open_test_env
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_env import memory_env
+from tests.support.records import in_state, stored, submission
+from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Claim
+from vskill_platform.gate import WorkGate
+from vskill_platform.queue import schedule
+from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
+from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
+from vskill_platform.queue.jobs import JOBS, Job
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.schedule import job_health, run_job, run_schedule
+from vskill_platform.store.jobs import finish_tick, read_job, take_tick
+from vskill_platform.worker_context import get_worker_env, run_with_worker_env
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as env:
+        yield env
+
+
+async def put(env, record) -> None:
+    await env.kv.put(record.key, stored(record))
+
+
+def held(env, slug: str, until: int, state: State = State.TIER1_SCANNING):
+    return submission(
+        slug, at=env.kv.now(), state=state, next_attempt_at=None, claim=Claim("t", "w", 1, env.kv.now() + until)
+    )
+
+
+# Recovery.
+
+
+async def test_B5_recovery_sends_for_what_is_due_and_for_nothing_else(env):
+    now = env.kv.now()
+    owed = [
+        submission("waiting", at=now),
+        held(env, "expired", 0),
+        held(env, "expired-2", -5_000, State.TIER2_SCANNING),
+        held(env, "expired-3", -5_000, State.AUTO_APPROVED),
+        submission("approved", at=now, state=State.AUTO_APPROVED),
+        held(env, "clock-went-back", CLAIM_MS * 100),
+        submission("clock-went-back-too", at=now, next_attempt_at=now + UNAVAILABLE_MOST_MS * 3),
+    ]
+    others = [
+        held(env, "working", CLAIM_MS),
+        submission("later", at=now, next_attempt_at=now + 10_000),
+        in_state(State.PUBLISHED, "done", now),
+        in_state(State.NEEDS_REVIEW, "review", now),
+    ]
+    for record in (*owed, *others):
+        at_rest = record.state.ends_run
+        await put(env, msgspec.structs.replace(record, next_attempt_at=None) if at_rest else record)
+    recovered = await recover_stuck_submissions()
+    assert (recovered.found, recovered.sent) == (len(owed), len(owed))
+    batches = await env.broker.receive(50, 0)
+    assert {message.key for message in batches[0].messages} == {f"{record.id}:1" for record in owed}
+
+
+async def test_running_recovery_again_and_on_many_machines_is_harmless(env):
+    for number in range(20):
+        await put(env, submission(f"s{number}", at=env.kv.now()))
+    sent = [result.sent for result in await asyncio.gather(*(recover_stuck_submissions() for _ in range(10)))]
+    assert sum(sent) == 20
+    assert (await env.broker.depth()).ready == 20
+
+
+async def test_recovery_pages_through_all_that_wait_and_leaves_none_out(env):
+    """A fixed window of the oldest would starve the rest (peers' failure k)."""
+    for number in range(25):
+        await put(env, submission(f"s{number}", at=env.kv.now() - number))
+    after, sent, rounds = None, 0, 0
+    while rounds < 10:
+        recovered = await recover_stuck_submissions(after=after, limit=10)
+        sent, after, rounds = sent + recovered.sent, recovered.after, rounds + 1
+        if after is None:
+            break
+    assert (sent, rounds) == (25, 3)
+
+
+async def test_a_record_that_recovery_cannot_read_is_counted(env):
+    await env.kv.put("sub:sub_odd", b'{"state": "RECEIVED", "next_attempt_at": 5}')
+    assert (await recover_stuck_submissions()).found == 0
+    labels = {"operation": "recover_stuck_submissions", "reason": "malformed"}
+    assert env.metrics.registry.get_sample_value("vskill_records_skipped_total", labels) == 1
+
+
+async def test_B3_nothing_is_sent_while_paused_and_a_pause_always_ends(env):
+    await put(env, submission("waiting", at=env.kv.now()))
+    await pause_queue(60_000, reason="upgrade", by="admin:me")
+    assert (await recover_stuck_submissions()).paused
+    assert (await env.broker.depth()).ready == 0
+    env.clock.advance(60_000)
+    assert await current_pause() is None
+    assert (await recover_stuck_submissions()).sent == 1
+
+
+@pytest.mark.parametrize("duration", [0, -5, LONGEST_PAUSE_MS + 1])
+async def test_B3_a_pause_without_an_end_is_refused(env, duration):
+    with pytest.raises(InvalidInput, match="pause"):
+        await pause_queue(duration, reason="upgrade", by="admin:me")
+    with pytest.raises(InvalidInput, match="reason"):
+        await pause_queue(5, reason=" ", by="admin:me")
+
+
+async def test_resuming_ends_a_pause_now(env):
+    await pause_queue(60_000, reason="upgrade", by="admin:me")
+    assert await resume_queue()
+    assert await current_pause() is None
+    assert not await resume_queue()
+
+
+# The schedule.
+
+
+async def test_a_tick_is_taken_by_one_of_many(env):
+    taken = await asyncio.gather(*(take_tick("demo", every_ms=1_000, budget_ms=500) for _ in range(8)))
+    assert sum(tick is not None for tick in taken) == 1
+    env.clock.advance(499)
+    assert await take_tick("demo", every_ms=1_000, budget_ms=500, now_forced=True) is None
+    env.clock.advance(1)
+    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is None
+    env.clock.advance(500)
+    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is not None
+
+
+async def test_a_job_whose_runner_died_is_taken_over_and_the_late_one_writes_nothing(env):
+    late = await take_tick("demo", every_ms=1_000, budget_ms=500)
+    env.clock.advance(1_000)
+    second = await take_tick("demo", every_ms=1_000, budget_ms=500)
+    assert late is not None and second is not None
+    await finish_tick(late, duration_ms=5, error="too late", state={})
+    assert (await read_job("demo"))[0].last_error is None
+    await finish_tick(second, duration_ms=5, error=None, state={"after": "x"})
+    record = (await read_job("demo"))[0]
+    assert (record.last_success, record.state, record.running) == (env.kv.now(), {"after": "x"}, None)
+
+
+async def test_a_clock_that_went_back_does_not_stop_a_job(env):
+    await take_tick("demo", every_ms=1_000, budget_ms=500)
+    env.clock.advance(-3_600_000)
+    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is not None
+
+
+async def test_C5_a_job_that_fails_says_so_in_its_record_and_is_stale(env):
+    async def broken(_):
+        raise ValueError("no such table")
+
+    async def silent(_):
+        raise ValueError
+
+    job = Job("broken", "fails", 1_000, 1_000, broken)
+    assert await run_job(job)
+    assert not await run_job(job)
+    assert await run_job(job, forced=True)
+    assert await run_job(Job("silent", "fails without a word", 1_000, 1_000, silent))
+    env.clock.advance(10_000)
+    broken_health, silent_health = await job_health([job, Job("silent", "", 1_000, 1_000, silent)])
+    assert (broken_health.last_error, broken_health.stale) == ("no such table", True)
+    assert silent_health.last_error == "ValueError()"
+
+
+async def test_C11_a_slow_job_keeps_no_other_from_running_and_ends_with_its_budget():
+    env = memory_env()
+    ran = asyncio.Event()
+
+    async def slow(state):
+        await asyncio.sleep(60)
+        return state
+
+    async def quick(state):
+        assert get_worker_env() is env
+        ran.set()
+        return state
+
+    stop = asyncio.Event()
+    jobs = (Job("slow", "", 60_000, 50, slow), Job("quick", "", 60_000, 1_000, quick))
+    running = asyncio.create_task(run_schedule(env, stop, jobs))
+    await asyncio.wait_for(ran.wait(), 5)
+    for _ in range(50):
+        await asyncio.sleep(0.02)
+        (slow_job, _) = await run_with_worker_env(env, lambda: read_job("slow"))
+        if slow_job.last_error is not None:
+            break
+    assert slow_job.last_error is not None and "Timeout" in slow_job.last_error
+    stop.set()
+    await running
+
+
+async def test_a_schedule_goes_on_when_the_store_comes_back(monkeypatch):
+    monkeypatch.setattr(schedule, "LOOK_EVERY_S", 0.01)
+    env = memory_env()
+    real, calls = env.kv.get, 0
+
+    async def get(key):
+        nonlocal calls
+        calls += 1
+        if calls < 4:
+            raise StoreUnavailable("away")
+        return await real(key)
+
+    env.kv.get = get  # type: ignore[method-assign]
+    stop = asyncio.Event()
+
+    async def job(state):
+        stop.set()
+        return state
+
+    await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, job),)), 5)
+    assert calls >= 4
+
+
+async def test_every_scheduled_job_runs_and_leaves_its_mark(env):
+    for job in JOBS:
+        assert await run_job(job)
+    health = await job_health()
+    assert [job.stale for job in health] == [False] * len(JOBS)
+    assert all(job.purpose for job in health)
+    env.clock.advance(10_000)
+    for job in JOBS[:2]:
+        assert await run_job(job)
+
+
+async def test_a_job_that_was_taken_over_while_it_ended_loses_quietly(env, monkeypatch):
+    tick = await take_tick("demo", every_ms=1_000, budget_ms=500)
+    assert tick is not None
+    real = env.kv.commit
+
+    async def conflicting(operations, *, urgent=False):
+        monkeypatch.undo()
+        await real([msgspec.structs.replace(operations[0], if_version=None)])
+        return await real(operations, urgent=urgent)
+
+    monkeypatch.setattr(env.kv, "commit", conflicting)
+    await finish_tick(tick, duration_ms=1, error=None, state={})
+
+
+# Health.
+
+
+async def test_a_healthy_queue_has_no_violation(env):
+    await put(env, submission("waiting", at=env.kv.now() - 4_000))
+    await put(env, held(env, "working", CLAIM_MS))
+    await put(env, submission("done", state=State.PUBLISHED, next_attempt_at=None, updated_at=77))
+    health = await queue_health()
+    assert health.healthy and health.violations == ()
+    assert (health.oldest_waiting_ms, health.last_ended_at) == (4_000, 77)
+    assert health.counts.total == 3
+
+
+async def test_B7_health_needs_no_worker_and_shows_jobs_that_never_ran(env):
+    health = await queue_health()
+    assert [job.stale for job in health.jobs] == [True] * len(JOBS)
+    assert (health.oldest_waiting_ms, health.last_ended_at) == (None, None)
+
+
+async def test_every_kind_of_violation_is_listed(env):
+    await put(env, submission("limbo", at=env.kv.now(), next_attempt_at=None))
+    await put(env, held(env, "abandoned", -EXPIRED_GRACE_MS - 1_000))
+    await put(env, submission("resting", state=State.REJECTED, next_attempt_at=5))
+    await env.kv.put("sub:sub_broken", b"{")
+    await env.kv.put("sub:sub_unknown", b'{"state": "WISHED", "updated_at": 5}')
+    await env.kv.put("sub:sub_timed", b'{"updated_at": 5}')
+    health = await queue_health()
+    problems = sorted(violation.problem for violation in health.violations)
+    assert not health.healthy and len(problems) == 6
+    assert sum("cannot be read" in problem for problem in problems) == 3
+    assert any("neither claim nor next attempt" in problem for problem in problems)
+    assert any("nobody took it up" in problem for problem in problems)
+    assert any("at rest" in problem for problem in problems)
+
+
+async def test_A6_a_long_list_of_violations_is_cut_and_says_so(env):
+    for number in range(MOST_VIOLATIONS + 5):
+        await put(env, submission(f"s{number}", next_attempt_at=None))
+    health = await queue_health()
+    assert health.truncated and len(health.violations) == MOST_VIOLATIONS
+
+
+async def test_C7_a_failed_read_is_an_error_and_never_a_healthy_queue():
+    clock = ManualClock()
+    env = memory_env(clock)
+
+    async def fails(prefix, field):
+        raise StoreUnavailable("the disk is gone")
+
+    env.kv.count_by = fails  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        await run_with_worker_env(env, queue_health)
+
+
+# The gate.
+
+
+async def test_whoever_wants_to_be_alone_is_alone_and_is_not_overtaken():
+    gate = WorkGate()
+    log: list[str] = []
+
+    async def company(name: str) -> None:
+        async with gate.company():
+            log.append(f"+{name}")
+            await asyncio.sleep(0.01)
+            log.append(f"-{name}")
+
+    async def alone() -> None:
+        async with gate.alone():
+            log.append("+alone")
+            await asyncio.sleep(0.01)
+            log.append("-alone")
+
+    first = [asyncio.create_task(company(name)) for name in "ab"]
+    await asyncio.sleep(0)
+    single = asyncio.create_task(alone())
+    await asyncio.sleep(0)
+    late = [asyncio.create_task(company(name)) for name in "cd"]
+    await asyncio.gather(*first, single, *late)
+    assert log == ["+a", "+b", "-a", "-b", "+alone", "-alone", "+c", "+d", "-c", "-d"]

@@ -1,0 +1,262 @@
+"""The blocklist: effective once written, applied until the store agrees, lifted without leaving anything behind."""
+
+import asyncio
+
+import pytest
+
+from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.skills import skill_files
+from vskill_platform.domain import skill as skill_domain
+from vskill_platform.domain.blocklist import (
+    BlockEntry,
+    BlockTarget,
+    digest_target,
+    name_target,
+    place_target,
+    repository_target,
+)
+from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound, RecordMalformed, TransitionError
+from vskill_platform.domain.identity import upload_identity
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import Certification, Role
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.intake.submit import Outcome, submit_upload
+from vskill_platform.store.actions import approve, cancel, reject, run_again
+from vskill_platform.store.blocklist import add_block, blocklist_version, find_hits, reapply_blocklist, remove_block
+from vskill_platform.store.rescans import apply_rescan
+from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
+from vskill_platform.submission_store import enumerate_published_skills, get_submission
+
+pytestmark = pytest.mark.anyio
+
+DEMO = upload_identity("tests", "demo")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as env:
+        yield env
+
+
+async def submitted(slug: str = "demo", body: str = "") -> Submission:
+    result = await submit_upload(skill_files(slug, body), namespace="tests", slug=slug)
+    assert result.submission is not None
+    return result.submission
+
+
+async def published(env, slug: str = "demo", body: str = "") -> Submission:
+    record = await submitted(slug, body)
+    await run_until_quiet(env)
+    record = await get_submission(record.id)
+    assert record.state is State.PUBLISHED
+    return record
+
+
+def entry(env, target: BlockTarget, severity: Severity = Severity.HIGH, **changes) -> BlockEntry:
+    return BlockEntry(target, severity, "steals keys", "admin:me", env.kv.now(), **changes)
+
+
+def digest_of(record: Submission) -> str:
+    assert record.digest is not None
+    return record.digest
+
+
+async def state_of(record: Submission) -> State:
+    return (await get_submission(record.id)).state
+
+
+async def targets(record: Submission) -> dict[str, BlockTarget]:
+    return {
+        "place": place_target(DEMO),
+        "repository": repository_target(DEMO),
+        "digest": digest_target(digest_of(record)),
+        "name": name_target("demo"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["place", "repository", "digest", "name"])
+async def test_a_block_takes_down_what_is_live_and_lifting_it_publishes_again(env, kind):
+    record = await published(env)
+    target = (await targets(record))[kind]
+    await add_block(entry(env, target))
+    await reapply_blocklist()
+    assert await state_of(record) is State.BLOCKED
+    skill = await get_skill("upload~tests/skills/demo")
+    assert skill.withdrawn and skill.versions[0].status == "taken_down"
+    assert await enumerate_published_skills() == []
+    assert (await submit_upload(skill_files("demo"), namespace="tests", slug="demo")).outcome is Outcome.BLOCKED
+
+    assert await remove_block(target)
+    await reapply_blocklist()
+    await run_until_quiet(env)
+    assert await state_of(record) is State.PUBLISHED
+    skill = await get_skill("upload~tests/skills/demo")
+    assert (skill.current_version, len(skill.versions)) == ("1.0.0", 1)
+    assert not await remove_block(target)
+
+
+async def test_what_another_entry_still_hits_stays_blocked(env):
+    record = await published(env)
+    await add_block(entry(env, place_target(DEMO)))
+    await add_block(entry(env, name_target("demo")))
+    await reapply_blocklist()
+    await remove_block(place_target(DEMO))
+    await reapply_blocklist()
+    assert await state_of(record) is State.BLOCKED
+
+
+async def test_D10_a_block_of_one_place_leaves_every_other_of_that_name(env):
+    other = await submit_upload(skill_files("demo"), namespace="others", slug="demo")
+    await published(env)
+    await add_block(entry(env, place_target(DEMO)))
+    await reapply_blocklist()
+    assert other.submission is not None
+    assert await state_of(other.submission) is State.PUBLISHED
+
+
+async def test_a_block_ends_an_active_run_and_forgets_that_it_was_to_run_again(env):
+    record = await submitted()
+    await add_block(entry(env, place_target(DEMO)))
+    await reapply_blocklist()
+    blocked = await get_submission(record.id)
+    assert blocked.state is State.BLOCKED and blocked.rerun_requested is None and blocked.claim is None
+    assert "steals keys" in blocked.history[-1].reason
+
+
+async def test_the_version_rises_with_every_change_and_a_pass_is_made_only_then(env):
+    before = await blocklist_version()
+    await add_block(entry(env, name_target("evil")))
+    raised = await blocklist_version()
+    assert raised > before
+    assert await reapply_blocklist(raised) == raised
+    await asyncio.gather(*(add_block(entry(env, name_target("evil"), evidence=(f"e{n}",))) for n in range(8)))
+    (merged,) = await find_hits([name_target("evil")])
+    assert merged.evidence == tuple(f"e{n}" for n in range(8))
+    assert await blocklist_version() > raised
+
+
+async def test_severity_only_rises(env):
+    await add_block(entry(env, name_target("evil"), Severity.CRITICAL))
+    await add_block(entry(env, name_target("evil"), Severity.LOW))
+    (merged,) = await find_hits([name_target("evil")])
+    assert merged.severity is Severity.CRITICAL
+
+
+async def test_an_entry_that_cannot_be_read_is_not_an_entry_that_was_lifted(env):
+    record = await published(env)
+    await add_block(entry(env, place_target(DEMO)))
+    await reapply_blocklist()
+    await env.kv.put(f"block:place:{DEMO.key}", b"{broken")
+    with pytest.raises(RecordMalformed):
+        await reapply_blocklist()
+    assert await state_of(record) is State.BLOCKED
+
+
+# Rescans.
+
+
+async def test_a_rescan_that_is_no_worse_changes_the_certification_in_place(env):
+    record = await published(env)
+    decision = RescanDecision(RescanOutcome.KEEP, "passed", certification=Certification.VERIFIED, score=97)
+    skill = await apply_rescan("upload~tests/skills/demo", digest_of(record), decision)
+    assert (skill.certification, skill.score, len(skill.versions)) == (Certification.VERIFIED, 97, 1)
+    assert await state_of(record) is State.PUBLISHED
+
+
+@pytest.mark.parametrize("block", [Block.NONE, Block.PLACE, Block.DIGEST])
+async def test_a_worse_rescan_takes_the_version_down_and_a_reviewer_can_bring_it_back(env, block):
+    record = await published(env)
+    state = State.NEEDS_REVIEW if block is Block.NONE else State.BLOCKED
+    decision = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=state, rule_ids=("R-1",), block=block)
+    skill = await apply_rescan("upload~tests/skills/demo", digest_of(record), decision)
+    assert skill.withdrawn
+    assert await state_of(record) is state
+    if block is Block.NONE:
+        await approve(record.id, by="admin:me", reason="a false alarm")
+        await run_until_quiet(env)
+        skill = await get_skill("upload~tests/skills/demo")
+        assert (skill.current_version, skill.certification) == ("1.0.0", Certification.CERTIFIED)
+    else:
+        await reapply_blocklist()
+        assert await state_of(record) is State.BLOCKED
+
+
+async def test_a_rescan_of_an_older_version_leaves_the_submission_alone(env):
+    old = await published(env, body="one")
+    new = await published(env, body="two")
+    decision = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=State.NEEDS_REVIEW)
+    skill = await apply_rescan("upload~tests/skills/demo", digest_of(old), decision)
+    assert skill.current_version == "1.0.1" and not skill.withdrawn
+    assert await state_of(new) is State.PUBLISHED
+
+
+async def test_an_undecided_rescan_changes_nothing(env):
+    record = await published(env)
+    before = await get_skill("upload~tests/skills/demo")
+    decision = RescanDecision(RescanOutcome.UNDECIDED, "the judge is down")
+    assert await apply_rescan("upload~tests/skills/demo", digest_of(record), decision) == before
+    with pytest.raises(NotFound):
+        await apply_rescan("nobody/none/none", digest_of(record), decision)
+
+
+# What people do.
+
+
+async def test_cancelling_approving_and_rejecting_are_each_one_step_with_a_reason(env):
+    record = await submitted()
+    with pytest.raises(InvalidInput, match="reason"):
+        await cancel(record.id, by="user:me", reason=" ")
+    with pytest.raises(TransitionError, match="no stored bytes"):
+        await approve(record.id, by="admin:me", reason="fine")
+    await cancel(record.id, by="user:me", reason="a mistake")
+    with pytest.raises(TransitionError, match="nothing to cancel"):
+        await cancel(record.id, by="user:me", reason="again")
+    again = await run_again(record.id, by="admin:me", reason="they asked")
+    assert (again.run, again.state) == (2, State.RECEIVED)
+    assert (await run_again(record.id, by="admin:me", reason="now")).run == 2
+    await reject(record.id, by="admin:me", reason="spam")
+    rejected = await get_submission(record.id)
+    assert rejected.state is State.REJECTED and rejected.decision is not None
+    assert rejected.decision.reason == "spam" and rejected.history[-1].actor == "admin:me"
+
+
+async def test_D7_of_two_approvals_one_counts(env):
+    record = await published(env)
+    decision = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=State.NEEDS_REVIEW)
+    await apply_rescan("upload~tests/skills/demo", digest_of(record), decision)
+    results = await asyncio.gather(
+        *(approve(record.id, by=f"admin:{name}", reason="fine") for name in "ab"), return_exceptions=True
+    )
+    assert sum(isinstance(result, TransitionError) for result in results) == 1
+    await run_until_quiet(env)
+    history = (await get_submission(record.id)).history
+    assert sum(event.to is State.AUTO_APPROVED and event.actor.startswith("admin") for event in history) == 1
+
+
+# Skills by name.
+
+
+async def test_names_resolve_or_say_that_they_are_ambiguous(env):
+    await published(env)
+    assert (await resolve("demo")).canonical == "upload~tests/skills/demo"
+    assert (await resolve("upload~tests/skills/demo")).name == "demo"
+    await submit_upload(skill_files("demo"), namespace="others", slug="demo")
+    await run_until_quiet(env)
+    with pytest.raises(Ambiguous, match="upload~others/skills/demo"):
+        await resolve("demo")
+    with pytest.raises(NotFound):
+        await resolve("nothing")
+    with pytest.raises(NotFound):
+        await get_version("upload~tests/skills/demo", "9.9.9")
+    assert (await get_version("upload~tests/skills/demo", "1.0.0")).number == "1.0.0"
+
+
+async def test_a_skill_is_changed_by_compare_and_swap(env):
+    await published(env)
+    yank = skill_domain.Change(Role.OWNER, "user:me", env.kv.now(), "broken")
+    skill = await update_skill("upload~tests/skills/demo", lambda skill: skill_domain.yank(skill, yank))
+    assert skill.withdrawn
+    with pytest.raises(NotFound):
+        await update_skill("a/b/c", lambda skill: skill)

@@ -1,0 +1,233 @@
+"""Claims under fire: conflicts, unknown outcomes, lost claims, and a store that goes away."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_env import memory_env
+from tests.support.records import submission
+from vskill_platform.domain.errors import ClaimLost, StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import CLAIM_MS, Rerun, Submission, request_rerun
+from vskill_platform.kv.entries import Put
+from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.store.actions import cancel
+from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
+from vskill_platform.submission_store import (
+    Change,
+    create_submission,
+    get_run,
+    get_submission,
+    update_submission,
+)
+from vskill_platform.worker_context import worker_env_storage
+
+pytestmark = pytest.mark.anyio
+
+
+class Flaky(MemoryKV):
+    """Commits that fail as a test says: before they are applied, or after."""
+
+    def __init__(self, clock, broker) -> None:
+        super().__init__(clock, broker)
+        self.script: list[str] = []
+
+    async def commit(self, operations, *, urgent=False):
+        fault = self.script.pop(0) if self.script else ""
+        if fault == "fails":
+            raise StoreUnavailable("not applied")
+        version = await super().commit(operations, urgent=urgent)
+        if fault == "applied":
+            raise StoreUnavailable("applied, but the connection died")
+        return version
+
+
+@pytest.fixture
+async def env():
+    clock = ManualClock()
+    plain = memory_env(clock)
+    env = msgspec.structs.replace(plain, kv=Flaky(clock, plain.broker))
+    token = worker_env_storage.set(env)
+    yield env
+    worker_env_storage.reset(token)
+
+
+async def created(slug: str = "demo") -> Submission:
+    record = submission(slug, at=1_700_000_000_000)
+    assert await create_submission(record) == record
+    return record
+
+
+async def claimed(slug: str = "demo") -> HeldClaim:
+    record = await created(slug)
+    claim = await claim_submission(record.id, 1)
+    assert isinstance(claim, HeldClaim)
+    return claim
+
+
+async def current(claim: HeldClaim) -> Submission:
+    return await get_submission(claim.record.id)
+
+
+async def test_D4_a_place_has_one_submission_however_often_it_is_created(env):
+    def attempt(number: int) -> Submission:
+        record = submission(at=env.kv.now())
+        event = msgspec.structs.replace(record.history[0], id=f"request-{number}")
+        return msgspec.structs.replace(record, history=(event,))
+
+    results = await asyncio.gather(*(create_submission(attempt(number)) for number in range(10)))
+    assert sum(result is not None for result in results) == 1
+    assert (await env.broker.depth()).ready == 1
+
+
+@pytest.mark.parametrize("fault", ["fails", "applied"])
+async def test_creating_survives_an_unknown_outcome(env, fault):
+    env.kv.script = [fault]
+    record = await created()
+    assert await get_submission(record.id) == record
+    assert (await env.broker.depth()).ready == 1
+
+
+@pytest.mark.parametrize("fault", ["fails", "applied"])
+async def test_a_claim_recognises_its_own_token_after_an_unknown_outcome(env, fault):
+    record = await created()
+    env.kv.script = [fault]
+    claim = await claim_submission(record.id, 1)
+    assert isinstance(claim, HeldClaim)
+    assert (await current(claim)).attempts.started == 1
+
+
+@pytest.mark.parametrize("fault", ["fails", "applied"])
+async def test_a_move_is_written_once_whatever_the_outcome_looked_like(env, fault):
+    claim = await claimed()
+    env.kv.script = [fault]
+    await claim.move(State.AUTO_APPROVED, "passed")
+    record = await current(claim)
+    assert [event.to for event in record.history] == [State.RECEIVED, State.TIER1_SCANNING, State.AUTO_APPROVED]
+    assert not claim.over
+    await claim.hand_back("stopping")
+    assert claim.over
+
+
+async def test_an_end_whose_run_has_moved_on_is_found_in_the_run_that_ended(env):
+    """Applied, but reported as failed, and the next run began in the same commit."""
+    claim = await claimed()
+    await update_submission(claim.record.id, _rerun, event_id="none")
+    env.kv.script = ["applied"]
+    await claim.failed("x")
+    assert (await current(claim)).attempts.failed == 1
+
+    again = await claim_submission(claim.record.id, 1)
+    assert isinstance(again, NotClaimed)
+
+
+async def _rerun(record: Submission) -> Change:
+    return Change(request_rerun(record, Rerun(1, upload="f" * 64)))
+
+
+async def test_ending_a_run_that_is_to_run_again_starts_the_next_and_keeps_the_ended_one(env):
+    claim = await claimed()
+    await update_submission(claim.record.id, _rerun, event_id="none")
+
+    async def nothing(_: Submission):
+        return (), {}
+
+    env.kv.script = ["applied"]
+    await claim.end(State.REJECTED, "not good", nothing)
+    assert claim.over
+    record = await current(claim)
+    assert (record.run, record.state, record.upload) == (2, State.RECEIVED, "f" * 64)
+    ended = await get_run(record.id, 1)
+    assert (ended.state, ended.history[-1].reason, ended.rerun_requested) == (State.REJECTED, "not good", None)
+    assert record.history[0].seq == ended.history[-1].seq + 1
+    assert (await env.broker.depth()).ready == 2
+
+
+async def test_foreign_fields_are_kept_when_a_conflict_is_met(env):
+    claim = await claimed()
+    await update_submission(claim.record.id, _rerun, event_id="none")
+    await claim.move(State.AUTO_APPROVED, "passed")
+    record = await current(claim)
+    assert record.rerun_requested is not None and record.state is State.AUTO_APPROVED
+
+
+async def test_D3_whoever_lost_the_claim_writes_nothing(env):
+    claim = await claimed()
+    env.clock.advance(CLAIM_MS)
+    second = await claim_submission(claim.record.id, 1)
+    assert isinstance(second, HeldClaim)
+    before = await current(claim)
+    for write in (claim.renew(), claim.move(State.AUTO_APPROVED, "late"), claim.failed("late")):
+        with pytest.raises(ClaimLost):
+            await write
+    assert await current(claim) == before
+    await second.renew()
+
+
+async def test_a_claim_is_lost_when_somebody_ends_the_run(env):
+    claim = await claimed()
+    await cancel(claim.record.id, by="user:me", reason="a mistake")
+    with pytest.raises(ClaimLost, match="DEQUEUED"):
+        await claim.renew()
+
+
+async def test_a_deleted_record_is_a_lost_claim(env):
+    claim = await claimed()
+    await env.kv.delete(claim.record.key)
+    with pytest.raises(ClaimLost, match="deleted"):
+        await claim.move(State.AUTO_APPROVED, "passed")
+
+
+async def test_a_store_that_stays_away_loses_the_claim_at_its_end(env):
+    claim = await claimed()
+
+    async def away(operations, *, urgent=False):
+        env.clock.advance(CLAIM_MS)
+        raise StoreUnavailable("away")
+
+    env.kv.commit = away
+    with pytest.raises(ClaimLost, match="away"):
+        await claim.move(State.AUTO_APPROVED, "passed")
+
+
+async def test_after_the_end_nothing_more_is_written(env):
+    claim = await claimed()
+    await claim.hand_back("stopping")
+    with pytest.raises(ClaimLost, match="already"):
+        await claim.failed("late")
+    await claim.renew()
+
+
+async def test_renewals_and_moves_at_once_are_serialised(env):
+    claim = await claimed()
+    await asyncio.gather(claim.renew(), claim.move(State.AUTO_APPROVED, "passed"), claim.renew(), claim.renew())
+    record = await current(claim)
+    assert record.state is State.AUTO_APPROVED and record.claim is not None
+
+
+async def test_renewals_emit_no_change(env):
+    claim = await claimed()
+    cursor = await env.kv.change_cursor()
+    await claim.renew()
+    await claim.note(digest="d" * 64)
+    assert (await env.kv.changes("sub:", after=cursor)).items == ()
+    assert (await current(claim)).digest == "d" * 64
+
+
+async def test_what_cannot_be_claimed_says_why(env):
+    assert "no such" in _refusal(await claim_submission("sub_none", 1)).reason
+    record = await created()
+    assert _refusal(await claim_submission(record.id, 0)).again_in_ms is None
+    await env.kv.commit(
+        [Put(record.key, msgspec.json.encode(msgspec.structs.replace(record, next_attempt_at=env.kv.now() + 700)))]
+    )
+    assert _refusal(await claim_submission(record.id, 1)).again_in_ms == 700
+    await cancel(record.id, by="user:me", reason="no")
+    assert "DEQUEUED" in _refusal(await claim_submission(record.id, 1)).reason
+
+
+def _refusal(outcome: HeldClaim | NotClaimed) -> NotClaimed:
+    assert isinstance(outcome, NotClaimed)
+    return outcome
