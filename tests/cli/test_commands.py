@@ -14,6 +14,9 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.output import Duration, plain, show_duration
 from vskill_platform.cli.reference import render
+from vskill_platform.cli.submit import read_folder
+from vskill_platform.domain.content import ContentLimits
+from vskill_platform.domain.errors import LimitExceeded
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.settings import process_settings
 from vskill_platform.worker_context import run_with_worker_env
@@ -134,10 +137,17 @@ def test_every_file_is_packed_with_its_mode_and_git_is_left_out(run, skill):
     script.chmod(0o755)
     (skill / ".git").mkdir()
     (skill / ".git" / "config").write_text("x")
-    from vskill_platform.cli.submit import read_folder
-
     files = {file.path: file.mode for file in read_folder(skill)}
     assert files == {"SKILL.md": "100644", "scripts/run.sh": "100755"}
+
+
+def test_a_folder_that_is_too_much_for_a_skill_is_not_read_to_its_end(skill):
+    for number in range(5):
+        (skill / f"{number}.txt").write_bytes(b"x" * 100)
+    with pytest.raises(LimitExceeded, match="more than 3 files"):
+        read_folder(skill, ContentLimits(files=3))
+    with pytest.raises(LimitExceeded, match="more than 300 bytes"):
+        read_folder(skill, ContentLimits(bytes_total=300))
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
@@ -294,7 +304,7 @@ def test_doctor_names_a_store_that_cannot_be_opened(run, data_dir):
 
 @pytest.mark.parametrize(
     ("ms", "shown"),
-    [(None, "–"), (0, "0 ms"), (999, "999 ms"), (61_000, "1 min 1 s"), (90_061_000, "1 d 1 h")],
+    [(None, "\N{EN DASH}"), (0, "0 ms"), (999, "999 ms"), (61_000, "1 min 1 s"), (90_061_000, "1 d 1 h")],
 )
 def test_durations_are_shown_in_their_two_largest_units(ms, shown):
     assert show_duration(ms) == shown

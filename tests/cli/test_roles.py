@@ -1,5 +1,6 @@
 """The roles as real processes: up quickly, stopped cleanly by a signal, at once by a second one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -177,8 +178,6 @@ def test_a_second_signal_ends_a_process_that_does_not_stop(environment, number, 
 
 
 def test_a_log_for_machines_is_all_json(environment):
-    import json
-
     with started({**environment, "VSKILL_LOG_FORMAT": "json"}, "serve", "--port", "0") as process:
         announced(process)
         _, errors = stop(process)

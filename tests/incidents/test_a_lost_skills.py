@@ -1,20 +1,38 @@
 """Incidents of section A: skills that were lost, hidden, overwritten or doubled. Each test provokes the failure."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 
 from tests.incidents.conftest import Opener
-from tests.support.envs import active_env, make_submission, put_record, run_until_quiet, skill_files, submit_skill
+from tests.incidents.steps import (
+    UnfinishedScanner,
+    all_keys,
+    awaiting_review,
+    pass_time,
+    published,
+    record_of,
+    submit_place,
+    until_state,
+)
+from tests.support.envs import (
+    active_env,
+    make_submission,
+    put_record,
+    run_until_quiet,
+    skill_files,
+    submit_skill,
+)
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from vskill_platform.domain import keys, skill
-from vskill_platform.domain.content import SkillFile, digest_of_files, manifest_of, pack
+from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
-from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
+from vskill_platform.domain.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, Role, VersionStatus
-from vskill_platform.domain.states import STUCK_STATES, State
+from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Source, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import Outcome, Request, submit, submit_repository, submit_upload
@@ -25,7 +43,7 @@ from vskill_platform.queue.health import MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import sweep
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.store.actions import approve, run_again
-from vskill_platform.store.skills import get_skill, get_version, place_of, resolve, update_skill
+from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
@@ -40,49 +58,17 @@ pytestmark = pytest.mark.anyio
 DAY_MS = 24 * 3_600_000
 
 
-async def all_keys(env: Env, prefix: str = "") -> list[str]:
-    found: list[str] = []
-    after: str | None = None
-    while True:
-        page = await env.kv.list(prefix, after=after)
-        found.extend(page.items)
-        after = page.after
-        if after is None:
-            return found
-
-
-async def submit_place(env: Env, sources: ListedSources, url: str, path: str, name: str, body: str = "") -> Submission:
-    """A repository that holds this skill at this path, submitted."""
-    identity = normalise(url, path)
-    sources.places[identity.key] = skill_files(name, body)
-    submitted = await submit_repository(url, path)
-    assert submitted.submission is not None
-    return submitted.submission
-
-
-async def published(submission: Submission) -> PublishedSkill:
-    """The skill that a submission says it is, by its stored key."""
-    record = await get_submission(submission.id)
-    assert record.state is State.PUBLISHED, record.history[-1]
-    assert record.published is not None
-    return await get_skill(record.published.removeprefix(keys.SKILL))
-
-
 async def check_versions(env: Env) -> int:
     """Every listed version has its record and every record is listed, with one digest; how many there are."""
     listed: set[tuple[str, str]] = set()
     async for summary in iter_published_skills():
         for ref in (await get_skill(summary.slug)).versions:
             version = await get_version(summary.slug, ref.number)
-            assert version.digest == ref.digest == digest_of_manifest(version.manifest)
+            assert version.digest == ref.digest == digest_of(version.manifest)
             listed.add((summary.slug, ref.number))
     stored = {tuple(keys.parse(key).parts) for key in await all_keys(env, keys.VERSION)}
     assert stored == listed
     return len(stored)
-
-
-def digest_of_manifest(manifest: tuple[skill.FileEntry, ...]) -> str:
-    return skill.digest_of(manifest)
 
 
 async def test_A1_lists_are_the_records_themselves(env: Env) -> None:
@@ -151,8 +137,8 @@ async def test_A4_same_name_in_two_repositories(env: Env) -> None:
     """Two repositories' skills of one name are two skills, and the bare name is an ambiguity, never a guess."""
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
-        one = await submit_place(listed, sources, "https://github.com/ann/tools", "skills/fmt", "fmt", "of ann")
-        two = await submit_place(listed, sources, "https://github.com/bob/stuff", "skills/fmt", "fmt", "of bob")
+        one = await submit_place(sources, "https://github.com/ann/tools", "skills/fmt", "fmt", "of ann")
+        two = await submit_place(sources, "https://github.com/bob/stuff", "skills/fmt", "fmt", "of bob")
         await run_until_quiet(listed)
         assert (await published(one)).canonical == "ann/tools/fmt"
         assert (await published(two)).canonical == "bob/stuff/fmt"
@@ -166,7 +152,7 @@ async def test_A4b_another_host_never_takes_a_skill_over(env: Env) -> None:
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
         places = [
-            await submit_place(listed, sources, f"https://{host}/acme/tools", "fmt", "fmt", f"on {host}")
+            await submit_place(sources, f"https://{host}/acme/tools", "fmt", "fmt", f"on {host}")
             for host in ("github.com", "gitlab.com", "git.example.org")
         ]
         upload = (await submit_skill("fmt", "uploaded", namespace="acme")).submission
@@ -188,12 +174,11 @@ async def test_A4b_publishing_refuses_another_identity(env: Env) -> None:
     planted = {name: msgspec.json.encode(PublishedSkill(name, theirs, name="theirs")) for name in names}
     await env.kv.commit([Put(keys.skill(name), value) for name, value in planted.items()])
 
-    submitted = await submit_skill("tools", namespace="acme")
-    assert submitted.submission is not None
+    submission = record_of(await submit_skill("tools", namespace="acme"))
     for _ in range(5):
         await run_until_quiet(env)
-        env.clock.advance(300_000)  # type: ignore[attr-defined]
-    record = await get_submission(submitted.submission.id)
+        pass_time(env, 300_000)
+    record = await get_submission(submission.id)
     assert record.state is State.REJECTED
     assert "belongs to github.com/other/place" in record.history[-1].reason
     for name, value in planted.items():
@@ -208,8 +193,8 @@ async def test_A4c_two_folders_of_one_name_in_one_repository(open_here: Opener) 
         scanner, sources = HeldScanner(env.scanner), ListedSources(env.blobs)
         with active_env(env, scanner=scanner, sources=sources) as held:
             url = "https://github.com/ann/tools"
-            one = await submit_place(held, sources, url, "a/fmt", "fmt", "in a")
-            two = await submit_place(held, sources, url, "b/fmt", "fmt", "in b")
+            one = await submit_place(sources, url, "a/fmt", "fmt", "in a")
+            two = await submit_place(sources, url, "b/fmt", "fmt", "in b")
             work = asyncio.create_task(run_until_quiet(held))
             while scanner.inside < 2:
                 await asyncio.sleep(0.005)
@@ -222,7 +207,7 @@ async def test_A4c_two_folders_of_one_name_in_one_repository(open_here: Opener) 
             assert clashing in {clash_slug("fmt", one.identity), clash_slug("fmt", two.identity)}
 
             for place, body in ((one, "in a, changed"), (two, "in b, changed")):
-                await submit_place(held, sources, url, place.skill_path, "fmt", body)
+                await submit_place(sources, url, place.skill_path, "fmt", body)
             await run_until_quiet(held)
             assert (await published(one)).canonical == first.canonical
             assert (await published(two)).canonical == second.canonical
@@ -252,7 +237,7 @@ async def test_A5_lists_reach_the_end(env: Env) -> None:
     assert len(await enumerate_published_skills()) == count
     assert len([one async for one in iter_published_skills(page=7)]) == count
     assert len(await all_keys(env, keys.SUB)) == count
-    env.clock.advance(300_000)  # type: ignore[attr-defined]
+    pass_time(env, 300_000)
     assert len(await get_stuck_submissions()) == count
 
 
@@ -289,26 +274,22 @@ async def test_A7_published_only_together_with_its_skill(env: Env) -> None:
     """Every write of PUBLISHED is the commit that writes the skill with that digest; a failed one writes neither
     (h), and the work is taken up again."""
     kv = HookedKV(env.kv)
+    back_at = env.kv.now() + 16_000
 
-    async def refuse(operations: object) -> None:
-        if state_written(operations) is State.PUBLISHED:  # type: ignore[arg-type]
+    async def refuse(operations: Sequence[Operation]) -> None:
+        if state_written(operations) is State.PUBLISHED and env.kv.now() < back_at:
             raise StoreUnavailable("the last step fails")
 
+    kv.before_commit = refuse
     with active_env(env, kv=kv) as broken:
-        kv.before_commit = refuse
-        submitted = await submit_skill("late")
-        assert submitted.submission is not None
+        submission = record_of(await submit_skill("late"))
         work = asyncio.create_task(run_until_quiet(broken))
-        await until_state(submitted.submission.id, State.AUTO_APPROVED)
+        await until_state(submission.id, State.AUTO_APPROVED)
         assert await enumerate_published_skills() == []
-        env.clock.advance(16_000)  # type: ignore[attr-defined]
+        pass_time(env, 16_000)
         await work
-        record = await get_submission(submitted.submission.id)
-        assert (record.state, await enumerate_published_skills()) == (State.AUTO_APPROVED, [])
-
-        kv.before_commit = None
-        await run_until_quiet(broken, recover=True)
-    assert (await published(submitted.submission)).current_version == "1.0.0"
+    assert (await published(submission)).current_version == "1.0.0"
+    assert (await get_submission(submission.id)).attempts.interrupted == 1
     assert_published_with_skill(kv)
 
 
@@ -338,29 +319,6 @@ async def test_A7_approved_bytes_that_are_gone_are_not_published(env: Env) -> No
     assert await enumerate_published_skills() == []
 
 
-async def awaiting_review(env: Env, name: str) -> Submission:
-    """A submission of stored bytes that a person must look at: its scan did not finish."""
-    submitted = await submit_skill(name)
-    assert submitted.submission is not None
-    with active_env(env, scanner=_Unfinished(env.scanner.ruleset)) as failing:
-        await run_until_quiet(failing)
-    record = await get_submission(submitted.submission.id)
-    assert record.state is State.NEEDS_REVIEW
-    return record
-
-
-class _Unfinished:
-    """A scanner that did not get to the end."""
-
-    def __init__(self, ruleset: str) -> None:
-        self.ruleset = ruleset
-
-    async def scan(self, files: object) -> object:
-        from vskill_platform.domain.scan import ScanStatus, StaticReport
-
-        return StaticReport(self.ruleset, ScanStatus.TIMED_OUT, problem="too slow")
-
-
 def assert_published_with_skill(kv: HookedKV) -> None:
     publishing = [one for one in kv.commits if state_written(one) is State.PUBLISHED]
     assert publishing
@@ -373,29 +331,22 @@ def assert_published_with_skill(kv: HookedKV) -> None:
         assert live.current_version == record.published_version
 
 
-async def until_state(submission_id: str, state: State, seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while (await get_submission(submission_id)).state is not state:
-            await asyncio.sleep(0.005)
-
-
 async def test_A8_durable_records_never_expire(env: Env) -> None:
     """Years and sweeps later everything that was published, decided and replaced is still there."""
     kv = HookedKV(env.kv)
     with active_env(env, kv=kv) as watched:
-        submitted = await submit_skill("lasting", "one")
+        submission = record_of(await submit_skill("lasting", "one"))
         await run_until_quiet(watched)
         await submit_skill("lasting", "two")
         await run_until_quiet(watched)
-    assert submitted.submission is not None
     puts = [op for commit in kv.commits for op in commit if isinstance(op, Put)]
     assert [put.key for put in puts if put.ttl_ms is not None] == []
 
     before = await all_keys(env)
-    env.clock.advance(2_000 * DAY_MS)  # type: ignore[attr-defined]
+    pass_time(env, 2_000 * DAY_MS)
     await sweep({})
     assert await all_keys(env) == before
-    assert (await get_run(submitted.submission.id, 1)).published_version == "1.0.0"
+    assert (await get_run(submission.id, 1)).published_version == "1.0.0"
     assert await check_versions(env) == 2
 
 
@@ -421,7 +372,7 @@ async def test_A13_links_come_from_the_stored_key(env: Env) -> None:
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
         places = [
-            await submit_place(listed, sources, f"https://github.com/owner{n}/tools", "fmt", "fmt", f"of {n}")
+            await submit_place(sources, f"https://github.com/owner{n}/tools", "fmt", "fmt", f"of {n}")
             for n in range(11)
         ]
         await run_until_quiet(listed)
@@ -453,35 +404,33 @@ async def test_A14_an_unknown_outcome_makes_no_second_version(env: Env) -> None:
     kv = HookedKV(env.kv)
     lost = 0
 
-    async def lose(operations: object) -> None:
+    async def lose(operations: Sequence[Operation]) -> None:
         nonlocal lost
-        if state_written(operations) is State.PUBLISHED and not lost:  # type: ignore[arg-type]
+        if state_written(operations) is State.PUBLISHED and not lost:
             lost += 1
             raise StoreUnavailable("applied, but the connection died")
 
     kv.after_commit = lose
     with active_env(env, kv=kv) as unlucky:
-        submitted = await submit_skill("once")
+        submission = record_of(await submit_skill("once"))
         await run_until_quiet(unlucky)
-    assert submitted.submission is not None
     assert lost == 1
-    assert [ref.number for ref in (await published(submitted.submission)).versions] == ["1.0.0"]
-    record = await get_submission(submitted.submission.id)
+    assert [ref.number for ref in (await published(submission)).versions] == ["1.0.0"]
+    record = await get_submission(submission.id)
     assert [event.to for event in record.history].count(State.PUBLISHED) == 1
     assert await check_versions(env) == 1
 
 
 async def test_A15_no_phantom_versions(env: Env) -> None:
     """The same bytes verified again five times stay one version, and no placeholder passes as a digest."""
-    submitted = await submit_skill("steady")
-    assert submitted.submission is not None
+    submission = record_of(await submit_skill("steady"))
     await run_until_quiet(env)
     assert (await submit_skill("steady")).outcome is Outcome.ALREADY_VERIFIED
     for _ in range(5):
-        await run_again(submitted.submission.id, by="admin:eve", reason="once more")
+        await run_again(submission.id, by="admin:eve", reason="once more")
         await run_until_quiet(env)
-    live = await published(submitted.submission)
-    assert (await get_submission(submitted.submission.id)).run == 6
+    live = await published(submission)
+    assert (await get_submission(submission.id)).run == 6
     assert [ref.number for ref in live.versions] == ["1.0.0"]
 
     files = skill_files("steady", "other")
@@ -549,14 +498,13 @@ async def test_A19_a_changed_script_is_scanned_again(env: Env, changed: SkillFil
     scanner.word = b"\0never\0"
     with active_env(env, scanner=scanner) as counted:
         script = SkillFile("run.sh", "100644", b"echo hello\n")
-        submitted = await submit_skill("scripted", extra=(script,))
+        submission = record_of(await submit_skill("scripted", extra=(script,)))
         await run_until_quiet(counted)
         assert (await submit_skill("scripted", extra=(script,))).outcome is Outcome.ALREADY_VERIFIED
         assert (await submit_skill("scripted", extra=(changed,))).outcome is Outcome.REQUEUED
         await run_until_quiet(counted)
-    assert submitted.submission is not None
     assert scanner.scans == 2
-    live = await published(submitted.submission)
+    live = await published(submission)
     assert len({ref.digest for ref in live.versions}) == 2
     assert live.current_digest == digest_of_files(skill_files("scripted", extra=(changed,)))
 
@@ -567,8 +515,7 @@ async def test_A20_the_old_version_stays_live(open_here: Opener) -> None:
         scanner = HeldScanner(env.scanner)
         scanner.open.set()
         with active_env(env, scanner=scanner) as held:
-            submitted = await submit_skill("lively", "good")
-            assert submitted.submission is not None
+            submission = record_of(await submit_skill("lively", "good"))
             await run_until_quiet(held)
             before = await enumerate_published_skills()
             assert len(before) == 1
@@ -580,22 +527,12 @@ async def test_A20_the_old_version_stays_live(open_here: Opener) -> None:
             assert await enumerate_published_skills() == before
             work = asyncio.create_task(run_until_quiet(held))
             await scanner.began.wait()
-            assert (await get_submission(submitted.submission.id)).state is State.TIER1_SCANNING
+            assert (await get_submission(submission.id)).state is State.TIER1_SCANNING
             assert await enumerate_published_skills() == before
             assert (await get_skill(before[0].slug)).versions[0].status is VersionStatus.LIVE
-            scanner.inner = _Unfinished(scanner.ruleset)  # type: ignore[assignment]
+            scanner.inner = UnfinishedScanner()
             scanner.open.set()
             await work
-        assert (await get_submission(submitted.submission.id)).state is State.NEEDS_REVIEW
+        assert (await get_submission(submission.id)).state is State.NEEDS_REVIEW
         assert await enumerate_published_skills() == before
 
-
-async def test_A20_place_of_follows_the_identity(env: Env) -> None:
-    """A place that never published has a name and no record: looking takes nothing from anyone."""
-    identity = Identity("github.com", "ann", "tools", "fmt")
-    assert await place_of(identity) == ("fmt", "ann/tools/fmt", None, 0)
-    assert STUCK_STATES  # the states that A5 lists by
-
-
-def unused(_: Operation) -> None:  # pragma: no cover
-    """Keeps the operation type in scope for readers of the hooks above."""

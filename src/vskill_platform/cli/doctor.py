@@ -57,7 +57,7 @@ async def _examine() -> list[Check]:
         checks.append(Check(stage, ok=True, detail="every variable is known, budgets nest"))
         stage = "open"
         async with env_for(settings) as env:
-            checks.append(Check(stage, ok=True, detail=_opened(settings, env)))
+            checks.append(Check(stage, ok=True, detail=await _opened(settings, env)))
             async for check in _look(env):
                 checks.append(check)  # noqa: PERF401 - what was found stays when a later check raises
     except PlatformError as error:
@@ -65,10 +65,10 @@ async def _examine() -> list[Check]:
     return checks
 
 
-def _opened(settings: "Settings", env: "Env") -> str:
+async def _opened(settings: "Settings", env: "Env") -> str:
     from vskill_platform.bootstrap import schema_version
 
-    version = schema_version(settings)
+    version = await asyncio.to_thread(schema_version, settings)
     schema = f" (schema version {version})" if version is not None else ""
     return f"{settings.store}{schema}, queue {env.broker.engine}, content {settings.blobs}"
 

@@ -5,15 +5,15 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 import msgspec
 
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.domain.content import Mode, SkillFile
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:
     from vskill_platform.domain.submission import Submission
@@ -48,8 +48,9 @@ def submit(*, paths: tuple[Path, ...], namespace: str, slug: str | None, watch: 
     if slug is not None and len(paths) > 1:
         raise click.UsageError("--name names one skill: give one PATH with it")
 
+    names = [slug or path.resolve().name for path in paths]
+
     async def submit_all() -> list[Result]:
-        names = [slug or path.resolve().name for path in paths]
         return [
             await _submit_one(path, namespace, name, watch=watch, quiet=as_json)
             for path, name in zip(paths, names, strict=True)
@@ -103,27 +104,49 @@ async def _follow(record: "Submission", *, quiet: bool) -> "Submission":
             await asyncio.sleep(LOOK_EVERY_S)
 
 
-def read_folder(folder: Path) -> tuple[SkillFile, ...]:
-    """Every file below the folder. A link is refused: what it points to may be outside."""
-    return tuple(_file(folder, path) for path in sorted(_paths(folder)))
+def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """Every file below the folder. A link is refused: what it points to may be outside.
+
+    It stops at the limits of a skill, so that a wrong folder does not fill the memory.
+    """
+    files: list[SkillFile] = []
+    room = limits.bytes_total
+    for path in _paths(folder):
+        file = _file(folder, path, room, limits)
+        room -= len(file.data)
+        files.append(file)
+        if len(files) > limits.files:
+            raise _too_much(folder, f"{limits.files} files")
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    for current, folders, names in os.walk(folder):
+    for current, folders, names in os.walk(folder, onerror=_unreadable):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-        yield from (Path(current) / name for name in (*names, *folders) if name not in LEFT_OUT)
+        links = [name for name in folders if (Path(current) / name).is_symlink()]
+        yield from (Path(current) / name for name in (*names, *links) if name not in LEFT_OUT)
 
 
-def _file(folder: Path, path: Path) -> SkillFile:
+def _file(folder: Path, path: Path, room: int, limits: ContentLimits) -> SkillFile:
     info = path.lstat()
-    name = path.relative_to(folder).as_posix()
     if not stat.S_ISREG(info.st_mode):
-        raise InvalidInput(
-            f"{path} is a link or a special file.", field="PATH", fix="replace it by a plain file"
-        )
+        message = f"{path} is a link or a special file."
+        raise InvalidInput(message, field="PATH", fix="replace it by a plain file")
+    if info.st_size > room:
+        raise _too_much(folder, f"{limits.bytes_total} bytes")
     mode: Mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"
     try:
-        return SkillFile(name, mode, path.read_bytes())
+        return SkillFile(path.relative_to(folder).as_posix(), mode, path.read_bytes())
     except OSError as error:
-        fix = "make the file readable, or leave it out"
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.", field="PATH", fix=fix) from error
+        _unreadable(error)
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    fix = "make it readable, or leave it out"
+    raise InvalidInput(
+        f"{error.filename} cannot be read: {error.strerror}.", field="PATH", fix=fix
+    ) from error
+
+
+def _too_much(folder: Path, limit: str) -> LimitExceeded:
+    return LimitExceeded(f"{folder} holds more than {limit}; submit the folder of one skill.", field="PATH")

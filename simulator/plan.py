@@ -1,0 +1,149 @@
+"""What goes wrong in one history, drawn from its seed: which kinds of fault are on, how often each happens, and how
+long the bad time lasts. After it everything is healthy, and all that was accepted must come to its end."""
+
+import enum
+from random import Random
+
+import msgspec
+
+
+class Fault(enum.StrEnum):
+    """Every kind of fault; the summary counts how often each one happened."""
+
+    DELAY = "call delayed"
+    FAILED = "call failed without effect"
+    REPLY_LOST = "call applied, reported as failed"
+    LATE = "call reported as failed, applied later"
+    CRASH_BEFORE = "process crashed before a call"
+    CRASH_AFTER = "process crashed after a call"
+    PARTIAL_READ = "read of single keys failed"
+    FOREIGN_WRITE = "record touched between read and write"
+    MESSAGE_LOST = "message lost"
+    MESSAGE_DOUBLED = "message doubled"
+    MESSAGE_REORDERED = "message delayed behind others"
+    STALL = "process stalled"
+    SUSPENDED = "all machines suspended"
+    CLOCK_FORWARD = "store's clock jumped forward"
+    CLOCK_BACK = "store's clock jumped back"
+    OUTAGE = "dependency down for a while"
+    STOPPED = "process stopped in good order"
+    STAGE_ERROR = "scanner or judge raised"
+    JUDGE_SLOW = "judge slower than the budget"
+    POISON = "content killed its worker"
+
+
+class Dependency(enum.StrEnum):
+    """What can be down."""
+
+    KV = "kv"
+    BROKER = "broker"
+    BLOBS = "blobs"
+    SOURCE = "source"
+    SCANNER = "scanner"
+    JUDGE = "judge"
+
+
+class Outage(msgspec.Struct, frozen=True):
+    """A dependency that is down between two moments of the bad time, in seconds."""
+
+    dependency: Dependency
+    begins: float
+    ends: float
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The faults of one history. Rates are per call."""
+
+    #: Seconds of the bad time; people act only in it.
+    chaos: float
+    delay: float = 0.0
+    #: The longest usual delay, in seconds.
+    delay_most: float = 0.0
+    failed: float = 0.0
+    reply_lost: float = 0.0
+    late: float = 0.0
+    crash: float = 0.0
+    partial_read: float = 0.0
+    foreign_write: float = 0.0
+    message_lost: float = 0.0
+    message_doubled: float = 0.0
+    message_reordered: float = 0.0
+    stall: float = 0.0
+    stage_error: float = 0.0
+    judge_slow: float = 0.0
+    #: When the store's clock jumps, in seconds of the bad time, and by how many milliseconds.
+    clock_jumps: tuple[tuple[float, int], ...] = ()
+    #: When all machines are suspended, and for how many seconds.
+    suspensions: tuple[tuple[float, float], ...] = ()
+    #: When one machine is stopped in good order.
+    stops: tuple[float, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    #: How far the processes' own clocks are off at most, in milliseconds.
+    skew: int = 0
+    #: How far their ideas of the store's clock are off at most.
+    store_skew: int = 0
+    #: The judge is not configured.
+    no_judge: bool = False
+    #: One content kills every worker that scans it, also after the bad time.
+    poison: bool = False
+    #: One source stays down for more than a day.
+    dead_source: bool = False
+
+
+def draw_plan(rng: Random) -> Plan:
+    """Each kind is on in some histories and off in others, so that none always hides another."""
+    chaos = rng.uniform(15, 90)
+    if rng.random() < 0.06:
+        return Plan(chaos=chaos, no_judge=rng.random() < 0.2)
+    busy = rng.random() < 0.5
+
+    def rate(low: float, high: float, chance: float = 0.4) -> float:
+        return float(low * (high / low) ** rng.random()) if rng.random() < chance else 0.0
+
+    return Plan(
+        chaos=chaos,
+        delay=rate(0.02, 0.5, 0.85),
+        delay_most=rng.choice((0.01, 0.1, 0.5, 2.0)),
+        failed=rate(0.003, 0.12),
+        reply_lost=rate(0.003, 0.12),
+        late=rate(0.003, 0.08, 0.3),
+        crash=rate(0.0005, 0.02, 0.5),
+        partial_read=rate(0.01, 0.2, 0.3),
+        foreign_write=rate(0.01, 0.3, 0.3),
+        message_lost=rate(0.02, 0.6),
+        message_doubled=rate(0.02, 0.5),
+        message_reordered=rate(0.02, 0.5),
+        stall=rate(0.0005, 0.006),
+        stage_error=rate(0.02, 0.3, 0.25),
+        judge_slow=rate(0.02, 0.3, 0.15),
+        clock_jumps=_clock_jumps(rng, chaos) if rng.random() < 0.3 else (),
+        suspensions=_moments(rng, chaos, 2, 1, 60) if rng.random() < 0.12 else (),
+        stops=tuple(at for at, _ in _moments(rng, chaos, 4, 0, 0)) if rng.random() < 0.35 else (),
+        outages=_outages(rng, chaos) if rng.random() < 0.35 else (),
+        skew=20_000 if rng.random() < 0.5 else 0,
+        store_skew=2_000 if rng.random() < 0.2 else 0,
+        no_judge=rng.random() < 0.15,
+        poison=busy and rng.random() < 0.03,
+        dead_source=rng.random() < 0.006,
+    )
+
+
+def _moments(rng: Random, chaos: float, most: int, low: float, high: float) -> tuple[tuple[float, float], ...]:
+    return tuple((rng.uniform(0, chaos), rng.uniform(low, high)) for _ in range(rng.randint(1, most)))
+
+
+def _clock_jumps(rng: Random, chaos: float) -> tuple[tuple[float, int], ...]:
+    """Forward by minutes, back by up to a minute."""
+    return tuple(
+        (at, int(rng.uniform(1_000, 400_000) if forward < 0.6 else -rng.uniform(500, 60_000)))
+        for at, forward in _moments(rng, chaos, 3, 0, 1)
+    )
+
+
+def _outages(rng: Random, chaos: float) -> tuple[Outage, ...]:
+    found = []
+    for _ in range(rng.randint(1, 3)):
+        begins = rng.uniform(0, chaos)
+        ends = min(begins + rng.expovariate(1 / 15), chaos)
+        found.append(Outage(rng.choice(tuple(Dependency)), begins, ends))
+    return tuple(found)
