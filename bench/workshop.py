@@ -53,9 +53,9 @@ class Workshop:
         """A store with so many submissions, of which `scale.stuck` are stuck."""
         return self._fill(f"{size:,} submissions", submission_puts(size, self.scale.stuck, SystemClock().now()))
 
-    def skills(self) -> Path:
-        """A store with `scale.skills` published skills."""
-        return self._fill(f"{self.scale.skills:,} skills", skill_puts(self.scale.skills, SystemClock().now()))
+    def skills(self, size: int) -> Path:
+        """A store with so many published skills."""
+        return self._fill(f"{size:,} skills", skill_puts(size, SystemClock().now()))
 
     def _fill(self, what: str, puts: Iterable[Put]) -> Path:
         if what not in self._filled:

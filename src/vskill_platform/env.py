@@ -5,7 +5,7 @@ jobs) take what they need from it and pass that on.
 """
 
 import msgspec
-import structlog
+from structlog.typing import FilteringBoundLogger
 
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker
@@ -36,7 +36,7 @@ class Env(msgspec.Struct, frozen=True):
     #: Time for display and durations, and fresh ids.
     clock: Clock
     settings: Settings
-    log: structlog.stdlib.BoundLogger
+    log: FilteringBoundLogger
     metrics: Metrics
     #: This process's name in claims and history.
     worker_id: str = "local"

@@ -19,7 +19,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from structlog.typing import Processor
+from structlog.typing import FilteringBoundLogger, Processor
 
 from vskill_platform.settings import Settings
 
@@ -99,7 +99,7 @@ class Metrics:
         return Gauge(f"vskill_{name}", help_text, labels, registry=self.registry)
 
 
-def configure_logging(settings: Settings, stream: TextIO | None = None) -> structlog.stdlib.BoundLogger:
+def configure_logging(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """Send every log line of this process, other packages' included, to one stream in one form."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     out = stream or sys.stderr
@@ -113,9 +113,9 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> struc
     return logger()
 
 
-def logger(**fields: object) -> structlog.stdlib.BoundLogger:
+def logger(**fields: object) -> FilteringBoundLogger:
     """The process's logger. Below the configured level a call costs next to nothing."""
-    return cast("structlog.stdlib.BoundLogger", structlog.get_logger().bind(**fields))
+    return cast("FilteringBoundLogger", structlog.get_logger().bind(**fields))
 
 
 def _common() -> list[Processor]:

@@ -56,8 +56,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stuck_threshold_ms: Milliseconds = 300_000
     #: How long a stopping worker lets running work finish before it hands it back.
     shutdown_grace_ms: Milliseconds = 10_000
-    #: How often recovery looks for work that nobody is doing.
-    recovery_every_ms: Milliseconds = 5_000
     #: How log lines look: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"
     #: The least important level that is logged.

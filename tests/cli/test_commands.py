@@ -6,28 +6,35 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
+from vskill_platform.cli.doctor import Check, check
+from vskill_platform.cli.errors import first_known
 from vskill_platform.cli.output import Duration, plain, show_duration
 from vskill_platform.cli.reference import render
 from vskill_platform.cli.submit import read_folder
 from vskill_platform.domain.content import ContentLimits
-from vskill_platform.domain.errors import LimitExceeded
+from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
 from vskill_platform.worker_context import run_with_worker_env
+
+T = TypeVar("T")
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 
 
-def in_env(work):
+def in_env(work: Callable[[Env], Awaitable[T]]) -> T:
     """Does something in the store that the commands look at."""
 
-    async def opened():
+    async def opened() -> T:
         async with env_for(process_settings()) as env:
             return await run_with_worker_env(env, lambda: work(env))
 
@@ -74,13 +81,23 @@ def test_a_store_in_memory_is_refused_where_two_processes_must_share_it(run, mon
         assert "no other process can see" in run(*command, code=1).stderr
 
 
+def test_errors_of_several_roles_are_one_line_if_each_is_ours():
+    ours, foreign = NotFound("a"), ZeroDivisionError()
+    assert first_known(BaseExceptionGroup("roles", [ExceptionGroup("web", [ours]), NotFound("b")])) is ours
+    assert first_known(BaseExceptionGroup("roles", [ours, foreign])) is None
+    assert first_known(foreign) is None
+
+
 def test_version(run):
     assert run("--version").stdout.startswith("vskill-platform, version ")
 
 
 def test_help_does_not_load_the_engines():
     """`--help` is fast because a command imports what it needs when it runs."""
-    code = "import sys, vskill_platform.cli; print([m for m in sys.modules if 'sqlite' in m or 'starlette' in m])"
+    heavy = ("vskill_platform.kv", "vskill_platform.database", "vskill_platform.web", "starlette", "uvicorn")
+    code = (
+        f"import sys, vskill_platform.cli; print([name for name in sys.modules if name.startswith({heavy})])"
+    )
     source = Path(__file__).parents[2] / "src"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -278,7 +295,7 @@ def test_a_dead_letter_that_is_no_message_of_ours_cannot_be_replayed(run, letter
 
 def test_doctor_is_content_with_the_defaults(run):
     checks = json.loads(run("doctor", "--json").stdout)
-    assert all(check["ok"] for check in checks)
+    assert all(one["ok"] for one in checks)
     text = run("doctor").stdout
     assert "schema version" in text
     assert "degraded mode" in text
@@ -286,9 +303,9 @@ def test_doctor_is_content_with_the_defaults(run):
 
 def test_doctor_names_a_bad_setting(run, monkeypatch):
     monkeypatch.setenv("VSKILL_JUDGE_BUDGET_MS", "60000")
-    (check,) = json.loads(run("doctor", "--json", code=1).stdout)
-    assert (check["name"], check["ok"]) == ("settings", False)
-    assert "VSKILL_SUBMISSION_BUDGET_MS" in check["detail"]
+    (one,) = json.loads(run("doctor", "--json", code=1).stdout)
+    assert (one["name"], one["ok"]) == ("settings", False)
+    assert "VSKILL_SUBMISSION_BUDGET_MS" in one["detail"]
 
 
 def test_doctor_names_a_store_that_cannot_be_opened(run, data_dir):
@@ -297,6 +314,19 @@ def test_doctor_names_a_store_that_cannot_be_opened(run, data_dir):
     text = run("doctor", code=1).stdout
     assert "PROBLEM" in text
     assert "vskill.db" in text
+
+
+async def fails(error: Exception | None = None) -> None:
+    if error is not None:
+        raise error
+    await asyncio.sleep(3600)
+
+
+@pytest.mark.anyio
+async def test_doctor_turns_a_failed_check_into_a_line():
+    full = await check("store", fails(StoreFull()))
+    assert full == Check("store", ok=False, detail="The record store's disk is full.")
+    assert "no answer within" in (await check("store", fails(), within_s=0.01)).detail
 
 
 # Output and reference.

@@ -12,6 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from vskill_platform.cli.submit import read_folder
+from vskill_platform.domain.content import digest_of_files
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-m", "vskill_platform"]
 #: Generous: the machine may be busy with other tests.
@@ -97,6 +100,25 @@ def test_a_skill_submitted_beside_a_running_server_is_published_and_watched_to_i
         assert stop(process)[0] == 0
 
 
+def test_watching_a_skill_that_is_not_published_ends_with_exit_code_1_and_the_reason(environment, skill):
+    bad = {**environment, "VSKILL_KNOWN_BAD_DIGESTS": digest_of_files(read_folder(skill))}
+    with started(bad, "serve", "--port", "0") as process:
+        announced(process)
+        watch = subprocess.run(
+            [*COMMAND, "submit", str(skill), "--watch", "--json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert watch.returncode == 1, watch.stderr
+        (result,) = json.loads(watch.stdout)
+        assert result["submission"]["state"] == "BLOCKED"
+        assert result["submission"]["decision"]["ruleIds"] == ["KB-001"]
+        assert stop(process)[0] == 0
+
+
 def test_roles_can_run_apart(environment, skill):
     """The web side alone accepts and shows; a worker beside it does the work."""
     with started(environment, "serve", "--port", "0", "--web-only") as web:
@@ -166,6 +188,7 @@ def test_a_second_signal_ends_a_process_that_does_not_stop(environment, number, 
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stdout is not None
     try:
         assert process.stdout.readline() == "up\n"
         process.send_signal(number)

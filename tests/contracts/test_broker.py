@@ -10,7 +10,7 @@ import pytest
 
 from tests.contracts.conftest import BrokerEngine
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.contract import LEASE_MS, Broker, BrokerCapability, Depth, Message
+from vskill_platform.broker.contract import LEASE_MS, Broker, BrokerCapability, Depth, Message, Outcome
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.messages import Send
@@ -217,6 +217,16 @@ async def test_an_extended_lease_lasts_from_now(broker: Broker, clock: ManualClo
     assert await held.extend() is False
 
 
+async def test_a_message_whose_lease_was_extended_stands_in_nobodys_way(broker: Broker, clock: ManualClock):
+    await broker.send(b"held")
+    held = await receive_one(broker)
+    clock.advance(LEASE_MS - 1)
+    await held.extend()
+    clock.advance(2)
+    await broker.send(b"fresh")
+    assert await bodies(broker) == [b"fresh"]
+
+
 async def test_a_lease_can_be_made_shorter(broker: Broker, clock: ManualClock):
     await broker.send(b"m")
     held = await receive_one(broker)
@@ -286,7 +296,8 @@ async def test_acking_all_leaves_what_was_settled_alone(broker: Broker, clock: M
     await retried.retry()
     await dead.dead_letter("why")
     await batch.ack_all()
-    assert rest.settled is more.settled is acked.settled
+    assert [message.settled for message in (acked, rest, more)] == [Outcome.ACK] * 3
+    assert (retried.settled, dead.settled) == (Outcome.RETRY, Outcome.DEAD_LETTER)
     assert await broker.depth() == Depth(ready=1, delayed=0, leased=0, dead=1)
     await batch.retry_all()
     clock.advance(LEASE_MS)

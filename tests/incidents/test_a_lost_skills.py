@@ -106,8 +106,7 @@ async def test_A2_thirty_concurrent_publishes_all_appear(open_here: Opener) -> N
             for number in range(30):
                 await submit_skill(f"busy-{number:02}")
             work = asyncio.create_task(run_until_quiet(held))
-            while scanner.inside < 30:
-                await asyncio.sleep(0.005)
+            await scanner.until_inside(30)
             scanner.open.set()
             await work
             names = {summary.name for summary in await enumerate_published_skills()}
@@ -196,8 +195,7 @@ async def test_A4c_two_folders_of_one_name_in_one_repository(open_here: Opener) 
             one = await submit_place(sources, url, "a/fmt", "fmt", "in a")
             two = await submit_place(sources, url, "b/fmt", "fmt", "in b")
             work = asyncio.create_task(run_until_quiet(held))
-            while scanner.inside < 2:
-                await asyncio.sleep(0.005)
+            await scanner.until_inside(2)
             scanner.open.set()
             await work
             first, second = await published(one), await published(two)
@@ -289,7 +287,6 @@ async def test_A7_published_only_together_with_its_skill(env: Env) -> None:
         pass_time(env, 16_000)
         await work
     assert (await published(submission)).current_version == "1.0.0"
-    assert (await get_submission(submission.id)).attempts.interrupted == 1
     assert_published_with_skill(kv)
 
 

@@ -159,6 +159,13 @@ class HeldScanner:
     def ruleset(self) -> str:
         return self.inner.ruleset
 
+    async def until_inside(self, count: int, seconds: float = 10) -> None:
+        """Wait until this many scans have begun and none of them can end."""
+        async with asyncio.timeout(seconds):
+            while self.inside < count:
+                self.began.clear()
+                await self.began.wait()
+
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
         self.seen.append(tuple(files))
         self.inside += 1

@@ -54,18 +54,18 @@ UPDATE messages SET visible_at = ?, leased = 1, deliveries = deliveries + 1
 WHERE id IN (SELECT value FROM json_each(?))
 """
 _HELD = """
-SELECT json_group_array(json_array(id, deliveries)) FROM json_each(?) AS lease JOIN messages
-ON id = lease.value ->> 0 AND deliveries = lease.value ->> 1 AND leased = 1
+SELECT json_group_array(json_array(m.id, deliveries)) FROM json_each(?) AS lease JOIN messages AS m
+ON m.id = lease.value ->> 0 AND deliveries = lease.value ->> 1 AND leased = 1
 """
 _DELETE = "DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))"
 _SHOW = """
 UPDATE messages SET visible_at = shown.value ->> 1, leased = shown.value ->> 2 FROM json_each(?) AS shown
-WHERE id = shown.value ->> 0
+WHERE messages.id = shown.value ->> 0
 """
 _BURY = """
 INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)
-SELECT key, dead.value ->> 1, deliveries, sent_at, ?, body FROM json_each(?) AS dead JOIN messages
-ON id = dead.value ->> 0
+SELECT m.key, dead.value ->> 1, deliveries, sent_at, ?, body FROM json_each(?) AS dead JOIN messages AS m
+ON m.id = dead.value ->> 0
 """
 _DEPTH = """
 SELECT count(*) FILTER (WHERE visible_at <= ?1),

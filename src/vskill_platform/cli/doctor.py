@@ -36,9 +36,9 @@ def doctor(*, as_json: bool) -> None:
     if as_json:
         print_json(checks)
     else:
-        rows = [("ok" if check.ok else "PROBLEM", check.name, check.detail) for check in checks]
+        rows = [("ok" if one.ok else "PROBLEM", one.name, one.detail) for one in checks]
         print_table("doctor", ("result", "what", "detail"), rows)
-    if not all(check.ok for check in checks):
+    if not all(one.ok for one in checks):
         raise SystemExit(1)
 
 
@@ -58,8 +58,8 @@ async def _examine() -> list[Check]:
         stage = "open"
         async with env_for(settings) as env:
             checks.append(Check(stage, ok=True, detail=await _opened(settings, env)))
-            async for check in _look(env):
-                checks.append(check)  # noqa: PERF401 - what was found stays when a later check raises
+            async for one in _look(env):
+                checks.append(one)  # noqa: PERF401 - what was found stays when a later check raises
     except PlatformError as error:
         checks.append(Check(stage, ok=False, detail=error.message))
     return checks
@@ -74,9 +74,9 @@ async def _opened(settings: "Settings", env: "Env") -> str:
 
 
 async def _look(env: "Env") -> AsyncIterator[Check]:
-    yield await _checked("store can be written", env.kv.check())
-    yield await _checked("queue answers", env.broker.depth())
-    yield await _checked("content can be read", env.blobs.has("0" * 64))
+    yield await check("store can be written", env.kv.check())
+    yield await check("queue answers", env.broker.depth())
+    yield await check("content can be read", env.blobs.has("0" * 64))
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -85,14 +85,15 @@ async def _look(env: "Env") -> AsyncIterator[Check]:
     )
 
 
-async def _checked(name: str, work: Awaitable[object]) -> Check:
+async def check(name: str, work: Awaitable[object], within_s: float = CHECK_WITHIN_S) -> Check:
+    """Whether the work succeeds in time, and if not, why."""
     from vskill_platform.domain.errors import PlatformError
 
     try:
-        async with asyncio.timeout(CHECK_WITHIN_S):
+        async with asyncio.timeout(within_s):
             await work
     except PlatformError as error:
         return Check(name, ok=False, detail=error.message)
     except TimeoutError:
-        return Check(name, ok=False, detail=f"no answer within {CHECK_WITHIN_S:g} s")
+        return Check(name, ok=False, detail=f"no answer within {within_s:g} s")
     return Check(name, ok=True, detail="yes")

@@ -18,7 +18,7 @@ from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.database.writer import Kind, Tx
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.checks import check_key, check_operations
+from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
 from vskill_platform.kv.entries import Capability, Change, Entry, EntryPage, Found, Operation, Page, Settled
@@ -152,6 +152,7 @@ class SqliteKV(KV):
         self, what: str, prefix: str, after: str | None, limit: int, exclude: Sequence[str]
     ) -> Sequence[Row]:
         """One more than the limit where there are more."""
+        check_texts("prefix", prefix, after or "", *exclude)
         ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
         if limit <= _INLINE:
             return read_ranges(self._db.point_read, what, ranges, limit + 1, now)
@@ -212,6 +213,7 @@ class SqliteKV(KV):
     # Following what changes.
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        check_texts("prefix", prefix)
         place = None if after is None else _place(after)
         return await self._db.read(lambda connection: _read_changes(connection, prefix, place, limit))
 

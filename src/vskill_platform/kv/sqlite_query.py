@@ -55,7 +55,7 @@ def end_of(prefix: str) -> str | None:
         code = ord(prefix[place]) + 1
         if code <= _LAST_CHARACTER:
             # Surrogates are no characters: the next one stands after them.
-            return prefix[:place] + ("\ue000" if code == 0xD800 else chr(code))  # noqa: PLR2004
+            return prefix[:place] + ("\ue000" if code == 0xD800 else chr(code))
     return None
 
 
@@ -135,7 +135,9 @@ def _select_by_key(read: Read, query: Query, now: int) -> list[Row]:
 
 def _combinations(query: Query) -> Iterator[tuple[Value, ...]]:
     """Each combination of values that the equality conditions allow; each is one run through the index."""
-    choices = [dict.fromkeys(c.values) if isinstance(c, In) else (c.value,) for _, c in query.equal]
+    choices: list[tuple[Value, ...]] = [
+        tuple(dict.fromkeys(one.values)) if isinstance(one, In) else (one.value,) for _, one in query.equal
+    ]
     return product(*choices)
 
 
@@ -210,11 +212,7 @@ def _is_empty(within: Between) -> bool:
 
 def _storable(value: Value) -> bool:
     """Whether a column can hold it; what it cannot hold, no entry has."""
-    if isinstance(value, int):
-        return _LEAST <= value <= _MOST
-    return (
-        value is None or value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-    )
+    return not isinstance(value, int) or _LEAST <= value <= _MOST
 
 
 # Searched terms.

@@ -25,7 +25,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.messages import decode_body
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RENEW_EVERY_MS, SUSPECT_INTERRUPTED, due_at
+from vskill_platform.domain.submission import RENEW_EVERY_MS, SUSPECT_INTERRUPTED, Submission, due_at
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
@@ -98,8 +98,12 @@ async def _place(submission_id: str) -> AbstractAsyncContextManager[None]:
     """Beside other work, unless workers have died over this one."""
     gate = require_env("gate").gate
     found = await read_submission(submission_id)
-    suspect = found is not None and found[0].attempts.interrupted >= SUSPECT_INTERRUPTED
-    return gate.alone() if suspect else gate.company()
+    return gate.alone() if found is not None and _suspect(found[0]) else gate.company()
+
+
+def _suspect(record: Submission) -> bool:
+    """The last death is counted by the claim that follows it, so a claim that is still there is one more."""
+    return record.attempts.interrupted + (record.claim is not None) >= SUSPECT_INTERRUPTED
 
 
 class _Keeper:

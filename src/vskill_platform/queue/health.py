@@ -38,6 +38,7 @@ class Violation(msgspec.Struct, frozen=True):
 class QueueHealth(msgspec.Struct, frozen=True):
     """Is anything stuck, and is the queue moving?"""
 
+    #: Nothing breaks the invariant, and the queue moves.
     healthy: bool
     violations: tuple[Violation, ...]
     truncated: bool
@@ -46,6 +47,8 @@ class QueueHealth(msgspec.Struct, frozen=True):
     oldest_waiting_ms: int | None
     #: When a run last ended, by the records; None where none has.
     last_ended_at: int | None
+    #: Something has waited for the stuck threshold, nothing has ended for as long, and nobody paused it (B7).
+    stalled: bool
     pause: Pause | None
     jobs: tuple[JobHealth, ...]
     at: int
@@ -58,17 +61,25 @@ async def queue_health() -> QueueHealth:
     counts = await count_submissions()
     violations = await _violations(env, counts, now)
     oldest, last = await _oldest_due(env), await _last_ended(env)
+    pause = await current_pause()
+    stalled = pause is None and _stalled(oldest, last, now - env.settings.stuck_threshold_ms)
     return QueueHealth(
-        healthy=not violations,
+        healthy=not violations and not stalled,
         violations=tuple(violations[:MOST_VIOLATIONS]),
         truncated=len(violations) > MOST_VIOLATIONS,
         counts=counts,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         last_ended_at=last,
-        pause=await current_pause(),
+        stalled=stalled,
+        pause=pause,
         jobs=await job_health(),
         at=now,
     )
+
+
+def _stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:
+    """Workers may all be dead: what is long overdue and what ended lately are compared, and nobody is asked."""
+    return oldest_due is not None and oldest_due <= since and (last_ended is None or last_ended <= since)
 
 
 async def _violations(env: Env, counts: SubmissionCounts, now: int) -> list[Violation]:

@@ -1,0 +1,131 @@
+"""How many submissions a second go the whole way from RECEIVED to PUBLISHED when the pipeline itself has nothing
+to do: every state, claim, history event, skill, version and alias is still written and flushed."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.measure import PATIENCE_S, timed
+from bench.queue import until_empty
+from bench.results import Figure, Report, at_least
+from bench.workshop import Workshop, open_env
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import Outcome, submit_repository
+from vskill_platform.queue.consumer import run_consumer
+from vskill_platform.sources.contract import Fetched
+from vskill_platform.submission_store import count_submissions
+from vskill_platform.worker_context import run_with_worker_env
+
+#: Clients that submit at the same time, as a web server would let them.
+SUBMITTERS = 100
+
+#: Durable steps of one submission: create, claim, digest, AUTO_APPROVED, PUBLISHED, ack.
+STEPS = 6
+
+
+class NoFetch:
+    """A source that has the files at once."""
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        text = f"---\nname: {submission.skill_name}\ndescription: Does nothing.\n---\nNothing.\n"
+        return Fetched((SkillFile("SKILL.md", "100644", text.encode()),), commit="0" * 40)
+
+
+class NoScan:
+    """A scanner that finds everything clean."""
+
+    ruleset = "none"
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        return StaticReport(self.ruleset)
+
+
+def run(workshop: Workshop) -> Report:
+    count = workshop.scale.submissions
+    rounds = [workshop.run(publish_all(workshop.new_file(), count)) for _ in range(workshop.scale.rounds + 1)]
+    samples = rounds[1:]
+    together = Figure.of("submit to PUBLISHED, clients and worker at once", "submissions/s", [s.together for s in samples])
+    return Report(
+        name="path",
+        title=f"{count:,} submissions from submit to PUBLISHED, an empty pipeline, every transition durable",
+        figures=(
+            together,
+            Figure.of("submit alone", "submissions/s", [s.submitting for s in samples]),
+            Figure.of("RECEIVED to PUBLISHED alone", "submissions/s", [s.working for s in samples]),
+            Figure.of("durable steps, clients and worker at once", "steps/s", [s.together * STEPS for s in samples]),
+        ),
+        goals=(at_least("submissions/s from submit to PUBLISHED", together.median, 1_000.0, unit="/s"),),
+        notes=(
+            f"{STEPS} durable steps each: create with its message, claim, digest, AUTO_APPROVED, PUBLISHED with "
+            "skill, version and alias, ack of the message.",
+            f"{SUBMITTERS} clients submit at the same time; one worker process, batches of 3, 10 at once.",
+        ),
+    )
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Submissions a second."""
+
+    together: float
+    submitting: float
+    working: float
+
+
+async def publish_all(path: Path, count: int) -> Sample:
+    """A first lot with clients and worker at once, then another in two halves of the way."""
+    async with open_env(path) as opened:
+        env = msgspec.structs.replace(opened, sources=NoFetch(), scanner=NoScan())
+        return await run_with_worker_env(env, lambda: _publish_all(env, count))
+
+
+async def _publish_all(env: Env, count: int) -> Sample:
+    with timed() as together:
+        stop, worker = _start_worker(env)
+        await submit_all(0, count)
+        await until_published(env, count)
+        together.stop()
+    await _stop_worker(stop, worker)
+    with timed() as submitting:
+        await submit_all(count, count)
+    with timed() as working:
+        stop, worker = _start_worker(env)
+        await until_published(env, 2 * count)
+        working.stop()
+    await _stop_worker(stop, worker)
+    return Sample(count / together.seconds, count / submitting.seconds, count / working.seconds)
+
+
+def _start_worker(env: Env) -> tuple[asyncio.Event, "asyncio.Task[None]"]:
+    stop = asyncio.Event()
+    return stop, asyncio.create_task(run_consumer(env, stop))
+
+
+async def _stop_worker(stop: asyncio.Event, worker: "asyncio.Task[None]") -> None:
+    stop.set()
+    await worker
+
+
+async def submit_all(first: int, count: int) -> None:
+    """Through the real door, many clients at a time."""
+    numbers = iter(range(first, first + count))
+
+    async def client() -> None:
+        for number in numbers:
+            submitted = await submit_repository(f"https://github.com/owner-{number % 97}/repo-{number}", "skill")
+            assert submitted.outcome is Outcome.CREATED, submitted
+
+    await asyncio.gather(*(client() for _ in range(SUBMITTERS)))
+
+
+async def until_published(env: Env, count: int) -> None:
+    """Until every submission is PUBLISHED and its message is gone."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await count_submissions()).by_state[State.PUBLISHED] < count:
+            await asyncio.sleep(0.005)
+    await until_empty(env)

@@ -1,0 +1,200 @@
+"""The reads that the requirements name, beside the raw engine, beside single reads, and in stores of two sizes."""
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.machine import resident_bytes
+from bench.measure import take_turns, timed, timed_calls
+from bench.results import Figure, Goal, Report, at_least, at_most
+from bench.slow_kv import GetOnly, ThreadedGets
+from bench.workshop import Workshop, open_env
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE, iterate_pages
+from vskill_platform.store.records import decode
+from vskill_platform.submission_store import get_stuck_submissions, iter_published_skills
+from vskill_platform.worker_context import run_with_worker_env
+
+ENUMERATE = "enumerate_published_skills"
+RAW_MSGSPEC = "raw SQLite range scan, msgspec into dicts"
+RAW_JSON = "raw SQLite range scan, json.loads"
+SEQUENTIAL = "gets one after the other"
+SEQUENTIAL_THREADS = "gets one after the other, each in a thread"
+BOUNDED = f"gets, {READS_AT_ONCE} at once (the contract's default)"
+BOUNDED_THREADS = f"gets, {READS_AT_ONCE} at once, each in a thread"
+UNBOUNDED = "gets, all at once"
+UNBOUNDED_THREADS = "gets, all at once, each in a thread"
+
+LATENCY_S = 0.010
+_MB = 1_000_000
+_WARM_PAGES = 10
+_STUCK_CALLS = 20
+
+_ALL = 1_000_000_000
+
+
+def run(workshop: Workshop) -> Report:
+    enumerating, goals = _enumerate(workshop)
+    slow = _slow(workshop)
+    stuck, stuck_goal = _stuck(workshop)
+    memory, memory_goal = _memory(workshop)
+    return Report(
+        name="reads",
+        title=f"Reads: {workshop.scale.skills:,} published skills, {workshop.scale.stuck} stuck submissions, "
+        f"{workshop.scale.large:,} records iterated",
+        figures=(*enumerating, *slow, *stuck, memory),
+        goals=(*goals, stuck_goal, memory_goal),
+        notes=(
+            "Our own `get` reads a key inline, without a thread; drivers that wrap a blocking database for an event "
+            "loop pay a thread per read. Both are shown.",
+            f"With {LATENCY_S * 1000:.0f} ms of injected latency per call, on {workshop.scale.slow_keys} keys: what a "
+            "store across a network would make of single reads.",
+        ),
+    )
+
+
+# Enumerating.
+
+
+def _enumerate(workshop: Workshop) -> tuple[tuple[Figure, ...], tuple[Goal, ...]]:
+    path = workshop.skills(workshop.scale.skills)
+    ways: dict[str, Callable[[KV], KV]] = {
+        ENUMERATE: lambda kv: kv,
+        SEQUENTIAL: lambda kv: GetOnly(kv, 1),
+        BOUNDED: GetOnly,
+        UNBOUNDED: lambda kv: GetOnly(kv, _ALL),
+        SEQUENTIAL_THREADS: lambda kv: ThreadedGets(kv, 1),
+        BOUNDED_THREADS: ThreadedGets,
+        UNBOUNDED_THREADS: lambda kv: ThreadedGets(kv, _ALL),
+    }
+    rivals: dict[str, Callable[[], float]] = {
+        RAW_MSGSPEC: partial(_raw_ms, path, workshop.scale.skills, msgspec.json.decode),
+        RAW_JSON: partial(_raw_ms, path, workshop.scale.skills, json.loads),
+    }
+    for name, way in ways.items():
+        page = _ALL if "all at once" in name else PAGE
+        rivals[name] = partial(_enumerate_ms, workshop, path, way, page, workshop.scale.skills)
+    samples = take_turns(workshop.scale.rounds, rivals)
+    figures = tuple(Figure.of(name, "ms", taken) for name, taken in samples.items())
+    return figures, _enumerate_goals({figure.name: figure.median for figure in figures})
+
+
+def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
+    ours = ms[ENUMERATE]
+    return (
+        at_most(f"{ENUMERATE} ÷ {RAW_JSON}", ours / ms[RAW_JSON], 2.0),
+        at_most(f"{ENUMERATE} ÷ {RAW_MSGSPEC}", ours / ms[RAW_MSGSPEC], 2.0),
+        at_least(f"{SEQUENTIAL_THREADS} ÷ {ENUMERATE}", ms[SEQUENTIAL_THREADS] / ours, 20.0),
+    )
+
+
+def _enumerate_ms(workshop: Workshop, path: Path, way: Callable[[KV], KV], page: int, expected: int) -> float:
+    async def enumerate_skills() -> float:
+        with timed() as watch:
+            found = [summary async for summary in iter_published_skills(page)]
+        assert len(found) == expected, f"{len(found)} found of {expected}"
+        return watch.seconds * 1000
+
+    async def work() -> float:
+        async with open_env(path) as opened:
+            env = msgspec.structs.replace(opened, kv=way(opened.kv))
+            # Each reads the file once before the clock starts: caches are warm for all alike.
+            await opened.kv.list(SKILLS.prefix)
+            return await run_with_worker_env(env, enumerate_skills)
+
+    return workshop.run(work())
+
+
+def _raw_ms(path: Path, expected: int, decode_json: Callable[[bytes], object]) -> float:
+    """The least that Python can do with the same rows of the same file."""
+    connection = sqlite3.connect(path)
+    before, after = SKILLS.exclude[0], SKILLS.exclude[0][:-1] + ";"
+    with timed() as watch:
+        found = []
+        for least, end in ((SKILLS.prefix, before), (after, SKILLS.prefix[:-1] + ";")):
+            rows = connection.execute(
+                "SELECT key, CAST(value AS BLOB) FROM records WHERE key >= ? AND key < ? ORDER BY key", (least, end)
+            )
+            found += [(key, decode_json(value)) for key, value in rows]
+    connection.close()
+    assert len(found) == expected, f"{len(found)} found of {expected}"
+    return watch.seconds * 1000
+
+
+def _slow(workshop: Workshop) -> tuple[Figure, ...]:
+    """Single reads with a latency: why one after the other is never right, wherever the store is."""
+    keys = workshop.scale.slow_keys
+    path = workshop.skills(keys)
+    ways = {SEQUENTIAL: (1, PAGE), BOUNDED: (READS_AT_ONCE, PAGE), UNBOUNDED: (_ALL, _ALL)}
+    figures = []
+    for name, (at_once, page) in ways.items():
+        taken = _enumerate_ms(workshop, path, partial(GetOnly, at_once=at_once, latency_s=LATENCY_S), page, keys)
+        figures.append(Figure.of(f"{keys} keys at {LATENCY_S * 1000:.0f} ms: {name}", "ms", [taken]))
+    return tuple(figures)
+
+
+# Stuck submissions.
+
+
+def _stuck(workshop: Workshop) -> tuple[tuple[Figure, ...], Goal]:
+    sizes = (workshop.scale.small, workshop.scale.large)
+    stuck = workshop.scale.stuck
+    rivals = {
+        f"get_stuck_submissions, {stuck} stuck among {size:,}": partial(
+            _stuck_ms, workshop, workshop.submissions(size)
+        )
+        for size in sizes
+    }
+    samples = take_turns(workshop.scale.rounds, rivals)
+    small, large = (Figure.of(name, "ms", taken) for name, taken in samples.items())
+    goal = at_most(
+        f"get_stuck_submissions among {sizes[1]:,} ÷ among {sizes[0]:,}", large.median / small.median, 2.0
+    )
+    return (small, large), goal
+
+
+def _stuck_ms(workshop: Workshop, path: Path) -> float:
+    async def work(_: Env) -> float:
+        found = await get_stuck_submissions()
+        assert len(found) == workshop.scale.stuck, f"{len(found)} stuck, not {workshop.scale.stuck}"
+        return await timed_calls(_STUCK_CALLS, get_stuck_submissions) * 1000
+
+    return workshop.run(_in_env(path, work))
+
+
+# Iterating.
+
+
+def _memory(workshop: Workshop) -> tuple[Figure, Goal]:
+    size = workshop.scale.large
+    grown = workshop.run(_in_env(workshop.submissions(size), partial(_iterate_mb, expected=size)))
+    figure = Figure.of(f"memory gained while iterating {size:,} records", "MB", [grown])
+    # Flat means that it does not follow the number of records: all of them decoded would be gigabytes.
+    return figure, at_most(f"memory gained while iterating {size:,} records", grown, 16.0, unit=" MB")
+
+
+async def _iterate_mb(env: Env, expected: int) -> float:
+    """Resident memory at its highest, over what it was after the first pages."""
+    records = pages = 0
+    before = highest = 0
+    async for page in iterate_pages(env.kv, SUBMISSIONS.prefix):
+        for entry in page.items:
+            decode(entry, Submission)
+        records += len(page.items)
+        pages += 1
+        resident = resident_bytes()
+        before = resident if pages <= _WARM_PAGES else before
+        highest = max(highest, resident)
+    assert records == expected, f"{records} read of {expected}"
+    return max(highest - before, 0) / _MB
+
+
+async def _in_env(path: Path, work: Callable[[Env], Awaitable[float]]) -> float:
+    async with open_env(path) as env:
+        return await run_with_worker_env(env, lambda: work(env))

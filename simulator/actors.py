@@ -1,0 +1,246 @@
+"""The people beside the workers: they submit, resubmit, cancel, review, block, unblock, rescan and pause, at moments
+drawn from the seed and, by ambush, in the very moment in which a submission takes a step."""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from simulator.content import Content, Place, write_content
+from simulator.faults import Process
+from vskill_platform.domain import keys, skill
+from vskill_platform.domain.blocklist import (
+    BlockEntry,
+    BlockTarget,
+    digest_target,
+    name_target,
+    place_target,
+    repository_target,
+)
+from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import Certification, PublishedSkill, Role
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.intake.submit import Outcome, Submitted, submit_repository, submit_upload
+from vskill_platform.queue.control import pause_queue, resume_queue
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.schedule import run_job
+from vskill_platform.store import actions
+from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.rescans import apply_rescan
+from vskill_platform.store.skills import update_skill
+from vskill_platform.worker_context import run_with_worker_env
+
+if TYPE_CHECKING:
+    from simulator.world import World
+
+#: What people do, and how often.
+WEIGHTS = {
+    "submit": 34,
+    "submit_same": 8,
+    "cancel": 6,
+    "reject": 5,
+    "approve": 9,
+    "run_again": 5,
+    "block": 9,
+    "unblock": 10,
+    "rescan": 8,
+    "pause": 2,
+    "resume": 2,
+    "recover": 4,
+    "reapply": 4,
+    "yank": 2,
+    "replay": 1,
+}
+#: What they do to a submission that takes a step this moment.
+AMBUSHES = ("submit", "submit", "submit_same", "cancel", "block", "reject", "approve", "run_again", "rescan")
+
+
+class Filed(msgspec.Struct):
+    """One act of submitting, from its beginning to its end, in the world's own count of moments."""
+
+    place: Place
+    content: Content
+    #: How many commits the repository had when this began.
+    pushed: int
+    begun: int
+    #: Infinite while it may still have an effect.
+    ended: float = math.inf
+    #: None: nobody knows.
+    outcome: Outcome | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.outcome is not None and self.outcome is not Outcome.BLOCKED
+
+
+class People:
+    """Everyone outside of the workers, using the web side's process."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._rng = world.rng
+        self._nonce = 0
+        self._generation = 0
+        self.filed: list[Filed] = []
+        self.last: dict[str, Content] = {}
+        self.process = self._new_process()
+
+    # The web side's process.
+
+    def _new_process(self) -> Process:
+        self._generation += 1
+        return self._world.new_process(f"web{self._generation}", self._crashed)
+
+    def _crashed(self) -> None:
+        self.process = self._new_process()
+
+    # Acting.
+
+    async def act(self, what: str, place: Place) -> None:
+        """Do one thing; what the platform refuses or cannot do now is no bug."""
+        process = self.process
+        self._world.trace.count(f"act {what}")
+        self._world.trace.add(process.name, "ACT", f"{what} {place.label}")
+        deed: Callable[[Place], Awaitable[object]] = getattr(self, f"_{what}")
+        try:
+            result = await run_with_worker_env(self._world.env_for(process), lambda: deed(place))
+        except PlatformError as error:
+            result = repr(error)
+        shown = result.outcome if isinstance(result, Submitted) else result
+        if isinstance(shown, str | bool | int):
+            self._world.trace.add(process.name, "DONE", f"{what} {place.label}: {shown}")
+
+    async def choose(self, what: str) -> Place:
+        """Somewhere; more often where it can have an effect."""
+        places = self._world.places
+        wanted = {"approve": State.NEEDS_REVIEW, "submit": State.TIER1_SCANNING, "rescan": State.PUBLISHED}.get(what)
+        if wanted is not None and self._rng.random() < 0.6:
+            records = await self._world.records()
+            places = [place for place in places if place.id in records and records[place.id].state is wanted] or places
+        return self._rng.choice(places)
+
+    def _new_content(self, place: Place, scan: str | None = None) -> Content:
+        self._nonce += 1
+        return write_content(self._rng, place, self._nonce, scan=scan)
+
+    # What they do. Names are the keys of WEIGHTS.
+
+    async def _submit(self, place: Place) -> Submitted:
+        poison = self._world.poison_left and "poison"
+        self._world.poison_left = False
+        content = self._new_content(place, poison or None)
+        if not place.identity.is_upload:
+            self._world.repositories.push(place, content)
+        return await self._file(place, content)
+
+    async def _submit_same(self, place: Place) -> Submitted | None:
+        content = self.last.get(place.id)
+        return None if content is None else await self._file(place, content)
+
+    async def _file(self, place: Place, content: Content) -> Submitted:
+        world = self._world
+        self.last[place.id] = content
+        filed = Filed(place, content, world.repositories.count(place), world.moment())
+        self.filed.append(filed)
+        identity = place.identity
+        if identity.is_upload:
+            done = await submit_upload(content.files, namespace=identity.owner, slug=identity.path, submitter="sue")
+        else:
+            done = await submit_repository(identity.url, identity.path)
+        filed.outcome, filed.ended = done.outcome, world.moment()
+        world.trace.count(f"submitted: {done.outcome}")
+        return done
+
+    async def _cancel(self, place: Place) -> Submission:
+        return await actions.cancel(place.id, by="user:sue", reason="changed my mind")
+
+    async def _reject(self, place: Place) -> Submission:
+        return await actions.reject(place.id, by="admin:rob", reason="not wanted")
+
+    async def _approve(self, place: Place) -> Submission:
+        return await actions.approve(place.id, by="admin:rob", reason="looks fine")
+
+    async def _run_again(self, place: Place) -> Submission:
+        return await actions.run_again(place.id, by="admin:rob", reason="once more")
+
+    async def _block(self, place: Place) -> str:
+        target = self._target(place)
+        now = self._world.clock.now()
+        await add_block(BlockEntry(target, Severity.HIGH, "reported", "admin:rob", now, now))
+        return str(target)
+
+    def _target(self, place: Place) -> BlockTarget:
+        content = self.last.get(place.id)
+        kinds = ["place", "repository", "name", *(("digest", "digest") if content else ())]
+        match self._rng.choice(kinds):
+            case "repository":
+                return repository_target(place.identity)
+            case "name":
+                return name_target(content.name if content else place.slug)
+            case "digest" if content is not None:
+                return digest_target(content.digest)
+            case _:
+                return place_target(place.identity)
+
+    async def _unblock(self, place: Place) -> str | None:
+        page = await self._world.store.scan(keys.BLOCK)
+        if not page.items:
+            return None
+        entry = msgspec.json.decode(self._rng.choice(page.items).value, type=BlockEntry)
+        await remove_block(entry.target)
+        return str(entry.target)
+
+    async def _rescan(self, place: Place) -> str | None:
+        skills = await self._world.skills()
+        mine = [one for one in skills if one.submission == place.id] or skills
+        if not mine:
+            return None
+        chosen = self._rng.choice(mine)
+        digest = self._rng.choice(chosen.versions).digest
+        decision = self._decision()
+        await apply_rescan(chosen.canonical, digest, decision)
+        return f"{chosen.canonical} {digest[:8]} {decision.outcome} {decision.next_state} {decision.block}"
+
+    def _decision(self) -> RescanDecision:
+        down = RescanOutcome.TAKE_DOWN
+        return self._rng.choice(
+            (
+                RescanDecision(RescanOutcome.KEEP, "still fine", certification=Certification.VERIFIED, score=90),
+                RescanDecision(RescanOutcome.UNDECIDED, "the judge is down"),
+                RescanDecision(down, "worse", next_state=State.NEEDS_REVIEW),
+                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.DIGEST),
+                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.PLACE),
+            )
+        )
+
+    async def _yank(self, place: Place) -> None:
+        skills: list[PublishedSkill] = [one for one in await self._world.skills() if one.submission == place.id]
+        if skills:
+            change = skill.Change(Role.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
+            await update_skill(skills[0].canonical, lambda current: skill.yank(current, change))
+
+    async def _pause(self, _: Place) -> None:
+        await pause_queue(int(self._rng.uniform(1_000, 120_000)), reason="a look at the machine", by="admin:rob")
+
+    async def _resume(self, _: Place) -> bool:
+        return await resume_queue()
+
+    async def _recover(self, _: Place) -> int:
+        return (await recover_stuck_submissions()).found
+
+    async def _reapply(self, _: Place) -> object:
+        if self._rng.random() < 0.5:
+            return await reapply_blocklist()
+        return await run_job(next(job for job in JOBS if job.name == "blocklist"), forced=True)
+
+    async def _replay(self, _: Place) -> bool:
+        broker = self._world.env_for(self.process).broker
+        letters = (await broker.dead_letters()).items
+        return bool(letters) and await broker.replay(self._rng.choice(letters).id)
+
+

@@ -1,0 +1,230 @@
+"""What must hold at every single commit: the store that all processes share shows each one to a watcher, which
+compares what was there with what is there now and stops the world at the first thing that may not be."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from simulator.clocks import StoreClock
+from simulator.content import PLACES
+from simulator.trace import Trace
+from vskill_platform.broker.contract import Broker
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import targets_of
+from vskill_platform.domain.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import (
+    CLAIM_MS,
+    CLOCK_SLACK_MS,
+    FAILED_DELAYS_MS,
+    MAX_INTERRUPTED,
+    UNAVAILABLE_MOST_MS,
+    Event,
+    Submission,
+    violation,
+)
+from vskill_platform.kv.entries import Entry, Operation, Put
+from vskill_platform.kv.memory import MemoryKV
+
+#: Two processes' ideas of the store's clock differ by no more.
+SKEW_MS = 4_100
+#: One commit writes at most "claim expired" and "attempt begins".
+MOST_EVENTS = 2
+FOREVER_MS = 10**15
+
+LABELS = {place.id: place.label for place in PLACES}
+
+
+class Broken(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, detail: str) -> None:
+        super().__init__(f"{invariant}: {detail}")
+        self.invariant = invariant
+        self.detail = detail
+
+
+def require(holds: object, invariant: str, detail: object) -> None:
+    if not holds:
+        raise Broken(invariant, str(detail))
+
+
+class WatchedStore(MemoryKV):
+    """The memory engine, with a watcher at every commit."""
+
+    def __init__(self, clock: StoreClock, queue: Broker, watcher: "Watcher") -> None:
+        super().__init__(clock, queue)
+        self._watcher = watcher
+
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        written = [one.key for one in operations if isinstance(one, Put)]
+        before = {key: await self.get(key) for key in written}
+        version = await super().commit(operations, urgent=urgent)
+        await self._watcher.committed(self, before, operations)
+        return version
+
+
+class Watcher:
+    """Checks each commit, and remembers what the checks at the end need."""
+
+    def __init__(self, clock: StoreClock, trace: Trace, fail: Callable[[Broken], None]) -> None:
+        self._clock = clock
+        self._trace = trace
+        self._fail = fail
+        self._tokens: set[str] = set()
+        self.commits = 0
+        #: By submission, the commit that last ended a run by a block or a cancellation.
+        self.cleared: dict[str, int] = {}
+
+    async def committed(
+        self, store: MemoryKV, before: dict[str, Entry | None], operations: Sequence[Operation]
+    ) -> None:
+        self.commits += 1
+        puts = {one.key: one.value for one in operations if isinstance(one, Put)}
+        try:
+            for key, value in puts.items():
+                await self._check(store, key, before[key], value, puts)
+        except Broken as broken:
+            self._fail(broken)
+
+    async def _check(
+        self, store: MemoryKV, key: str, old: Entry | None, value: bytes, puts: dict[str, bytes]
+    ) -> None:
+        if key.startswith(keys.SUB):
+            record = msgspec.json.decode(value, type=Submission)
+            was = None if old is None else msgspec.json.decode(old.value, type=Submission)
+            for written in self._check_submission(was, record, puts):
+                await self._check_publication(store, written, puts)
+        elif key.startswith((keys.SUBRUN, keys.VERSION)):
+            require(old is None or old.value == value, "what is written once never changes", key)
+        elif key.startswith(keys.SKILL) and not keys.is_alias(key):
+            await self._check_skill(store, msgspec.json.decode(value, type=PublishedSkill))
+
+    # Submissions.
+
+    def _check_submission(
+        self, old: Submission | None, new: Submission, puts: dict[str, bytes]
+    ) -> list[Submission]:
+        """Raises Broken; returns the records that became PUBLISHED in this commit."""
+        now = self._clock.now()
+        name = LABELS.get(new.id, new.id)
+        problem = violation(new, now, FOREVER_MS)
+        require(problem is None, "active has a claim or a next attempt, and rest has neither", f"{name}: {problem}")
+        require(not (new.claim and new.next_attempt_at), "claimed means no next attempt", name)
+        require(new.attempts.failed <= len(FAILED_DELAYS_MS) + 1, "failed attempts are limited", name)
+        require(new.attempts.interrupted <= MAX_INTERRUPTED, "interruptions are limited", name)
+        published: list[Submission] = []
+        if old is None:
+            first = new.history[0]
+            created = (new.run, new.state, len(new.history), first.seq, first.source)
+            require(created == (1, State.RECEIVED, 1, 1, None), "a submission begins at its beginning", created)
+            self._note(name, first, new)
+        elif new.run == old.run:
+            published += self._extended(old, new, name)
+        else:
+            kept_value = puts.get(keys.subrun(new.id, old.run))
+            require(new.run == old.run + 1 and kept_value, "an ended run is kept when the next begins", name)
+            assert kept_value is not None
+            kept = msgspec.json.decode(kept_value, type=Submission)
+            published += self._extended(old, kept, name)
+            self._begun(kept, new, name)
+        if old is not None:
+            require(new.priority >= old.priority, "no foreign field is overwritten", name)
+        self._check_claim(old, new, name, now)
+        return published
+
+    def _extended(self, old: Submission, new: Submission, name: str) -> list[Submission]:
+        """The same run goes on: its history only grows, by allowed steps."""
+        known = len(old.history)
+        require(new.history[:known] == old.history, "history only grows", f"{name}: {old.history} {new.history}")
+        added = new.history[known:]
+        require(len(added) <= MOST_EVENTS, "one commit is one step", f"{name}: {added}")
+        last = old.history[-1]
+        for event in added:
+            self._check_event(last, event, name)
+            self._check_author(old, new, event, name)
+            self._note(name, event, new)
+            last = event
+        require(new.state is last.to, "the state is the last event's", f"{name}: {new.state} after {last}")
+        return [new] if added and new.state is State.PUBLISHED else []
+
+    def _begun(self, kept: Submission, new: Submission, name: str) -> None:
+        require(kept.state.ends_run, "only an ended run is followed by another", f"{name}: {kept.state}")
+        first, last = new.history[0], kept.history[-1]
+        facts = (len(new.history), first.seq - last.seq, first.source, first.to)
+        require(facts == (1, 1, kept.state, State.RECEIVED), "a run begins where the last one ended", (name, facts))
+        require(first.at >= last.at and first.reason.strip(), "history is in order, with reasons", name)
+        self._note(name, first, new)
+
+    def _check_event(self, last: Event, event: Event, name: str) -> None:
+        require(event.seq == last.seq + 1, "history has no gap", f"{name}: {last} {event}")
+        require(event.source is last.to, "each event begins where the last ended", f"{name}: {last} {event}")
+        require(may_move(last.to, event.to), "only allowed steps", f"{name}: {last.to} to {event.to}")
+        require(event.at >= last.at, "history is in order of time", f"{name}: {last} {event}")
+        require(event.reason.strip(), "every event has a reason", f"{name}: {event}")
+        overwritten = last.to.success and event.actor.startswith("worker:")
+        require(not overwritten, "no success is overwritten by a worker", f"{name}: {event}")
+
+    def _check_author(self, old: Submission, new: Submission, event: Event, name: str) -> None:
+        """A worker writes only to what it holds, or takes up in this very commit."""
+        if not event.actor.startswith("worker:"):
+            return
+        worker = event.actor.removeprefix("worker:")
+        holder = new.claim if new.claim is not None and not _same_claim(old, new) else old.claim
+        gave_up = new.attempts.interrupted > old.attempts.interrupted and new.claim is None
+        allowed = gave_up or (holder is not None and holder.worker == worker)
+        require(allowed, "only the holder of a claim works", f"{name}: {event}, held by {holder}")
+
+    def _check_claim(self, old: Submission | None, new: Submission, name: str, now: int) -> None:
+        if new.claim is None or (old is not None and _same_claim(old, new)):
+            return
+        require(new.claim.token not in self._tokens, "a claim's token is used once", f"{name}: {new.claim}")
+        self._tokens.add(new.claim.token)
+        if old is None:
+            return
+        horizon = CLAIM_MS if old.claim else UNAVAILABLE_MOST_MS
+        due = old.claim.until if old.claim else old.next_attempt_at
+        early = due is not None and now + SKEW_MS < due < now + horizon + CLOCK_SLACK_MS - SKEW_MS
+        require(not early, "nothing is taken up before it is due", f"{name}: due in {(due or 0) - now} ms")
+
+    def _note(self, name: str, event: Event, record: Submission) -> None:
+        self._trace.count(f"step to {event.to}")
+        self._trace.add(
+            event.actor, "STEP", f"{name} run {record.run} #{event.seq} {event.source} -> {event.to}: {event.reason}"
+        )
+        if event.to in (State.BLOCKED, State.DEQUEUED):
+            self.cleared[record.id] = self.commits
+
+    # Skills.
+
+    async def _check_publication(self, store: MemoryKV, record: Submission, puts: dict[str, bytes]) -> None:
+        name = LABELS.get(record.id, record.id)
+        value = puts.get(record.published or "")
+        require(value is not None, "PUBLISHED and its skill are one commit", name)
+        assert value is not None
+        skill = msgspec.json.decode(value, type=PublishedSkill)
+        numbers = (skill.current_digest, skill.current_version)
+        wanted = (record.digest, record.published_version)
+        require(numbers == wanted, "what was published is current", f"{name}: {numbers}, not {wanted}")
+        require(skill.submission == record.id, "a skill knows its submission", name)
+        for target in targets_of(skill.identity, (skill.name, skill.slug), record.digest):
+            entry = await store.get(keys.block(target))
+            require(entry is None, "nothing blocked goes live", f"{name}: {target}")
+
+    async def _check_skill(self, store: MemoryKV, skill: PublishedSkill) -> None:
+        for ref in skill.versions:
+            entry = await store.get(keys.version(skill.canonical, ref.number))
+            require(entry is not None, "every version has its record", f"{skill.canonical} {ref.number}")
+        live = [ref for ref in skill.versions if ref.status is VersionStatus.LIVE]
+        current = live[-1].digest if live else None
+        require(skill.current_digest == current, "the newest live version is current", skill.canonical)
+        numbers = [ref.number for ref in skill.versions]
+        require(len(set(numbers)) == len(numbers), "a version's number is used once", f"{skill.canonical} {numbers}")
+        for earlier, later in pairwise(skill.versions):
+            again = earlier.digest == later.digest and not earlier.owner_yanked and not later.owner_yanked
+            require(not again, "one content in a row makes one version", f"{skill.canonical} {numbers}")
+
+
+def _same_claim(old: Submission, new: Submission) -> bool:
+    return old.claim is not None and new.claim is not None and old.claim.token == new.claim.token

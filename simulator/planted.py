@@ -1,0 +1,98 @@
+"""Four bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+
+from simulator.engines import FaultyKV
+from vskill_platform.broker.contract import Batch
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission, claimable
+from vskill_platform.env import Env
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import Assert, Operation, Put
+from vskill_platform.pipeline import process_submission
+from vskill_platform.queue.consumer import Handler, handle_submission_queue
+from vskill_platform.queue.jobs import JOBS, Job, JobState
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.records import decode
+from vskill_platform.worker_context import require_env
+
+
+class Bug(enum.StrEnum):
+    """What is planted."""
+
+    NO_VERSION_CHECK = "submissions are written whatever their version"
+    ACK_BEFORE_WRITE = "messages are acked before they are handled, and only the queue is trusted"
+    RECOVERY_EXECUTES = "recovery does the work itself, without a claim of its own"
+    NO_BLOCKLIST_ASSERTION = "publishing does not assert the blocklist that it has read"
+
+
+def store_class(bug: Bug | None) -> type[FaultyKV]:
+    kinds = {Bug.NO_VERSION_CHECK: _Unversioned, Bug.NO_BLOCKLIST_ASSERTION: _Unasserted}
+    return kinds.get(bug, FaultyKV) if bug else FaultyKV
+
+
+def handler_of(bug: Bug | None) -> Handler:
+    return _ack_first if bug is Bug.ACK_BEFORE_WRITE else handle_submission_queue
+
+
+def jobs_of(bug: Bug | None) -> Sequence[Job]:
+    """ACK_BEFORE_WRITE comes with a recovery that finds nothing: beside the real one, which goes by the records, an
+    early ack costs time and loses nothing. The two together are the bug: the message was the truth."""
+    replaced = {Bug.ACK_BEFORE_WRITE: _trust_the_queue, Bug.RECOVERY_EXECUTES: _execute_expired}
+    if bug not in replaced:
+        return JOBS
+    return [msgspec.structs.replace(job, run=replaced[bug]) if job.name == "recovery" else job for job in JOBS]
+
+
+class _Unversioned(FaultyKV):
+    def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        return [_without_version(one) for one in operations]
+
+
+def _without_version(operation: Operation) -> Operation:
+    if isinstance(operation, Put) and operation.key.startswith(keys.SUB):
+        return msgspec.structs.replace(operation, if_version=None)
+    return operation
+
+
+class _Unasserted(FaultyKV):
+    def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        """Only where it publishes: other commits that assert the blocklist keep doing so."""
+        publishes = any(isinstance(one, Put) and one.key.startswith(keys.SKILL) for one in operations)
+        return [one for one in operations if not (publishes and isinstance(one, Assert))]
+
+
+async def _ack_first(batch: Batch, env: Env) -> None:
+    await batch.ack_all()
+    await handle_submission_queue(batch, env)
+
+
+async def _trust_the_queue(state: JobState) -> JobState:
+    return state
+
+
+async def _execute_expired(_: JobState) -> JobState:
+    """For what a worker left behind, go on in its name; send messages for the rest."""
+    env = require_env("kv")
+    async for page in iterate_pages(env.kv, keys.SUB):
+        for entry in page.items:
+            record = decode(entry, Submission)
+            if record.claim is not None and claimable(record, env.kv.now()):
+                await _execute(HeldClaim(record, entry.version, record.claim.token))
+    await recover_stuck_submissions()
+    return {}
+
+
+async def _execute(claim: HeldClaim) -> None:
+    if claim.record.state in (State.TIER1_SCANNING, State.AUTO_APPROVED):
+        try:
+            await process_submission(claim)
+        except (PlatformError, RuntimeError):
+            return

@@ -1,0 +1,49 @@
+"""Dead letters: messages that were set aside for a person. Replaying one starts a new run of its submission,
+because the record, not the message, says what is to be done."""
+
+import msgspec
+
+from vskill_platform.broker.contract import DeadLetter
+from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.messages import decode_body
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store.actions import run_again
+from vskill_platform.worker_context import require_env
+
+
+async def list_dead_letters() -> list[DeadLetter]:
+    """All of them, oldest first."""
+    broker = require_env("broker").broker
+    found: list[DeadLetter] = []
+    after: int | None = None
+    while True:
+        page = await broker.dead_letters(after=after)
+        found.extend(page.items)
+        after = page.after
+        if after is None:
+            return found
+
+
+async def replay_dead_letter(letter_id: int, *, by: str) -> Submission:
+    """A new run first, then the letter goes: one that is left over after a crash can be replayed again."""
+    letter = next((one for one in await list_dead_letters() if one.id == letter_id), None)
+    if letter is None:
+        raise _no_such(letter_id)
+    try:
+        body = decode_body(letter.body)
+    except msgspec.DecodeError as error:
+        message = f"Dead letter {letter_id} is not a message of ours, so there is nothing to run."
+        raise InvalidInput(message, field="LETTER_ID", fix="discard it") from error
+    record = await run_again(body.submission_id, by=by, reason="its dead letter was replayed")
+    await discard_dead_letter(letter_id)
+    return record
+
+
+async def discard_dead_letter(letter_id: int) -> None:
+    """Remove a letter; the submission's record stays as it is."""
+    if not await require_env("broker").broker.discard(letter_id):
+        raise _no_such(letter_id)
+
+
+def _no_such(letter_id: int) -> NotFound:
+    return NotFound(f"There is no dead letter {letter_id}; 'queue dead-letters list' shows what there is.")

@@ -1,0 +1,250 @@
+"""Random histories, step by step against a model: the queue against a plain list, every store against the one in
+memory. What single tests forget to combine, these combine.
+"""
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.contracts.conftest import BrokerEngine, KVEngine
+from tests.support.manual_clock import ManualClock
+from vskill_platform.broker.contract import LEASE_MS, Broker, Delivery, Depth, Outcome, Settlement
+from vskill_platform.domain.errors import Conflict, PlatformError
+from vskill_platform.domain.messages import Send
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
+from vskill_platform.kv.memory import MemoryKV
+
+pytestmark = pytest.mark.anyio
+
+HISTORIES = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+_folders = count()
+
+
+def fresh(folder: Path) -> Path:
+    made = folder / str(next(_folders))
+    made.mkdir()
+    return made
+
+
+# The queue.
+
+
+class ModelMessage:
+    def __init__(self, send: Send, now: int) -> None:
+        self.send = send
+        self.visible_at = now + send.delay_ms
+        self.lease: int | None = None
+        self.deliveries = 0
+
+
+class ModelBroker:
+    """The queue as the contract tells it, with a list and no indexes. Of one moment's messages, the older first."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.messages: list[ModelMessage] = []
+        self.dead = 0
+        self._leases = count(1)
+
+    def send(self, send: Send) -> bool:
+        there = next((one for one in self.messages if send.key and one.send.key == send.key), None)
+        if there is None:
+            self.messages.append(ModelMessage(send, self.clock.now()))
+        elif there.lease is None:
+            there.visible_at = min(there.visible_at, self.clock.now() + send.delay_ms)
+        return there is None
+
+    def take(self, limit: int) -> list[tuple[ModelMessage, int]]:
+        visible = [one for one in self.messages if one.visible_at <= self.clock.now()]
+        taken = sorted(visible, key=lambda one: one.visible_at)[:limit]
+        for one in taken:
+            one.lease = next(self._leases)
+            one.deliveries += 1
+            one.visible_at = self.clock.now() + LEASE_MS
+        return [(one, one.lease or 0) for one in taken]
+
+    def settle(self, held: tuple[ModelMessage, int], outcome: Outcome | None, delay_ms: int) -> bool:
+        message, lease = held
+        if message not in self.messages or message.lease != lease:
+            return False
+        if outcome in {Outcome.ACK, Outcome.DEAD_LETTER}:
+            self.messages.remove(message)
+            self.dead += outcome is Outcome.DEAD_LETTER
+            return True
+        message.visible_at = self.clock.now() + delay_ms
+        if outcome is Outcome.RETRY:
+            message.lease = None
+        return True
+
+    def depth(self) -> Depth:
+        ahead = [one for one in self.messages if one.visible_at > self.clock.now()]
+        leased = sum(1 for one in ahead if one.lease is not None)
+        return Depth(len(self.messages) - len(ahead), len(ahead) - leased, leased, self.dead)
+
+
+delays = st.sampled_from([0, 0, 0, 1, 7, LEASE_MS - 1, LEASE_MS + 1, 60_000])
+sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays)
+takes = st.tuples(st.just("take"), st.integers(1, 4))
+settlements = st.tuples(
+    st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *Outcome]), delays
+)
+advances = st.tuples(st.just("advance"), st.sampled_from([1, 7, LEASE_MS - 1, LEASE_MS]))
+#: Rounds rather than loose steps, since most of what can go wrong needs something to have been taken.
+rounds = st.tuples(
+    st.lists(sends, max_size=2), takes, st.lists(st.one_of(settlements, advances), max_size=3)
+).map(lambda parts: [*parts[0], parts[1], *parts[2]])
+
+
+class BrokerPair:
+    """A queue and its model, taken through the same history."""
+
+    def __init__(self, broker: Broker, clock: ManualClock) -> None:
+        self.broker = broker
+        self.clock = clock
+        self.model = ModelBroker(clock)
+        self.held: list[tuple[Delivery, tuple[ModelMessage, int]]] = []
+        self.bodies = count()
+
+    async def send(self, key: str | None, delay_ms: int) -> None:
+        send = Send(b"%d" % next(self.bodies), key, delay_ms)
+        assert await self.broker.send(send.body, key, delay_ms) is self.model.send(send)
+
+    async def take(self, limit: int) -> None:
+        taken, modelled = await self.broker.take(limit, 0), self.model.take(limit)
+        assert [(one.body, one.key, one.deliveries) for one in taken] == [
+            (one.send.body, one.send.key, one.deliveries) for one, _ in modelled
+        ]
+        self.held = [*zip(taken, modelled, strict=True), *self.held]
+
+    async def settle(self, place: int, outcome: Outcome | None, delay_ms: int) -> None:
+        if place < len(self.held):
+            delivery, modelled = self.held[place]
+            (applied,) = await self.broker.settle([Settlement(delivery, outcome, delay_ms, "why")])
+            assert applied is self.model.settle(modelled, outcome, delay_ms)
+
+    async def advance(self, ms: int) -> None:
+        self.clock.advance(ms)
+
+    async def check(self) -> None:
+        assert await self.broker.depth() == self.model.depth()
+
+
+@HISTORIES
+@given(
+    steps=st.lists(rounds, min_size=3, max_size=12).map(lambda made: [step for one in made for step in one])
+)
+async def test_any_history_of_a_queue_is_what_the_contract_says(broker_engine: BrokerEngine, tmp_path, steps):
+    clock = ManualClock()
+    store = await broker_engine.open(fresh(tmp_path), clock)
+    pair = BrokerPair(store.broker, clock)
+    for name, *arguments in steps:
+        await getattr(pair, name)(*arguments)
+        await pair.check()
+    await store.close()
+
+
+# The store.
+
+KEYS = ["n", "skill:1", "sub:1", "sub:2"]
+keys = st.sampled_from(KEYS)
+conditions = st.sampled_from([None, None, "current", "current", "old", "absent"])
+operations = st.one_of(
+    st.tuples(st.just("put"), keys, conditions, st.booleans(), st.sampled_from([None, None, None, 5])),
+    st.tuples(st.just("delete"), keys, conditions),
+    st.tuples(st.just("assert"), keys, st.sampled_from(["current", "current", "old", "absent"])),
+    st.tuples(st.just("add"), st.just("n"), st.integers(-3, 3)),
+)
+kv_steps = st.one_of(
+    st.tuples(st.just("commit"), st.lists(operations, min_size=1, max_size=4)),
+    st.tuples(st.just("commit"), st.lists(operations, min_size=1, max_size=1)),
+    st.tuples(st.just("advance"), st.sampled_from([1, 4, 5])),
+    st.tuples(st.just("sweep"), st.integers(0, 5)),
+)
+
+
+class Life:
+    """One store in a history. Versions are told by the number of the commit that gave them, since an engine may
+    count as it likes."""
+
+    def __init__(self, kv: KV) -> None:
+        self.kv = kv
+        self.commits: dict[int, int] = {}
+        self.seen: dict[str, list[int]] = {key: [] for key in KEYS}
+
+    async def operation(self, spec: tuple) -> Operation:
+        match spec:
+            case ("put", key, condition, quiet, ttl_ms):
+                value = b"7" if key == "n" else b'{"state":"%d"}' % len(self.commits)
+                return Put(key, value, await self.version(key, condition), quiet, ttl_ms)
+            case ("delete", key, condition):
+                return Delete(key, await self.version(key, condition))
+            case ("assert", key, condition):
+                return Assert(key, await self.version(key, condition) or ABSENT)
+            case (_, key, n):
+                return Add(key, n)
+        raise AssertionError(spec)
+
+    async def version(self, key: str, condition: str | None) -> int | None:
+        if condition is None:
+            return None
+        entry = await self.kv.get(key)
+        current = entry.version if entry else ABSENT
+        old = [version for version in self.seen[key] if version != current]
+        return {"current": current, "absent": ABSENT, "old": old[-1] if old else 999_999}[condition]
+
+    async def commit(self, specs: list[tuple]) -> object:
+        made = [await self.operation(spec) for spec in specs]
+        try:
+            version = await self.kv.commit(made)
+        except PlatformError as error:
+            return type(error), error.key if isinstance(error, Conflict) else None
+        assert not self.commits or version > max(self.commits)
+        self.commits[version] = len(self.commits)
+        for one in made:
+            if isinstance(one, Put | Add):
+                self.seen[one.key].append(version)
+        return "committed"
+
+    async def sweep(self, age_ms: int) -> object:
+        return await self.kv.sweep(changes_before=self.kv.now() - age_ms)
+
+    async def advance(self, ms: int) -> None:
+        """The clock is shared, and moved once."""
+
+    def told(self, entry: Entry) -> object:
+        return entry.key, entry.value, self.commits[entry.version]
+
+    async def state(self) -> object:
+        page = await self.kv.scan("")
+        changes = (await self.kv.changes("")).items
+        by_key = [await self.kv.get(key) for key in KEYS]
+        assert list(page.items) == [entry for entry in by_key if entry]
+        return (
+            [self.told(entry) for entry in page.items],
+            sorted((self.commits[one.version], one.key, one.deleted, one.at) for one in changes),
+            [self.commits[one.version] for one in changes],
+        )
+
+
+@HISTORIES
+@given(steps=st.lists(kv_steps, max_size=25))
+async def test_any_history_of_a_store_is_the_same_on_every_engine(kv_engine: KVEngine, tmp_path, steps):
+    if not kv_engine.claims.issuperset({Capability.ATOMIC_COMMIT, Capability.CHANGES}):
+        return
+    clock = ManualClock()
+    store = await kv_engine.open(fresh(tmp_path), clock)
+    lives = Life(store.kv), Life(MemoryKV(clock))
+    for name, argument in steps:
+        clock.advance(argument if name == "advance" else 0)
+        answer, expected = [await getattr(life, name)(argument) for life in lives]
+        assert answer == expected
+        assert await lives[0].state() == await lives[1].state()
+    await store.close()
