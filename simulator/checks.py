@@ -68,19 +68,26 @@ class WatchedStore(MemoryKV):
 class Watcher:
     """Checks each commit, and remembers what the checks at the end need."""
 
-    def __init__(self, clock: StoreClock, trace: Trace, fail: Callable[[Broken], None]) -> None:
+    def __init__(
+        self,
+        clock: StoreClock,
+        trace: Trace,
+        fail: Callable[[Broken], None],
+        moment: Callable[[], int],
+        on_step: Callable[[Submission, Event], None],
+    ) -> None:
         self._clock = clock
         self._trace = trace
         self._fail = fail
+        self._moment = moment
+        self._on_step = on_step
         self._tokens: set[str] = set()
-        self.commits = 0
-        #: By submission, the commit that last ended a run by a block or a cancellation.
+        #: By submission, the moment at which a block or a cancellation last ended a run.
         self.cleared: dict[str, int] = {}
 
     async def committed(
         self, store: MemoryKV, before: dict[str, Entry | None], operations: Sequence[Operation]
     ) -> None:
-        self.commits += 1
         puts = {one.key: one.value for one in operations if isinstance(one, Put)}
         try:
             for key, value in puts.items():
@@ -185,7 +192,9 @@ class Watcher:
             return
         horizon = CLAIM_MS if old.claim else UNAVAILABLE_MOST_MS
         due = old.claim.until if old.claim else old.next_attempt_at
-        early = due is not None and now + SKEW_MS < due < now + horizon + CLOCK_SLACK_MS - SKEW_MS
+        latest = now + horizon + CLOCK_SLACK_MS - SKEW_MS
+        # The clock may have gone back since the taker looked at it.
+        early = due is not None and self._clock.highest + SKEW_MS < due < latest
         require(not early, "nothing is taken up before it is due", f"{name}: due in {(due or 0) - now} ms")
 
     def _note(self, name: str, event: Event, record: Submission) -> None:
@@ -194,7 +203,8 @@ class Watcher:
             event.actor, "STEP", f"{name} run {record.run} #{event.seq} {event.source} -> {event.to}: {event.reason}"
         )
         if event.to in (State.BLOCKED, State.DEQUEUED):
-            self.cleared[record.id] = self.commits
+            self.cleared[record.id] = self._moment()
+        self._on_step(record, event)
 
     # Skills.
 

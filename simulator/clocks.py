@@ -15,10 +15,14 @@ class StoreClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self.offset_ms = 0
+        #: The latest time that it ever told.
+        self.highest = EPOCH_MS
         self._numbers = count(1)
 
     def now(self) -> int:
-        return EPOCH_MS + int(self._loop.time() * 1000) + self.offset_ms
+        now = EPOCH_MS + int(self._loop.time() * 1000) + self.offset_ms
+        self.highest = max(self.highest, now)
+        return now
 
     def monotonic(self) -> float:
         return self._loop.time()

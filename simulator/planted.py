@@ -65,7 +65,10 @@ def _without_version(operation: Operation) -> Operation:
 class _Unasserted(FaultyKV):
     def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         """Only where it publishes: other commits that assert the blocklist keep doing so."""
-        publishes = any(isinstance(one, Put) and one.key.startswith(keys.SKILL) for one in operations)
+        written = [one.key for one in operations if isinstance(one, Put)]
+        publishes = any(key.startswith(keys.SKILL) for key in written) and any(
+            key.startswith(keys.SUB) for key in written
+        )
         return [one for one in operations if not (publishes and isinstance(one, Assert))]
 
 

@@ -6,7 +6,7 @@ the next attempt goes on from the record wherever this one breaks off.
 
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
 from vskill_platform.domain.decision import Block, Decision, Row, decide
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
 from vskill_platform.domain.errors import (
     Blocked,
     InvalidInput,
@@ -23,7 +23,7 @@ from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import publish
-from vskill_platform.store.blocklist import block_writes, why_blocked
+from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.worker_context import require_env
 
@@ -41,7 +41,7 @@ async def process_submission(claim: HeldClaim) -> None:
             return
         await publish(claim)
     except Blocked as error:
-        await _end(claim, State.BLOCKED, RecordedDecision(str(error)))
+        await _end_blocked(claim, RecordedDecision(str(error)))
     except FINAL as error:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
@@ -50,7 +50,7 @@ async def _verify(claim: HeldClaim) -> bool:
     """Fetch, scan, judge and decide; whether it is approved."""
     files, manifest = await _fetch(claim)
     report = await require_env("scanner").scanner.scan(files)
-    hit = await why_blocked(claim.record.identity, (manifest.name,), claim.record.digest)
+    hit = hit_reason(await find_hits(targets_for(claim.record)))
     judge = await _judge(claim, files, report, hit)
     decision = decide(report, judge, blocklist_hit=hit, approved_by=_approver(claim.record))
     await _write_decision(claim, decision)
@@ -65,7 +65,7 @@ async def _fetch(claim: HeldClaim) -> tuple[tuple[SkillFile, ...], Manifest]:
     manifest = read_manifest(skill_file_of(fetched.files).data)
     digest = digest_of_files(fetched.files)
     await env.blobs.put(digest, pack(fetched.files))
-    await claim.note(digest=digest, commit=fetched.commit)
+    await claim.note(digest=digest, commit=fetched.commit, declared_name=manifest.name)
     return fetched.files, manifest
 
 
@@ -92,6 +92,8 @@ async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
     )
     if decision.next_state is State.AUTO_APPROVED:
         await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded)
+    elif decision.row is Row.BLOCKLISTED:
+        await _end_blocked(claim, recorded)
     else:
         await _end(claim, decision.next_state, recorded, decision.block)
 
@@ -107,6 +109,26 @@ async def _end(
         return operations, {"decision": decision}
 
     await claim.end(state, decision.reason, together)
+
+
+class _Lifted(Exception):
+    """The entry that hit the submission is gone."""
+
+
+async def _end_blocked(claim: HeldClaim, decision: RecordedDecision) -> None:
+    """End the run by the blocklist as it is in that commit. Where no entry hits any more, the run begins again: the
+    pass that starts anew what was unblocked may have passed by already."""
+
+    async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+        asserted = await assert_blocklist()
+        if not await find_hits(targets_for(record)):
+            raise _Lifted
+        return (asserted,), {"decision": decision}
+
+    try:
+        await claim.end(State.BLOCKED, decision.reason, together)
+    except _Lifted:
+        await claim.hand_back("no entry of the blocklist hits it any more")
 
 
 def _target(record: Submission, block: Block) -> BlockTarget | None:

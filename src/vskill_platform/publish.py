@@ -3,16 +3,15 @@ submission's PUBLISHED together, asserts that the blocklist is the one that was 
 
 import msgspec
 
+from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, content_hash, manifest_of, skill_file_of, tree_hash, unpack
 from vskill_platform.domain.errors import Blocked, SourceGone
-from vskill_platform.domain.naming import alias_names
 from vskill_platform.domain.skill import Certification, Publication, publish_version
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.manifest import Manifest, read_manifest
-from vskill_platform.kv.entries import Assert, Operation
-from vskill_platform.domain import keys
-from vskill_platform.store.blocklist import blocklist_version, why_blocked
+from vskill_platform.kv.entries import Operation
+from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env
@@ -51,17 +50,14 @@ async def _publication(
     record: Submission, content: _Content
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """Read the blocklist's version first, then its entries, then the skill: the commit asserts the first."""
-    blocklist = await blocklist_version()
+    asserted = await assert_blocklist()
     slug, canonical, skill, version = await place_of(record.identity)
-    names = alias_names(slug, content.manifest.name)
+    names = (record.skill_name, content.manifest.name)
     reason = await why_blocked(record.identity, names, content.digest)
     if reason is not None:
         raise Blocked(reason)
     published, added = publish_version(skill, _facts(record, content, slug, canonical))
-    operations = (
-        Assert(keys.CONTROL_BLOCKLIST, blocklist),
-        *skill_writes(published, version, added),
-    )
+    operations = (asserted, *skill_writes(published, version, added))
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
         "published_version": published.current_version,

@@ -391,6 +391,14 @@ async def test_a_waiting_receive_is_woken_by_a_send(broker: Broker):
         assert [message.body for message in await waiting] == [b"m"]
 
 
+async def test_a_waiting_receive_takes_together_what_was_sent_together(broker: Broker):
+    waiting = asyncio.create_task(receive(broker, wait=5_000))
+    await asyncio.sleep(0.02)
+    await broker.send_batch([Send(b"1"), Send(b"2")])
+    async with asyncio.timeout(1):
+        assert [message.body for message in await waiting] == [b"1", b"2"]
+
+
 async def test_a_waiting_receive_is_woken_by_a_retry_and_by_a_replay(broker: Broker):
     await broker.send_batch([Send(b"1"), Send(b"2")])
     one, two = await receive(broker)

@@ -178,6 +178,11 @@ def test_cutting_what_was_cut_changes_nothing(written):
     assert cut_terms(" ".join(terms)) == terms
 
 
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+def test_plain_ascii_is_cut_as_it_is_beside_other_letters(written):
+    assert {*cut_terms(written), "e"} == {*cut_terms(written + " é")}
+
+
 def test_every_term_must_be_there_and_only_the_last_may_be_a_beginning():
     record = frozenset({"pdf", "reader"})
     assert matches(record, ("pdf",))

@@ -171,7 +171,7 @@ class MemoryBroker(Broker):
                 self._show(message, visible_at)
             case Outcome.ACK:
                 self._remove(message)
-            case Outcome.DEAD_LETTER:
+            case _:
                 self._remove(message)
                 self._bury(message, settlement.reason)
         return True

@@ -107,8 +107,7 @@ class Writer:
         self._refuse_rest()
 
     def _refuse_rest(self) -> None:
-        self._sort_inbox()
-        self._deliver([(job, self._closed()) for job in (*self._urgent, *self._normal)])
+        self._deliver([(job, self._closed()) for job in self._next_group()])
 
     def _closed(self) -> StoreUnavailable:
         return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
@@ -116,49 +115,66 @@ class Writer:
     # The thread.
 
     def _work(self) -> None:
-        while jobs := self._next_group():
-            self._deliver(self._write(jobs))
+        while self._wait_for_work():
+            self._deliver(self._write())
         self._ended = True
         # Where that fails, the log is as durable as the file, and the next process to open it goes on from there.
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()
 
+    def _wait_for_work(self) -> bool:
+        """False when it is time to end."""
+        if not self._urgent and not self._normal:
+            self._sort(self._inbox.get())
+        return bool(self._urgent or self._normal)
+
     def _next_group(self) -> list[Job]:
-        """Everything that waits, urgent ones first, up to the limit; empty when it is time to end."""
-        self._sort_inbox()
+        """Everything that waits, urgent ones first, up to the limit."""
+        with suppress(Empty):
+            while True:
+                self._sort(self._inbox.get_nowait())
         group: list[Job] = []
         for waiting in (self._urgent, self._normal):
             while waiting and len(group) < MAX_OPERATIONS:
                 group.append(waiting.popleft())
         return group
 
-    def _sort_inbox(self) -> None:
-        try:
-            # Waits only where there is nothing else to do.
-            job = self._inbox.get(block=not (self._urgent or self._normal or self._ended))
-            while True:
-                if job is not None:
-                    (self._urgent if job.urgent else self._normal).append(job)
-                job = self._inbox.get_nowait()
-        except Empty:
-            pass
+    def _sort(self, job: Job | None) -> None:
+        if job is not None:
+            (self._urgent if job.urgent else self._normal).append(job)
 
-    def _write(self, jobs: list[Job]) -> _Results:
-        tx = Tx(self._connection)
+    def _write(self) -> _Results:
         try:
             begin(self._connection, self._busy_ms)
         except sqlite3.Error as error:
-            # The lock or the file is at fault, not an operation: trying each alone would only multiply the wait.
-            return [(job, translate(error, self._path)) for job in jobs]
+            # The lock or the file is at fault, not an operation: each alone would only wait as long again.
+            return [(job, translate(error, self._path)) for job in self._next_group()]
+        # Only now, since more has come in while this thread waited for the locks.
+        jobs = self._next_group()
         try:
-            results = self._execute(tx, jobs)
-            self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it was, it goes to the callers, and the writer lives
+            return self._finish(jobs)
+        except Exception:  # noqa: BLE001 - whatever it was, it is one operation's, and that one meets it again
             self._roll_back()
-            if len(jobs) == 1:
-                return [(jobs[0], self._as_ours(error))]
-            return [result for job in jobs for result in self._write([job])]
+            return [(job, self._write_alone(job)) for job in jobs]
+
+    def _write_alone(self, job: Job) -> object:
+        try:
+            begin(self._connection, self._busy_ms)
+            ((_, outcome),) = self._finish([job])
+        except sqlite3.Error as error:
+            self._roll_back()
+            return translate(error, self._path)
+        except Exception as error:  # noqa: BLE001 - it goes to the caller, and the writer lives
+            self._roll_back()
+            return error
+        return outcome
+
+    def _finish(self, jobs: list[Job]) -> _Results:
+        """Execute and commit; what there was no time for goes back to the front of its queue."""
+        tx = Tx(self._connection)
+        results = self._execute(tx, jobs)
+        self._connection.execute("COMMIT")
         if len(results) < len(jobs):
             self._put_back(jobs, {job for job, _ in results})
         self._watches.wake(tx.signals)
@@ -184,9 +200,6 @@ class Writer:
         # Some errors (a full disk) have rolled back already.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-
-    def _as_ours(self, error: Exception) -> Exception:
-        return translate(error, self._path) if isinstance(error, sqlite3.Error) else error
 
     def _deliver(self, results: _Results) -> None:
         """One call into each event loop for the whole group."""

@@ -135,6 +135,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     commit: str | None = None
     #: Of the content that this run verifies, once it was fetched.
     digest: str | None = None
+    #: The name in that content's front matter: what the blocklist knows as one of its names.
+    declared_name: str | None = None
     approval: Approval | None = None
     decision: RecordedDecision | None = None
     #: The key of the published skill, never a guess by name.
@@ -321,6 +323,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         upload=upload,
         commit=None,
         digest=None,
+        declared_name=None,
         approval=None,
         decision=None,
     )
@@ -334,7 +337,8 @@ def request_rerun(record: Submission, rerun: Rerun) -> Submission:
 def refresh(record: Submission, *, now: int, submitter: str | None, upload: str | None) -> Submission:
     """Submitted again while it waits for a worker: the same run looks at the new content, now.
 
-    What failed was the old content, so only interruptions go on counting.
+    What failed was the old content, so only interruptions go on counting; and what was to run next is older than
+    what was submitted now.
     """
     if record.state is not State.RECEIVED or record.claim is not None:
         raise TransitionError("only a submission that waits for a worker is refreshed", submission=record.id)
@@ -345,8 +349,10 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
         submitter=submitter if submitter is not None else record.submitter,
         commit=None,
         digest=None,
+        declared_name=None,
         next_attempt_at=now,
         attempts=kept,
+        rerun_requested=None,
     )
 
 

@@ -5,31 +5,48 @@ blocked while it is being published does not go live. Applying entries to what i
 pass that is repeated whenever the version has risen, so a crash in the middle of one costs only time.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from vskill_platform.domain import keys, skill, submission
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, hit_reason, merge, targets_of
+from vskill_platform.domain.blocklist import (
+    BlockEntry,
+    BlockTarget,
+    TargetKind,
+    digest_target,
+    hit_reason,
+    merge,
+    targets_of,
+)
+from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.naming import slug_of
+from vskill_platform.domain.naming import clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, Collection
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Add, Delete, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
 from vskill_platform.store.records import Skips, decode
-from vskill_platform.store.skills import iter_skills, update_skill
+from vskill_platform.store.skills import read_skill, skill_writes
 from vskill_platform.submission_store import Change, next_run, persist, update_submission
 from vskill_platform.worker_context import require_env
+
+T = TypeVar("T")
 
 
 async def blocklist_version() -> int:
     """The version to assert: read it first, then the entries, then commit."""
     entry = await require_env("kv").kv.get(keys.CONTROL_BLOCKLIST)
     return ABSENT if entry is None else entry.version
+
+
+async def assert_blocklist() -> Assert:
+    """What whoever acts on an entry commits with it: nothing is written if the blocklist has changed meanwhile."""
+    return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
 
 
 async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
@@ -40,9 +57,16 @@ async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
     return tuple(decode(entry, BlockEntry) for entry in settled.found.values())
 
 
-async def why_blocked(identity: Identity, names: Iterable[str], digest: str | None) -> str | None:
+async def why_blocked(identity: Identity, names: Iterable[str | None], digest: str | None) -> str | None:
     """Why this skill may not be published, or None."""
-    return hit_reason(await find_hits(targets_of(identity, (*names, slug_of(identity)), digest)))
+    return hit_reason(await find_hits(all_targets(identity, names, digest)))
+
+
+def all_targets(identity: Identity, names: Iterable[str | None], digest: str | None = None) -> tuple[BlockTarget, ...]:
+    """Every target that would hit a skill at this place: the same for whoever asks, before and after it is live."""
+    slug = slug_of(identity)
+    known = [name for name in names if name is not None]
+    return targets_of(identity, (*known, slug, clash_slug(slug, identity)), digest)
 
 
 async def block_writes(entry: BlockEntry) -> tuple[Operation, ...]:
@@ -84,7 +108,7 @@ async def remove_block(target: BlockTarget) -> bool:
 
 def targets_for(record: Submission) -> tuple[BlockTarget, ...]:
     """Every target that would hit this submission."""
-    return targets_of(record.identity, (record.skill_name, slug_of(record.identity)), record.digest)
+    return all_targets(record.identity, (record.skill_name, record.declared_name), record.digest)
 
 
 async def reapply_blocklist(applied: int | None = None) -> int:
@@ -96,39 +120,54 @@ async def reapply_blocklist(applied: int | None = None) -> int:
     version = await blocklist_version()
     if version == applied:
         return version
-    skips = Skips("reapply_blocklist")
+    walk = _Walk(env)
     entries = await _all_entries(env)
-    async for record in _submissions(env, skips):
+    async for record in walk.records(SUBMISSIONS, Submission):
         hit = any(target in entries for target in targets_for(record))
         if hit and may_move(record.state, State.BLOCKED):
             await _end_run(env, record)
         elif not hit and record.state is State.BLOCKED:
             await _restart(env, record)
-    async for published in iter_skills():
-        await _take_down(env, published, entries)
-    skips.report(env)
+    async for published in walk.records(SKILLS, PublishedSkill):
+        if any(target in entries for target in _targets_of_skill(published)):
+            await _take_down(env, published.canonical)
+    walk.finish()
     return version
 
 
-async def _all_entries(env: Env) -> dict[BlockTarget, BlockEntry]:
+async def _all_entries(env: Env) -> frozenset[BlockTarget]:
     """Whole or not at all: an entry that cannot be read must not look like one that was lifted."""
-    found: dict[BlockTarget, BlockEntry] = {}
+    found: set[BlockTarget] = set()
     async for page in iterate_pages(env.kv, keys.BLOCK):
         for error in page.failed.values():
             raise error
-        for stored in page.items:
-            entry = decode(stored, BlockEntry)
-            found[entry.target] = entry
-    return found
+        found.update(decode(stored, BlockEntry).target for stored in page.items)
+    return frozenset(found)
 
 
-async def _submissions(env: Env, skips: Skips) -> AsyncIterator[Submission]:
-    async for page in iterate_pages(env.kv, SUBMISSIONS.prefix):
-        skips.failed(page.failed)
-        for entry in page.items:
-            record = skips.decode(entry, Submission)
-            if record is not None:
-                yield record
+class _Walk:
+    """Every record of some kinds. A pass that could not read one has not applied the blocklist: it goes to the
+    end all the same, and then says so."""
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._skips = Skips("reapply_blocklist")
+        self._failed: list[PlatformError] = []
+
+    async def records(self, collection: Collection, kind: type[T]) -> AsyncIterator[T]:
+        async for page in iterate_pages(self._env.kv, collection.prefix, exclude=collection.exclude):
+            self._skips.failed(page.failed)
+            self._failed += page.failed.values()
+            for entry in page.items:
+                record = self._skips.decode(entry, kind)
+                if record is not None:
+                    yield record
+
+    def finish(self) -> None:
+        """Raises what a read failed with, so that the pass is repeated."""
+        self._skips.report(self._env)
+        for error in self._failed:
+            raise error
 
 
 async def _end_run(env: Env, record: Submission) -> None:
@@ -136,6 +175,7 @@ async def _end_run(env: Env, record: Submission) -> None:
     event_id = env.clock.new_id()
 
     async def decide(current: Submission) -> Change | None:
+        asserted = await assert_blocklist()
         reason = hit_reason(await find_hits(targets_for(current)))
         if reason is None or not may_move(current.state, State.BLOCKED):
             return None
@@ -146,7 +186,7 @@ async def _end_run(env: Env, record: Submission) -> None:
             step,
             decision=submission.RecordedDecision(reason),
         )
-        return Change(blocked)
+        return Change(blocked, (asserted,))
 
     await update_submission(record.id, decide, event_id=event_id)
 
@@ -164,23 +204,33 @@ async def _restart(env: Env, record: Submission) -> None:
     await update_submission(record.id, decide, event_id=event_id)
 
 
-async def _take_down(env: Env, published: PublishedSkill, entries: dict[BlockTarget, BlockEntry]) -> None:
-    """Every version that an entry hits: all of them by place, repository or name, some by digest."""
-    names = (published.name, published.slug, *published.aliases)
-    whole = [entries[target] for target in targets_of(published.identity, names) if target in entries]
+def _targets_of_skill(published: PublishedSkill) -> tuple[BlockTarget, ...]:
     digests = {ref.digest for ref in published.versions}
-    hit = {
-        digest: [*whole, *(entries[t] for t in targets_of(published.identity, (), digest) if t in entries)]
-        for digest in digests
-    }
-    reasons = {digest: hit_reason(found) for digest, found in hit.items() if found}
-    if not reasons:
-        return
+    whole = all_targets(published.identity, (published.name,))
+    return (*whole, *(digest_target(digest) for digest in sorted(digests)))
 
-    def change(current: PublishedSkill) -> PublishedSkill:
-        for digest, reason in reasons.items():
-            step = skill.Change(Role.SYSTEM, "system", env.kv.now(), reason or "blocked")
-            current = skill.take_down(current, step, digest=digest)
-        return current
 
-    await update_skill(published.canonical, change)
+async def _take_down(env: Env, canonical: str) -> None:
+    """Every version that an entry hits at this moment: all by place, repository or name, some by digest."""
+
+    async def write() -> None:
+        asserted = await assert_blocklist()
+        published, version = await read_skill(canonical)
+        if published is None:
+            return
+        hits = await find_hits(_targets_of_skill(published))
+        changed = _without_hit(published, hits, env.kv.now())
+        if changed != published:
+            await env.kv.commit([asserted, *skill_writes(changed, version)])
+
+    await persist(write)
+
+
+def _without_hit(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:
+    whole = [entry for entry in hits if entry.target.kind is not TargetKind.DIGEST]
+    for digest in dict.fromkeys(ref.digest for ref in published.versions):
+        reason = hit_reason([*whole, *(entry for entry in hits if entry.target == digest_target(digest))])
+        if reason is not None:
+            step = skill.Change(Role.SYSTEM, "system", now, reason)
+            published = skill.take_down(published, step, digest=digest)
+    return published

@@ -1,0 +1,140 @@
+"""What must hold when a history is over: nothing lost, nothing stuck, nothing live that is blocked, and a record of
+every step. The watcher in `checks` has seen each commit; here the whole is looked at."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from simulator.actors import Filed
+from simulator.checks import LABELS, require
+from simulator.faults import Process
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BlockEntry, targets_of
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.queue.health import queue_health
+from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.store.blocklist import reapply_blocklist, targets_for
+from vskill_platform.worker_context import run_with_worker_env
+
+if TYPE_CHECKING:
+    from simulator.world import World
+
+
+async def check_end(world: "World") -> None:
+    """Raise Broken for the first invariant that does not hold."""
+    records = await world.records()
+    skills = {keys.skill(one.canonical): one for one in await world.skills()}
+    blocked = {entry.target for entry in await _entries(world)}
+    for record in records.values():
+        name = LABELS[record.id]
+        world.trace.count(f"ended {record.state}")
+        require(not record.state.active, "everything accepted comes to its end", f"{name} is {record.state}")
+        await _check_history(world, record, name)
+        hit = any(target in blocked for target in targets_for(record))
+        require(hit == (record.state is State.BLOCKED), "BLOCKED is what the blocklist hits", f"{name} {record.state}")
+        if record.state is State.PUBLISHED:
+            _check_published(record, skills.get(record.published or ""), name)
+    for skill in skills.values():
+        await _check_skill(world, skill)
+        for ref in skill.versions:
+            targets = targets_of(skill.identity, (skill.name, skill.slug), ref.digest)
+            live_and_hit = ref.status is VersionStatus.LIVE and any(target in blocked for target in targets)
+            require(not live_and_hit, "nothing live is blocked", f"{skill.canonical} {ref.number}")
+    for place in world.places:
+        _check_filed(world, [one for one in world.people.filed if one.place == place], records.get(place.id))
+    await _check_converged(world)
+
+
+async def _entries(world: "World") -> list[BlockEntry]:
+    page = await world.store.scan(keys.BLOCK)
+    return [msgspec.json.decode(entry.value, type=BlockEntry) for entry in page.items]
+
+
+async def _check_history(world: "World", record: Submission, name: str) -> None:
+    """Without a gap over all runs: kept ones and the current one."""
+    events: list[tuple[int, Event]] = []
+    for run in range(1, record.run):
+        entry = await world.store.get(keys.subrun(record.id, run))
+        require(entry is not None, "every run is kept", f"{name} run {run}")
+        assert entry is not None
+        kept = msgspec.json.decode(entry.value, type=Submission)
+        require(kept.run == run and kept.state.ends_run, "every run is kept", f"{name} run {run}")
+        events += [(run, event) for event in kept.history]
+    events += [(record.run, event) for event in record.history]
+    world.trace.counts["runs"] += record.run
+    before: Event | None = None
+    last_run = 0
+    for seq, (run, event) in enumerate(events, start=1):
+        require(event.seq == seq, "history has no gap", f"{name}: {event}")
+        require(event.source is (before.to if before else None), "each event begins where the last ended", name)
+        require(before is None or event.at >= before.at, "history is in order of time", f"{name}: {event}")
+        begins = run != last_run and event.to is State.RECEIVED
+        require(begins or (before and may_move(before.to, event.to)), "only allowed steps", f"{name}: {event}")
+        require(event.reason.strip(), "every event has a reason", f"{name}: {event}")
+        before, last_run = event, run
+    require(len({event.id for _, event in events}) == len(events), "every event has an id of its own", name)
+
+
+def _check_published(record: Submission, skill: PublishedSkill | None, name: str) -> None:
+    require(skill is not None, "every PUBLISHED has its skill", name)
+    assert skill is not None
+    latest = next((ref for ref in reversed(skill.versions) if ref.digest == record.digest), None)
+    require(latest is not None, "every PUBLISHED has its skill with that digest", f"{name} {record.digest}")
+    assert latest is not None
+    require(latest.status is not VersionStatus.TAKEN_DOWN, "what is PUBLISHED was not taken down", f"{name} {latest}")
+    if latest.status is VersionStatus.LIVE:
+        require(skill.current_digest == record.digest, "what is PUBLISHED is current", f"{name} {skill.versions}")
+
+
+async def _check_skill(world: "World", skill: PublishedSkill) -> None:
+    world.trace.counts["versions"] += len(skill.versions)
+    for ref in skill.versions:
+        entry = await world.store.get(keys.version(skill.canonical, ref.number))
+        require(entry is not None, "every version has its record", f"{skill.canonical} {ref.number}")
+        assert entry is not None
+        version = msgspec.json.decode(entry.value, type=SkillVersion)
+        require(version.digest == ref.digest, "a version is what its record says", f"{skill.canonical} {ref.number}")
+        require(await world.blobs.has(ref.digest), "every version has its bytes", f"{skill.canonical} {ref.number}")
+
+
+def _check_filed(world: "World", filed: list[Filed], record: Submission | None) -> None:
+    """The last content that was accepted is the one that was looked at last."""
+    accepted = [one for one in filed if one.accepted]
+    if not accepted:
+        return
+    name = accepted[0].place.label
+    require(record is not None, "nothing accepted is lost", name)
+    assert record is not None
+    last = max(accepted, key=lambda one: one.begun)
+    if world.watcher.cleared.get(record.id, -1) > last.begun:
+        return
+    if last.place.identity.is_upload:
+        # Of those that overlapped, any may have been the last; one whose end nobody saw may be, too.
+        latest = [one.content.digest for one in filed if one.ended > last.begun]
+        require(record.upload in latest, "the last content that was submitted is judged", f"{name} {record.upload}")
+        if record.state in (State.PUBLISHED, State.TIER1_FAILED):
+            require(record.digest == record.upload, "what was judged is what was uploaded", name)
+    elif record.commit is not None:
+        fetched = int(record.commit.removeprefix("commit-"))
+        detail = f"{name}: {record.commit}, and {last.pushed} were pushed"
+        require(fetched >= last.pushed, "the last content that was submitted is judged", detail)
+
+
+async def _check_converged(world: "World") -> None:
+    """Health is good, and neither a whole pass of the blocklist nor recovery finds anything to do."""
+    env = world.env_for(Process("checker", lambda: None))
+
+    async def look() -> None:
+        health = await queue_health()
+        require(health.healthy and not health.violations, "queue health is empty", health.violations)
+        require(health.counts.active == 0, "queue health is empty", health.counts)
+        before = {entry.key: entry.version for entry in (await world.store.scan("s")).items}
+        await reapply_blocklist()
+        recovered = await recover_stuck_submissions()
+        after = {entry.key: entry.version for entry in (await world.store.scan("s")).items}
+        require(before == after, "the blocklist has been applied", [key for key in after if after[key] != before.get(key)])
+        require(recovered.paused or recovered.found == 0, "recovery finds nothing", recovered)
+
+    await run_with_worker_env(env, look)

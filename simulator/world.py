@@ -1,0 +1,299 @@
+"""One history: machines, people and weather on one shared store, from a seed. It plays the bad time, then the quiet
+after it until nothing is owed to anybody, and then checks every invariant."""
+
+import asyncio
+import functools
+import gc
+from collections.abc import Callable
+from random import Random
+from typing import cast
+
+import msgspec
+import structlog
+
+from simulator.actors import AMBUSHES, WEIGHTS, People
+from simulator.checks import Broken, Watcher, WatchedStore
+from simulator.clocks import ProcessClock, StoreClock
+from simulator.content import PLACES, Place, Repositories, SimulatedJudge, SimulatedScanner, SimulatedSources
+from simulator.engines import Channel, FaultyBlobs, FaultyBroker
+from simulator.faults import Process, Weather
+from simulator.invariants import check_end
+from simulator.loop import NothingLeft, VirtualLoop
+from simulator.machines import Machine
+from simulator.plan import Fault, draw_plan
+from simulator.planted import Bug, handler_of, jobs_of, store_class
+from simulator.trace import Trace, TraceLog
+from vskill_platform.blobs.memory import MemoryBlobs
+from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.domain import keys
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.env import Env
+from vskill_platform.kv.collections import SKILLS
+from vskill_platform.observability import Metrics
+from vskill_platform.queue.control import Pause
+from vskill_platform.settings import Settings
+from vskill_platform.store.jobs import JobRecord
+
+#: After the bad time everything comes to its end within this many seconds: longer than any delay of the product.
+PATIENCE_S = 3 * 3_600
+#: Where one source stays down for a day, that long and a day more.
+DEAD_SOURCE_S = 25 * 3_600
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a history went."""
+
+    seed: int
+    broken: str | None
+    counts: dict[str, int]
+    seconds: float
+    digest: str
+    trace: list[str]
+
+
+@functools.cache
+def _metrics() -> Metrics:
+    """Building the registry costs more than a history, and nobody reads it."""
+    return Metrics()
+
+
+class World:
+    """Everything of one history."""
+
+    def __init__(self, seed: int, bug: Bug | None = None) -> None:
+        self.seed = seed
+        self.rng = Random(f"world {seed}")
+        self.plan = draw_plan(self.rng)
+        self.loop = VirtualLoop(Random(f"loop {seed}"))
+        self.trace = Trace(lambda: int(self.loop.time() * 1000))
+        self.weather = Weather(self.plan, self.rng, self.loop, self.trace)
+        self.clock = StoreClock(self.loop)
+        self.watcher = Watcher(self.clock, self.trace, self._fail, self.moment, self._ambush)
+        self.queue = MemoryBroker(self.clock)
+        self.store = WatchedStore(self.clock, self.queue, self.watcher)
+        self.blobs = MemoryBlobs()
+        self.channel = Channel(self.weather)
+        self.repositories = Repositories()
+        self.places: list[Place] = self.rng.sample(PLACES, self.rng.randint(3, len(PLACES)))
+        self.poison_left = self.plan.poison
+        self.problem: Broken | None = None
+        self._bug = bug
+        self._moments = 0
+        self._acts: list[tuple[Process, asyncio.Task[None]]] = []
+        self._settings = Settings()
+        self._ambushes = self.rng.choice((0.0, 0.01, 0.05))
+        self.people = People(self)
+        jobs = jobs_of(bug)
+        self._machines = [
+            Machine(self, name, handler_of(bug), jobs if number < 2 else None)
+            for number, name in enumerate("ABC"[: self.rng.randint(2, 3)])
+        ]
+        self._over: asyncio.Future[None] = self.loop.create_future()
+
+    # What the parts ask of their world.
+
+    def new_process(self, name: str, on_crash: Callable[[], None]) -> Process:
+        process = Process(name, on_crash)
+        process.skew = int(self.rng.uniform(-1, 1) * self.plan.skew)
+        process.store_skew = int(self.rng.uniform(-1, 1) * self.plan.store_skew)
+        return process
+
+    def env_for(self, process: Process) -> Env:
+        blobs = FaultyBlobs(self.blobs, process, self.weather)
+        return Env(
+            kv=store_class(self._bug)(self.store, self.channel, process, self.weather),
+            broker=FaultyBroker(self.queue, self.channel, process, self.weather),
+            blobs=blobs,
+            sources=SimulatedSources(self.repositories, blobs, process, self.weather),
+            scanner=SimulatedScanner(process, self.weather),
+            judge=None if self.plan.no_judge else SimulatedJudge(process, self.weather),
+            clock=ProcessClock(self.clock, process),
+            settings=self._settings,
+            log=cast("structlog.stdlib.BoundLogger", TraceLog(self.trace, process.name)),
+            metrics=_metrics(),
+            worker_id=process.name,
+        )
+
+    def moment(self) -> int:
+        """Counts up: which of two things came first, whatever the clocks say."""
+        self._moments += 1
+        return self._moments
+
+    def broken(self, invariant: str, detail: str) -> None:
+        self._fail(Broken(invariant, detail))
+
+    def _fail(self, broken: Broken) -> None:
+        if self.problem is None and not self.weather.closing:
+            self.problem = broken
+            self.trace.add("world", "BROKEN", str(broken))
+            if not self._over.done():
+                self._over.set_result(None)
+
+    async def records(self) -> dict[str, Submission]:
+        page = await self.store.scan(keys.SUB)
+        found = [msgspec.json.decode(entry.value, type=Submission) for entry in page.items]
+        return {record.id: record for record in found}
+
+    async def skills(self) -> list[PublishedSkill]:
+        page = await self.store.scan(keys.SKILL, exclude=SKILLS.exclude)
+        return [msgspec.json.decode(entry.value, type=PublishedSkill) for entry in page.items]
+
+    # From the beginning to the end.
+
+    def run(self) -> Result:
+        """Play it. The collector rests meanwhile: when it finds a forgotten task must not depend on the machine."""
+        self.loop.set_exception_handler(self._unhandled)
+        gc.disable()
+        try:
+            self.loop.run_until_complete(self._live())
+        except NothingLeft:
+            self.broken("the world does not stop by itself", "nothing is left that could ever happen")
+        finally:
+            self.weather.closing = True
+            self._take_down()
+            gc.enable()
+        broken = None if self.problem is None else str(self.problem)
+        trace = [] if broken is None else self.trace.lines()
+        counts = dict(self.trace.counts)
+        return Result(self.seed, broken, counts, self.loop.time(), self.trace.digest(), trace)
+
+    async def _live(self) -> None:
+        life = self.loop.create_task(self._history())
+        life.add_done_callback(self._ended)
+        await self._over
+
+    def _ended(self, life: "asyncio.Task[None]") -> None:
+        if life.cancelled():
+            return
+        error = life.exception()
+        if isinstance(error, Broken):
+            self._fail(error)
+        elif error is not None:
+            raise error
+        if not self._over.done():
+            self._over.set_result(None)
+
+    async def _history(self) -> None:
+        self._schedule_chaos()
+        for machine in self._machines:
+            machine.start()
+        await asyncio.sleep(self.plan.chaos)
+        self.weather.chaos = False
+        self.trace.add("world", "CALM", "the bad time is over")
+        await self._until_settled()
+        self.trace.add("world", "SETTLED", "")
+        for machine in self._machines:
+            if not await machine.stop():
+                raise Broken("a stopping process ends", machine.process.name)
+        await check_end(self)
+
+    def _schedule_chaos(self) -> None:
+        plan, at = self.plan, self.loop.call_later
+        for place in self.places:
+            at(self.rng.uniform(0, plan.chaos / 3), self._begin_act, "submit", place)
+        for _ in range(self.rng.randint(4, 18)):
+            what = self.rng.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
+            at(self.rng.uniform(0, plan.chaos), self._begin_act, what, None)
+        for when, by_ms in plan.clock_jumps:
+            at(when, self._jump_clock, by_ms)
+        for when, seconds in plan.suspensions:
+            at(when, self._suspend, seconds)
+        for when in plan.stops:
+            at(when, self._stop_one)
+        if plan.dead_source:
+            self.repositories.dead = self.rng.choice(self.places).identity.key
+            self.repositories.dead_until = DEAD_SOURCE_S
+
+    def _begin_act(self, what: str, place: Place | None) -> None:
+        if self.weather.chaos:
+            self._acts.append((self.people.process, self.loop.create_task(self._act(what, place))))
+
+    async def _act(self, what: str, place: Place | None) -> None:
+        try:
+            await self.people.act(what, place or await self.people.choose(what))
+        except Exception as error:  # noqa: BLE001 - only the platform's own errors are answers
+            self.broken("people get an answer or a clear error", f"{what}: {error!r}")
+
+    def _ambush(self, record: Submission, event: Event) -> None:
+        """Somebody acts on this submission in the moment of its step."""
+        if self.weather.draws(self._ambushes):
+            place = next((one for one in self.places if one.id == record.id), None)
+            self._begin_act(self.rng.choice(AMBUSHES), place)
+
+    def _jump_clock(self, by_ms: int) -> None:
+        self.weather.happened(Fault.CLOCK_FORWARD if by_ms > 0 else Fault.CLOCK_BACK, "world", f"{by_ms} ms")
+        self.clock.offset_ms += by_ms
+
+    def _suspend(self, seconds: float) -> None:
+        self.weather.happened(Fault.SUSPENDED, "world", f"{seconds:.1f} s")
+        self.loop.jump(seconds)
+
+    def _stop_one(self) -> None:
+        machine = self.rng.choice(self._machines)
+        self._acts.append((machine.process, self.loop.create_task(machine.restart())))
+
+    # The quiet after it.
+
+    async def _until_settled(self) -> None:
+        deadline = self.loop.time() + PATIENCE_S + (DEAD_SOURCE_S if self.plan.dead_source else 0)
+        while (waits := await self._owed()) is not None:
+            if self.loop.time() > deadline:
+                raise Broken("everything accepted comes to its end", await self._unsettled())
+            if waits > 4:
+                self.loop.jump(waits - 2)
+            await asyncio.sleep(1)
+
+    async def _owed(self) -> float | None:
+        """Seconds until something is due that is still owed; None when nothing is."""
+        due: list[int] = []
+        now = self.clock.now()
+        for record in (await self.records()).values():
+            if record.claim is not None:
+                return 0
+            if record.next_attempt_at is not None:
+                due.append(record.next_attempt_at)
+        if any(not process.dead and not task.done() for process, task in self._acts):
+            return 0
+        due += await self._blocklist_due()
+        pause = await self.store.get(keys.CONTROL_QUEUE)
+        if due and pause is not None:
+            due = [max(min(due), msgspec.json.decode(pause.value, type=Pause).until)]
+        depth = await self.queue.depth()
+        if not due and depth.ready + depth.delayed + depth.leased:
+            due.append(now + 20_000 if not depth.ready else now)
+        return (min(due) - now) / 1000 if due else None
+
+    async def _blocklist_due(self) -> list[int]:
+        """When the job runs next that applies the blocklist, if it has not applied it as it is now."""
+        entry = await self.store.get(keys.CONTROL_BLOCKLIST)
+        found = await self.store.get(keys.job("blocklist"))
+        job = JobRecord("blocklist") if found is None else msgspec.json.decode(found.value, type=JobRecord)
+        if entry is None or job.state.get("applied") == entry.version:
+            return []
+        return [max(job.due_at, job.running.until if job.running else 0)]
+
+    async def _unsettled(self) -> str:
+        records = [f"{one.id} {one.state}" for one in (await self.records()).values() if one.state.active]
+        return f"{records}, {await self.queue.depth()}, blocklist due {await self._blocklist_due()}"
+
+    # Taking it down.
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        if not self.weather.closing:
+            self.broken("nothing fails unseen", f"{context.get('message')}: {context.get('exception')!r}")
+
+    def _take_down(self) -> None:
+        """Cancel whatever still hangs, until nothing does."""
+        for _ in range(20):
+            tasks = sorted(asyncio.all_tasks(self.loop), key=hash)
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(_all_done(tasks))
+        self.loop.close()
+
+
+async def _all_done(tasks: list["asyncio.Task[object]"]) -> None:
+    await asyncio.wait(tasks, timeout=30)
