@@ -326,7 +326,9 @@ async def test_a_submission_that_workers_died_over_runs_alone_from_the_third_tim
         return await scan(files)
 
     scanner.scan = watched  # type: ignore[method-assign]
-    await asyncio.gather(*(handle_submission_queue(batch, env) for batch in await env.broker.receive(3, 0, 3)))
+    await asyncio.gather(
+        *(handle_submission_queue(batch, env) for batch in await env.broker.receive(3, 0, 3))
+    )
     record = await read(env, suspect)
     assert (record.state, record.attempts.interrupted) == (State.PUBLISHED, 3)
     assert alone == [0]

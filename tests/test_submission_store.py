@@ -15,7 +15,13 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored, submission
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import InvalidInput, NoEnvironment, NotFound, RecordMalformed, StoreUnavailable
+from vskill_platform.domain.errors import (
+    InvalidInput,
+    NoEnvironment,
+    NotFound,
+    RecordMalformed,
+    StoreUnavailable,
+)
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS
 from vskill_platform.env import Env
@@ -170,12 +176,12 @@ async def test_AC_US1_02_an_error_of_any_kind_stays_with_its_key(setting):
 async def test_TC_072_AC_US1_03_only_stuck_states_past_the_threshold_come_back(any_env):
     """The filter: state in STUCK_STATES and now - updated_at >= 300,000 ms; the edge belongs to it."""
     assert STUCK_THRESHOLD_MS == 300_000
-    assert STUCK_STATES == {
+    assert {
         State.RECEIVED,
         State.TIER1_SCANNING,
         State.TIER2_SCANNING,
         State.AUTO_APPROVED,
-    }
+    } == STUCK_STATES
     expected = set()
     for state in State:
         for age in (0, STUCK_THRESHOLD_MS - 1, STUCK_THRESHOLD_MS, STUCK_THRESHOLD_MS + 5):

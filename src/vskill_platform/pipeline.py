@@ -4,9 +4,9 @@ Every stage writes what it learnt through the claim, and content is kept by dige
 the next attempt goes on from the record wherever this one breaks off.
 """
 
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
 from vskill_platform.domain.decision import Block, Decision, Row, decide
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
 from vskill_platform.domain.errors import (
     Blocked,
     InvalidInput,
@@ -14,13 +14,12 @@ from vskill_platform.domain.errors import (
     LimitExceeded,
     LowerVersion,
     NoSkillFound,
-    PlatformError,
     SourceGone,
 )
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
-from vskill_platform.intake.manifest import Manifest, read_manifest
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import publish
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
@@ -31,7 +30,9 @@ from vskill_platform.worker_context import require_env
 FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
 
 #: Rows of the decision that no answer of the judge would change.
-DECIDED_WITHOUT_JUDGE = frozenset({Row.BLOCKLISTED, Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
+DECIDED_WITHOUT_JUDGE = frozenset(
+    {Row.BLOCKLISTED, Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL}
+)
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -48,7 +49,7 @@ async def process_submission(claim: HeldClaim) -> None:
 
 async def _verify(claim: HeldClaim) -> bool:
     """Fetch, scan, judge and decide; whether it is approved."""
-    files, manifest = await _fetch(claim)
+    files = await _fetch(claim)
     report = await require_env("scanner").scanner.scan(files)
     hit = hit_reason(await find_hits(targets_for(claim.record)))
     judge = await _judge(claim, files, report, hit)
@@ -57,7 +58,7 @@ async def _verify(claim: HeldClaim) -> bool:
     return decision.next_state is State.AUTO_APPROVED
 
 
-async def _fetch(claim: HeldClaim) -> tuple[tuple[SkillFile, ...], Manifest]:
+async def _fetch(claim: HeldClaim) -> tuple[SkillFile, ...]:
     """The files at the place, kept by digest before the record names it."""
     env = require_env("sources")
     fetched = await env.sources.fetch(claim.record)
@@ -66,7 +67,7 @@ async def _fetch(claim: HeldClaim) -> tuple[tuple[SkillFile, ...], Manifest]:
     digest = digest_of_files(fetched.files)
     await env.blobs.put(digest, pack(fetched.files))
     await claim.note(digest=digest, commit=fetched.commit, declared_name=manifest.name)
-    return fetched.files, manifest
+    return fetched.files
 
 
 async def _judge(
@@ -98,9 +99,7 @@ async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
         await _end(claim, decision.next_state, recorded, decision.block)
 
 
-async def _end(
-    claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE
-) -> None:
+async def _end(claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit."""
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:

@@ -4,7 +4,14 @@ submission's PUBLISHED together, asserts that the blocklist is the one that was 
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile, content_hash, manifest_of, skill_file_of, tree_hash, unpack
+from vskill_platform.domain.content import (
+    SkillFile,
+    content_hash,
+    manifest_of,
+    skill_file_of,
+    tree_hash,
+    unpack,
+)
 from vskill_platform.domain.errors import Blocked, SourceGone
 from vskill_platform.domain.skill import Certification, Publication, publish_version
 from vskill_platform.domain.states import State

@@ -123,7 +123,10 @@ async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> li
 async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
     """Costs what is stuck, however many are not. Records without a state are in no index of states, so they
     are looked up by themselves."""
-    where: dict[str, Condition] = {"state": In(tuple(sorted(STUCK_STATES))), "updated_at": Between(most=latest)}
+    where: dict[str, Condition] = {
+        "state": In(tuple(sorted(STUCK_STATES))),
+        "updated_at": Between(most=latest),
+    }
     found: list[_StuckFields | None] = []
     after: str | None = None
     while True:

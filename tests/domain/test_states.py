@@ -54,7 +54,7 @@ def test_a_state_is_active_or_waiting_for_a_person_or_terminal(state):
 
 def test_the_sets_are_those_of_the_flags():
     assert ACTIVE_STATES == STUCK_STATES == {s for s in State if s.active}
-    assert TERMINAL_STATES == {s for s in State if s.terminal}
+    assert {s for s in State if s.terminal} == TERMINAL_STATES
     assert {s for s in State if s.success} == {State.PUBLISHED}
     assert {s for s in State if s.failure} == {State.TIER1_FAILED, State.REJECTED, State.BLOCKED}
 

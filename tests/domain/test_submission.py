@@ -103,7 +103,9 @@ def test_too_many_dead_workers_end_the_run_with_a_person():
     record = claimed()
     for number in range(1, MAX_INTERRUPTED):
         now = NOW + number * CLAIM_MS
-        record = domain.claim(record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}a", f"{number}b"])
+        record = domain.claim(
+            record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}a", f"{number}b"]
+        )
         assert record.state is State.TIER1_SCANNING
     record = domain.claim(record, token="z", worker="w", now=NOW * 10, event_ids=["y", "z"])
     assert record.state is State.NEEDS_REVIEW and record.claim is None
@@ -148,7 +150,9 @@ def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
 
 
 def claim_again(record: Submission, number: int) -> Submission:
-    return domain.claim(record, token=f"t{number}", worker="w", now=NOW, event_ids=[f"c{number}", f"d{number}"])
+    return domain.claim(
+        record, token=f"t{number}", worker="w", now=NOW, event_ids=[f"c{number}", f"d{number}"]
+    )
 
 
 def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it():
@@ -223,7 +227,11 @@ def test_a_record_that_breaks_the_invariant_is_named(record, says):
     assert found is None if says is None else says in (found or "")
 
 
-@given(st.lists(st.sampled_from(["claim", "failed", "unavailable", "hand_back", "die", "end", "rerun"]), max_size=40))
+@given(
+    st.lists(
+        st.sampled_from(["claim", "failed", "unavailable", "hand_back", "die", "end", "rerun"]), max_size=40
+    )
+)
 def test_whatever_happens_the_invariant_holds_and_history_has_no_gap(actions):
     record, now, seqs = submission(at=NOW), NOW, [1]
     for number, action in enumerate(actions):
@@ -241,7 +249,9 @@ def act(record: Submission, action: str, number: int, now: int) -> Submission:
     held = record.claim is not None
     at = step(number, at=now)
     if action == "claim" and domain.claimable(record, now):
-        return domain.claim(record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"])
+        return domain.claim(
+            record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"]
+        )
     if action == "failed" and held:
         return domain.failed(record, at)
     if action == "unavailable" and held:
@@ -250,7 +260,9 @@ def act(record: Submission, action: str, number: int, now: int) -> Submission:
         return domain.hand_back(record, at)
     if action == "die" and record.claim is not None:
         expired = msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=now))
-        return domain.claim(expired, token=f"z{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"])
+        return domain.claim(
+            expired, token=f"z{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"]
+        )
     if action == "end" and record.state.active:
         return domain.move(record, State.REJECTED, at)
     if action == "rerun" and record.state.ends_run:

@@ -37,7 +37,11 @@ async def put(env, record) -> None:
 
 def held(env, slug: str, until: int, state: State = State.TIER1_SCANNING):
     return submission(
-        slug, at=env.kv.now(), state=state, next_attempt_at=None, claim=Claim("t", "w", 1, env.kv.now() + until)
+        slug,
+        at=env.kv.now(),
+        state=state,
+        next_attempt_at=None,
+        claim=Claim("t", "w", 1, env.kv.now() + until),
     )
 
 

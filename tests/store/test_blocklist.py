@@ -24,7 +24,13 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.submit import Outcome, submit_upload
 from vskill_platform.store.actions import approve, cancel, reject, run_again
-from vskill_platform.store.blocklist import add_block, blocklist_version, find_hits, reapply_blocklist, remove_block
+from vskill_platform.store.blocklist import (
+    add_block,
+    blocklist_version,
+    find_hits,
+    reapply_blocklist,
+    remove_block,
+)
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
@@ -86,7 +92,9 @@ async def test_a_block_takes_down_what_is_live_and_lifting_it_publishes_again(en
     skill = await get_skill("upload~tests/skills/demo")
     assert skill.withdrawn and skill.versions[0].status == "taken_down"
     assert await enumerate_published_skills() == []
-    assert (await submit_upload(skill_files("demo"), namespace="tests", slug="demo")).outcome is Outcome.BLOCKED
+    assert (
+        await submit_upload(skill_files("demo"), namespace="tests", slug="demo")
+    ).outcome is Outcome.BLOCKED
 
     assert await remove_block(target)
     await reapply_blocklist()
@@ -169,7 +177,9 @@ async def test_a_rescan_that_is_no_worse_changes_the_certification_in_place(env)
 async def test_a_worse_rescan_takes_the_version_down_and_a_reviewer_can_bring_it_back(env, block):
     record = await published(env)
     state = State.NEEDS_REVIEW if block is Block.NONE else State.BLOCKED
-    decision = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=state, rule_ids=("R-1",), block=block)
+    decision = RescanDecision(
+        RescanOutcome.TAKE_DOWN, "new rule", next_state=state, rule_ids=("R-1",), block=block
+    )
     skill = await apply_rescan("upload~tests/skills/demo", digest_of(record), decision)
     assert skill.withdrawn
     assert await state_of(record) is state

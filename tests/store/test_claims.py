@@ -105,7 +105,11 @@ async def test_a_move_is_written_once_whatever_the_outcome_looked_like(env, faul
     env.kv.script = [fault]
     await claim.move(State.AUTO_APPROVED, "passed")
     record = await current(claim)
-    assert [event.to for event in record.history] == [State.RECEIVED, State.TIER1_SCANNING, State.AUTO_APPROVED]
+    assert [event.to for event in record.history] == [
+        State.RECEIVED,
+        State.TIER1_SCANNING,
+        State.AUTO_APPROVED,
+    ]
     assert not claim.over
     await claim.hand_back("stopping")
     assert claim.over
@@ -140,7 +144,11 @@ async def test_ending_a_run_that_is_to_run_again_starts_the_next_and_keeps_the_e
     record = await current(claim)
     assert (record.run, record.state, record.upload) == (2, State.RECEIVED, "f" * 64)
     ended = await get_run(record.id, 1)
-    assert (ended.state, ended.history[-1].reason, ended.rerun_requested) == (State.REJECTED, "not good", None)
+    assert (ended.state, ended.history[-1].reason, ended.rerun_requested) == (
+        State.REJECTED,
+        "not good",
+        None,
+    )
     assert record.history[0].seq == ended.history[-1].seq + 1
     assert (await env.broker.depth()).ready == 2
 
@@ -202,7 +210,9 @@ async def test_after_the_end_nothing_more_is_written(env):
 
 async def test_renewals_and_moves_at_once_are_serialised(env):
     claim = await claimed()
-    await asyncio.gather(claim.renew(), claim.move(State.AUTO_APPROVED, "passed"), claim.renew(), claim.renew())
+    await asyncio.gather(
+        claim.renew(), claim.move(State.AUTO_APPROVED, "passed"), claim.renew(), claim.renew()
+    )
     record = await current(claim)
     assert record.state is State.AUTO_APPROVED and record.claim is not None
 
@@ -221,7 +231,12 @@ async def test_what_cannot_be_claimed_says_why(env):
     record = await created()
     assert _refusal(await claim_submission(record.id, 0)).again_in_ms is None
     await env.kv.commit(
-        [Put(record.key, msgspec.json.encode(msgspec.structs.replace(record, next_attempt_at=env.kv.now() + 700)))]
+        [
+            Put(
+                record.key,
+                msgspec.json.encode(msgspec.structs.replace(record, next_attempt_at=env.kv.now() + 700)),
+            )
+        ]
     )
     assert _refusal(await claim_submission(record.id, 1)).again_in_ms == 700
     await cancel(record.id, by="user:me", reason="no")

@@ -76,6 +76,8 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
+    """One page of dead letters."""
+
     items: tuple[DeadLetter, ...]
     #: The id to go on after; None at the end.
     after: int | None = None
@@ -188,7 +190,9 @@ class Broker(ABC):
         worker holds stays as it is: the worker looks at the record again before it acks.
         """
 
-    async def receive(self, max_batch_size: int = 3, max_wait_ms: int = 5_000, batches: int = 1) -> tuple[Batch, ...]:
+    async def receive(
+        self, max_batch_size: int = 3, max_wait_ms: int = 5_000, batches: int = 1
+    ) -> tuple[Batch, ...]:
         """Up to `batches` batches of up to `max_batch_size` visible messages, oldest visible first.
 
         Waits up to `max_wait_ms` for the first message; empty if there was none.

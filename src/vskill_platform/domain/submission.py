@@ -205,7 +205,10 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
     """
     if not may_move(record.state, to):
         raise TransitionError(
-            f"a submission cannot go from {record.state} to {to}", submission=record.id, source=record.state, to=to
+            f"a submission cannot go from {record.state} to {to}",
+            submission=record.id,
+            source=record.state,
+            to=to,
         )
     event = _event(record, to, step)
     fields: dict[str, object] = {"claim": None, "next_attempt_at": None, **changes}
@@ -242,7 +245,7 @@ def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: S
     """
     ids = iter(event_ids)
     if record.claim is not None:
-        record = _interrupted(record, ids, worker, now)
+        record = _interrupted(record, record.claim, ids, worker, now)
         if not record.state.active:
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
@@ -292,7 +295,9 @@ def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
     )
     if step.at - since >= UNAVAILABLE_END_MS:
         reason = f"{waiting_for} was unavailable for 24 hours; the last error: {step.reason}"
-        return move(record, State.NEEDS_REVIEW, msgspec.structs.replace(step, reason=reason), attempts=attempts)
+        return move(
+            record, State.NEEDS_REVIEW, msgspec.structs.replace(step, reason=reason), attempts=attempts
+        )
     delay = min(UNAVAILABLE_FIRST_MS << min(before.unavailable, 20), UNAVAILABLE_MOST_MS)
     return _back(record, step, attempts, delay)
 
@@ -368,17 +373,21 @@ def violation(record: Submission, now: int, grace_ms: int) -> str | None:
             return f"{record.state} is at rest but still has a claim or a next attempt"
         return None
     if record.claim is None:
-        return None if record.next_attempt_at is not None else f"{record.state} with neither claim nor next attempt"
+        return (
+            None
+            if record.next_attempt_at is not None
+            else f"{record.state} with neither claim nor next attempt"
+        )
     if record.claim.until + grace_ms < now:
-        return f"claim of {record.claim.worker} expired {(now - record.claim.until) // 1000} s ago and nobody took it up"
+        seconds = (now - record.claim.until) // 1000
+        return f"claim of {record.claim.worker} expired {seconds} s ago and nobody took it up"
     return None
 
 
-def _interrupted(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
-    assert record.claim is not None
+def _interrupted(record: Submission, expired: Claim, ids: Iterator[str], worker: str, now: int) -> Submission:
     count = record.attempts.interrupted + 1
     attempts = msgspec.structs.replace(record.attempts, interrupted=count)
-    lost = f"claim of {record.claim.worker} expired"
+    lost = f"claim of {expired.worker} expired"
     actor = f"worker:{worker}"
     if count >= MAX_INTERRUPTED:
         reason = f"{lost}; its worker died {count} times over this submission, so a person must look at it"

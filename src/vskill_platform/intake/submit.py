@@ -7,6 +7,7 @@ import msgspec
 
 from vskill_platform.domain import submission
 from vskill_platform.domain.content import (
+    DEFAULT_LIMITS,
     ContentLimits,
     SkillFile,
     check_files,
@@ -22,7 +23,13 @@ from vskill_platform.domain.submission import Rerun, Source, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.store.blocklist import why_blocked
-from vskill_platform.submission_store import Change, create_submission, next_run, read_submission, update_submission
+from vskill_platform.submission_store import (
+    Change,
+    create_submission,
+    next_run,
+    read_submission,
+    update_submission,
+)
 from vskill_platform.worker_context import require_env
 
 
@@ -81,7 +88,7 @@ async def submit_upload(
     slug: str,
     source: Source = Source.CLI,
     submitter: str | None = None,
-    limits: ContentLimits = ContentLimits(),
+    limits: ContentLimits = DEFAULT_LIMITS,
 ) -> Submitted:
     """Submit files: checked at the door, kept by digest, then named by a record."""
     check_files(files, limits)
@@ -157,7 +164,9 @@ def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> t
     return Outcome.DUPLICATE, Change(submission.request_rerun(record, rerun))
 
 
-def _after_end(env: Env, record: Submission, request: Request, event_id: str) -> tuple[Outcome, Change | None]:
+def _after_end(
+    env: Env, record: Submission, request: Request, event_id: str
+) -> tuple[Outcome, Change | None]:
     unchanged = request.upload is not None and request.upload == record.digest
     if unchanged and record.state is State.PUBLISHED:
         return Outcome.ALREADY_VERIFIED, None

@@ -64,9 +64,11 @@ async def _handle_settled(message: Message) -> None:
             env.metrics.messages.labels("claim lost").inc()
             env.log.info("claim lost; looking at the record again", reason=str(error))
             await _retry_or_leave(message, 0)
-        except Exception as error:  # noqa: BLE001 - settled: nothing that a message does may end the batch
+        except Exception as error:
             env.metrics.messages.labels("error").inc()
-            env.log.error("message failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
+            env.log.error(  # noqa: TRY400 - an error of ours needs no traceback
+                "message failed", error=repr(error), exc_info=not isinstance(error, PlatformError)
+            )
             await _retry_or_leave(message, RETRY_AFTER_ERROR_MS)
 
 
@@ -134,18 +136,23 @@ class _Keeper:
 @asynccontextmanager
 async def _kept_alive(message: Message) -> AsyncIterator[_Keeper]:
     """Renew while the body runs. A claim that is lost ends the body with ClaimLost, and nothing around it."""
-    handling = asyncio.current_task()
-    assert handling is not None
-    keeper = _Keeper(message, handling)
+    keeper = _Keeper(message, _current_task())
     renewals = asyncio.create_task(keeper.run())
     try:
         yield keeper
     except asyncio.CancelledError:
-        if keeper.lost is None or handling.uncancel():
+        if keeper.lost is None or keeper.handling.uncancel():
             raise
         raise keeper.lost from None
     finally:
         renewals.cancel()
+
+
+def _current_task() -> "asyncio.Task[object]":
+    task = asyncio.current_task()
+    if task is None:  # pragma: no cover - a coroutine always runs in one
+        raise RuntimeError("not in a task")
+    return task
 
 
 async def _settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
@@ -178,7 +185,7 @@ async def _work(claim: HeldClaim) -> None:
     except asyncio.CancelledError:
         await asyncio.shield(_hand_back(claim))
         raise
-    except Exception as error:  # noqa: BLE001 - any error of a stage is a failed attempt, with its reason
+    except Exception as error:
         env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
         await _attempt_failed(claim, str(error) or repr(error))
 
@@ -256,7 +263,7 @@ class _Consumer:
         except TimeoutError:
             return ()
         except PlatformError as error:
-            self._env.log.error("cannot receive", error=str(error), code=error.code)
+            self._env.log.error("cannot receive", error=str(error), code=error.code)  # noqa: TRY400 - as above
             await asyncio.sleep(PAUSE_AFTER_ERROR_S)
             return ()
 
@@ -279,8 +286,8 @@ class _Consumer:
         except asyncio.CancelledError:
             await self._settle_quietly(batch.retry_all(0))
             raise
-        except Exception as error:  # noqa: BLE001 - a handler's error is that batch's alone
-            self._env.log.error("batch failed", error=repr(error), exc_info=True)
+        except Exception as error:
+            self._env.log.exception("batch failed", error=repr(error))
             await self._settle_quietly(batch.retry_all(RETRY_AFTER_ERROR_MS))
         else:
             await self._settle_quietly(batch.ack_all())

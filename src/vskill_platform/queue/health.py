@@ -102,7 +102,10 @@ async def _suspects(env: Env, counts: SubmissionCounts, now: int) -> list[Entry]
 async def _ask(env: Env, state: State, where: dict[str, Condition]) -> list[Entry]:
     order = "key" if isinstance(where["due_at"], Is) else "due_at"
     page = await env.kv.select(
-        SUBMISSIONS.prefix, where={"state": Is(state.value), **where}, order_by=order, limit=MOST_VIOLATIONS + 1
+        SUBMISSIONS.prefix,
+        where={"state": Is(state.value), **where},
+        order_by=order,
+        limit=MOST_VIOLATIONS + 1,
     )
     _raise_failed(page.failed)
     return list(page.items)
@@ -139,7 +142,11 @@ async def _last_ended(env: Env) -> int | None:
     ended: list[int] = []
     for state in _RESTING:
         page = await env.kv.select(
-            SUBMISSIONS.prefix, where={"state": Is(state.value)}, order_by="updated_at", descending=True, limit=1
+            SUBMISSIONS.prefix,
+            where={"state": Is(state.value)},
+            order_by="updated_at",
+            descending=True,
+            limit=1,
         )
         _raise_failed(page.failed)
         times = [SUBMISSIONS.fields["updated_at"].read(entry.value) for entry in page.items]

@@ -54,7 +54,9 @@ async def recover_stuck_submissions(*, after: str | None = None, limit: int = WA
     skips = Skips("recover_stuck_submissions")
     expired = await _send_all(env, skips, _HELD, Between(most=now))
     ahead = await _send_all(env, skips, _HELD, Between(least=now + CLAIM_MS + CLOCK_SLACK_MS))
-    stray = await _send_all(env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS))
+    stray = await _send_all(
+        env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
+    )
     waiting = await _select(env, (State.RECEIVED,), Between(most=now), after, limit)
     overdue = await _send_page(env, skips, waiting)
     skips.report(env)

@@ -63,9 +63,9 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
         try:
             async with asyncio.timeout(job.budget_ms / 1000):
                 state = await job.run(taken.state)
-        except Exception as problem:  # noqa: BLE001 - written to the job's record, where people see it
+        except Exception as problem:
             error = str(problem) or repr(problem)
-            env.log.error("job failed", error=error, exc_info=True)
+            env.log.exception("job failed", error=error)
         _count(env, job, error)
         duration_ms = int((env.clock.monotonic() - started) * 1000)
         await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)

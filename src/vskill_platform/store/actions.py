@@ -27,7 +27,9 @@ async def cancel(submission_id: str, *, by: str, reason: str) -> Submission:
 
     async def decide(record: Submission) -> Change:
         if record.state.terminal:
-            raise TransitionError(f"it is {record.state} already; there is nothing to cancel", submission=record.id)
+            raise TransitionError(
+                f"it is {record.state} already; there is nothing to cancel", submission=record.id
+            )
         ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step())
         return Change(ended)
 
@@ -52,7 +54,9 @@ async def approve(submission_id: str, *, by: str, reason: str, digest: str | Non
         if record.digest is None or (digest is not None and digest != record.digest):
             raise TransitionError("there are no stored bytes of that digest to approve", submission=record.id)
         approval = Approval(record.digest, by, require_env("kv").kv.now())
-        decision = RecordedDecision(f"approved by {by}: {reason}", certification=Certification.CERTIFIED.value)
+        decision = RecordedDecision(
+            f"approved by {by}: {reason}", certification=Certification.CERTIFIED.value
+        )
         approved = submission.move(record, State.AUTO_APPROVED, step(), approval=approval, decision=decision)
         return Change(approved, (submission_send(record.id, record.run),))
 

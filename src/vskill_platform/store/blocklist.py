@@ -62,7 +62,9 @@ async def why_blocked(identity: Identity, names: Iterable[str | None], digest: s
     return hit_reason(await find_hits(all_targets(identity, names, digest)))
 
 
-def all_targets(identity: Identity, names: Iterable[str | None], digest: str | None = None) -> tuple[BlockTarget, ...]:
+def all_targets(
+    identity: Identity, names: Iterable[str | None], digest: str | None = None
+) -> tuple[BlockTarget, ...]:
     """Every target that would hit a skill at this place: the same for whoever asks, before and after it is live."""
     slug = slug_of(identity)
     known = [name for name in names if name is not None]

@@ -74,7 +74,9 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
         return NotClaimed(f"it is {record.state}")
     now = require_env("kv").kv.now()
     if not domain.claimable(record, now):
-        return NotClaimed("it is held or not due yet", again_in_ms=max((domain.due_at(record) or now) - now, 0))
+        return NotClaimed(
+            "it is held or not due yet", again_in_ms=max((domain.due_at(record) or now) - now, 0)
+        )
     return None
 
 
@@ -136,7 +138,7 @@ class HeldClaim:
 
     async def failed(self, reason: str) -> None:
         """This content failed the attempt."""
-        await self._give_up(lambda record, step: domain.failed(record, step), reason)
+        await self._give_up(domain.failed, reason)
 
     async def unavailable(self, waiting_for: str, reason: str) -> None:
         """A dependency is down."""

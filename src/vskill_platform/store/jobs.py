@@ -39,7 +39,9 @@ async def read_job(name: str) -> tuple[JobRecord, int]:
     return (JobRecord(name), ABSENT) if entry is None else (decode(entry, JobRecord), entry.version)
 
 
-async def take_tick(name: str, *, every_ms: int, budget_ms: int, now_forced: bool = False) -> JobRecord | None:
+async def take_tick(
+    name: str, *, every_ms: int, budget_ms: int, now_forced: bool = False
+) -> JobRecord | None:
     """Take the tick that is due; None if it is not due, still running, or another schedule was quicker."""
     env = require_env("kv")
     record, version = await read_job(name)

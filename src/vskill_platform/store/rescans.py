@@ -8,7 +8,7 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Step, Submission
+from vskill_platform.domain.submission import RecordedDecision, Step
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.blocklist import block_writes
 from vskill_platform.store.skills import read_skill, skill_writes
@@ -58,14 +58,10 @@ async def _submission_writes(
     if found is None or found[0].state is not State.PUBLISHED or found[0].digest != digest:
         return ()
     record, version = found
-    return stored_form(Change(_moved(record, decision, event_id)), version, event_id)[1]
-
-
-def _moved(record: Submission, decision: RescanDecision, event_id: str) -> Submission:
     step = Step(event_id, require_env("kv").kv.now(), "system", f"rescan: {decision.reason}")
     recorded = RecordedDecision(step.reason, decision.rule_ids, score=decision.score)
-    assert decision.next_state is not None
-    return submission.move(record, decision.next_state, step, decision=recorded)
+    moved = submission.move(record, decision.next_state, step, decision=recorded)
+    return stored_form(Change(moved), version, event_id)[1]
 
 
 async def _block_writes(

@@ -34,7 +34,7 @@ async def get_skill(canonical: str) -> PublishedSkill:
 
 async def resolve(name: str) -> PublishedSkill:
     """By canonical or flat name. Several skills of a flat name are an error that lists them, never a guess."""
-    if name.count("/") == 2:  # noqa: PLR2004 - owner/repo/slug
+    if name.count("/") == 2:
         return await get_skill(name)
     page = await require_env("kv").kv.list(keys.aliases_of(name), limit=11)
     candidates = [keys.parse(key).parts[1] for key in page.items]
@@ -79,7 +79,9 @@ async def place_of(identity: Identity) -> tuple[str, str, PublishedSkill | None,
     return slug, canonical, skill, version
 
 
-def skill_writes(skill: PublishedSkill, version: int, added: SkillVersion | None = None) -> tuple[Operation, ...]:
+def skill_writes(
+    skill: PublishedSkill, version: int, added: SkillVersion | None = None
+) -> tuple[Operation, ...]:
     """The operations that store a skill with its aliases, and a new version beside it."""
     operations: list[Operation] = [Put(keys.skill(skill.canonical), msgspec.json.encode(skill), version)]
     if added is not None:
