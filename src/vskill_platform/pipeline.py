@@ -30,9 +30,7 @@ from vskill_platform.worker_context import require_env
 FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
 
 #: Rows of the decision that no answer of the judge would change.
-DECIDED_WITHOUT_JUDGE = frozenset(
-    {Row.BLOCKLISTED, Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL}
-)
+DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -48,12 +46,15 @@ async def process_submission(claim: HeldClaim) -> None:
 
 
 async def _verify(claim: HeldClaim) -> bool:
-    """Fetch, scan, judge and decide; whether it is approved."""
+    """Fetch, scan, judge and decide; whether it is approved. The blocklist comes before the scan: what it hits
+    is BLOCKED even where the scanner breaks over it."""
     files = await _fetch(claim)
-    report = await require_env("scanner").scanner.scan(files)
     hit = hit_reason(await find_hits(targets_for(claim.record)))
-    judge = await _judge(claim, files, report, hit)
-    decision = decide(report, judge, blocklist_hit=hit, approved_by=_approver(claim.record))
+    if hit is not None:
+        raise Blocked(hit)
+    report = await require_env("scanner").scanner.scan(files)
+    judge = await _judge(claim, files, report)
+    decision = decide(report, judge, approved_by=_approver(claim.record))
     await _write_decision(claim, decision)
     return decision.next_state is State.AUTO_APPROVED
 
@@ -70,14 +71,12 @@ async def _fetch(claim: HeldClaim) -> tuple[SkillFile, ...]:
     return fetched.files
 
 
-async def _judge(
-    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, hit: str | None
-) -> JudgeReport:
+async def _judge(claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport) -> JudgeReport:
     """Ask the judge only where its answer can matter."""
     judge = require_env("judge").judge
     if judge is None:
         return NO_JUDGE
-    unjudged = decide(report, NO_JUDGE, blocklist_hit=hit, approved_by=_approver(claim.record))
+    unjudged = decide(report, NO_JUDGE, approved_by=_approver(claim.record))
     if unjudged.row in DECIDED_WITHOUT_JUDGE:
         return NO_JUDGE
     await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
@@ -93,8 +92,6 @@ async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
     )
     if decision.next_state is State.AUTO_APPROVED:
         await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded)
-    elif decision.row is Row.BLOCKLISTED:
-        await _end_blocked(claim, recorded)
     else:
         await _end(claim, decision.next_state, recorded, decision.block)
 

@@ -127,7 +127,9 @@ async def test_A3_renaming_never_rekeys(env: Env) -> None:
     renamed = await published(first.submission)
     assert renamed.name == "second-name"
     assert [ref.number for ref in renamed.versions] == ["1.0.0", "1.0.1"]
-    assert [key for key in await all_keys(env, keys.SKILL) if SKILLS.holds(key)] == [keys.skill(renamed.canonical)]
+    assert [key for key in await all_keys(env, keys.SKILL) if SKILLS.holds(key)] == [
+        keys.skill(renamed.canonical)
+    ]
     for name in ("first-name", "second-name", "place", renamed.canonical):
         assert (await resolve(name)).canonical == renamed.canonical
 
@@ -223,7 +225,10 @@ async def plant_skills(env: Env, count: int) -> None:
 
 async def plant_submissions(env: Env, count: int, **changes: object) -> None:
     for start in range(0, count, 500):
-        records = [make_submission(f"s{n:05}", at=env.kv.now(), **changes) for n in range(start, min(start + 500, count))]  # type: ignore[arg-type]
+        records = [
+            make_submission(f"s{n:05}", at=env.kv.now(), **changes)
+            for n in range(start, min(start + 500, count))
+        ]  # type: ignore[arg-type]
         await env.kv.commit([Put(record.key, msgspec.json.encode(record)) for record in records])
 
 
@@ -321,7 +326,9 @@ def assert_published_with_skill(kv: HookedKV) -> None:
     assert publishing
     for operations in publishing:
         puts = {op.key: op.value for op in operations if isinstance(op, Put)}
-        record = msgspec.json.decode(next(v for k, v in puts.items() if k.startswith(keys.SUB)), type=Submission)
+        record = msgspec.json.decode(
+            next(v for k, v in puts.items() if k.startswith(keys.SUB)), type=Submission
+        )
         assert record.published is not None
         live = msgspec.json.decode(puts[record.published], type=PublishedSkill)
         assert live.current_digest == record.digest
@@ -532,4 +539,3 @@ async def test_A20_the_old_version_stays_live(open_here: Opener) -> None:
             await work
         assert (await get_submission(submission.id)).state is State.NEEDS_REVIEW
         assert await enumerate_published_skills() == before
-

@@ -300,7 +300,9 @@ async def test_B8_a_worker_dies_between_claim_and_finish(env: Env) -> None:
     submission = record_of(await submit_skill("orphan"))
     await die_with(env, submission)
     await run_until_quiet(env, recover=True)
-    assert (await get_submission(submission.id)).state is State.TIER1_SCANNING, "it is held until the deadline"
+    assert (await get_submission(submission.id)).state is State.TIER1_SCANNING, (
+        "it is held until the deadline"
+    )
 
     pass_time(env, CLAIM_MS)
     await run_until_quiet(env, recover=True)
@@ -398,7 +400,9 @@ async def test_B12_the_command_line_recovers_the_same_way(tmp_path: Path) -> Non
         submission = record_of(await submit_skill("by-hand"))
         died = record_of(await submit_skill("left-behind"))
         await lose_messages(env)
-        left = make_submission("left-behind", state=State.TIER1_SCANNING, at=1, upload=died.upload, claimed_until=2)
+        left = make_submission(
+            "left-behind", state=State.TIER1_SCANNING, at=1, upload=died.upload, claimed_until=2
+        )
         await put_record(env, left)
         variables = {"VSKILL_DATA_DIR": str(tmp_path), "VSKILL_STORE": env.settings.store}
         result = await asyncio.to_thread(CliRunner().invoke, cli, ["queue", "recover"], env=variables)
@@ -449,7 +453,8 @@ async def test_B16_a_host_that_is_down_rejects_nothing(env: Env) -> None:
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
         places = [
-            await submit_place(sources, f"https://github.com/owner{n}/tools", "fmt", "fmt", str(n)) for n in range(20)
+            await submit_place(sources, f"https://github.com/owner{n}/tools", "fmt", "fmt", str(n))
+            for n in range(20)
         ]
         there = dict(sources.places)
         down = SourceUnavailable("github.com does not answer", host="github.com")

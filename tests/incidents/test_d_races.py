@@ -93,7 +93,9 @@ async def test_D1_a_batch_that_ends_leaves_the_others_their_environment(open_her
         assert get_worker_env() is None
 
 
-async def test_D2_work_and_schedule_need_no_process_environment(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_D2_work_and_schedule_need_no_process_environment(
+    env: Env, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settings are read once, at the start: with the process environment gone, queue and jobs run as before."""
     for name in list(os.environ):
         monkeypatch.delenv(name)
@@ -177,7 +179,9 @@ async def test_D3_duplicate_deliveries_change_nothing(env: Env) -> None:
 async def test_D4_the_same_place_is_one_record(env: Env) -> None:
     """Fifty submissions of one place at once, then fifty more: one record, one message, one version."""
     for _ in range(2):
-        outcomes = [one.outcome for one in await asyncio.gather(*(submit_skill("popular") for _ in range(50)))]
+        outcomes = [
+            one.outcome for one in await asyncio.gather(*(submit_skill("popular") for _ in range(50)))
+        ]
         assert set(outcomes) <= {Outcome.CREATED, Outcome.DUPLICATE}
         assert outcomes.count(Outcome.CREATED) <= 1
     assert (await count_submissions()).total == 1
@@ -260,7 +264,9 @@ def content(submission: Submission) -> BlockTarget:
 
 
 @pytest.mark.parametrize("target", [place, repository, name_everywhere, content], ids=lambda t: t.__name__)
-async def test_D14_blocked_while_being_published(env: Env, target: Callable[[Submission], BlockTarget]) -> None:
+async def test_D14_blocked_while_being_published(
+    env: Env, target: Callable[[Submission], BlockTarget]
+) -> None:
     """The block is written between publishing's check and its commit: nothing goes live, and both records agree."""
     kv = HookedKV(env.kv)
     submission = record_of(await submit_skill("sneaky"))
@@ -449,7 +455,10 @@ async def test_D10_a_block_reaches_what_it_names_and_nothing_else(env: Env) -> N
         await run_until_quiet(listed)
         await add_block(entry_for(place(ann), env.kv.now()))
         version = await reapply_blocklist()
-        assert [one.slug for one in await enumerate_published_skills()] == ["bob/tools/google", "cy/tools/google"]
+        assert [one.slug for one in await enumerate_published_skills()] == [
+            "bob/tools/google",
+            "cy/tools/google",
+        ]
         assert [(await get_submission(one.id)).state for one in (ann, bob, cy)] == [
             State.BLOCKED,
             State.PUBLISHED,
@@ -476,7 +485,9 @@ async def test_D13_every_spelling_is_one_submission(env: Env) -> None:
     """Case, `.git`, schemes, user info, `www.` and trailing slashes make no second record."""
     ids = {record_of(await submit_repository(spelling, "skills/fmt")).id for spelling in SPELLINGS}
     ids.add(record_of(await submit_repository("https://github.com/ann/tools/tree/main/skills/fmt")).id)
-    ids.add(record_of(await submit_repository("https://github.com/ann/tools/blob/main/skills/fmt/SKILL.md")).id)
+    ids.add(
+        record_of(await submit_repository("https://github.com/ann/tools/blob/main/skills/fmt/SKILL.md")).id
+    )
     assert ids == {submission_id(normalise("https://github.com/ann/tools", "skills/fmt"))}
     assert (await count_submissions()).total == 1
     record = await get_submission(ids.pop())

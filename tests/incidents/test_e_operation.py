@@ -104,7 +104,9 @@ ENDS: dict[str, tuple[State, Callable[[Env], dict[str, object]]]] = {
     ),
     "known to be bad": (
         State.BLOCKED,
-        lambda env: {"scanner": structure.StructureScanner(read_manifest, [digest_of_files(skill_files("ending"))])},
+        lambda env: {
+            "scanner": structure.StructureScanner(read_manifest, [digest_of_files(skill_files("ending"))])
+        },
     ),
 }
 
@@ -146,7 +148,9 @@ async def test_E7_what_people_do_has_its_reason(env: Env) -> None:
     records = [record_of(await submit_skill(f"by-people-{number}")) for number in range(3)]
     await cancel(records[0].id, by="user:ann", reason="never mind")
     await reject(records[1].id, by="admin:eve", reason="spam")
-    await add_block(BlockEntry(place_target(records[2].identity), Severity.HIGH, "stolen", "admin:eve", env.kv.now()))
+    await add_block(
+        BlockEntry(place_target(records[2].identity), Severity.HIGH, "stolen", "admin:eve", env.kv.now())
+    )
     await reapply_blocklist()
     ended = [await get_submission(record.id) for record in records]
     assert [(one.state, one.history[-1].actor) for one in ended] == [
@@ -189,7 +193,11 @@ class DownBlobs(Blobs):
 
 
 UPSTREAM: dict[str, tuple[PlatformError, State, str]] = {
-    "host down": (SourceUnavailable("502 from github.com", host="github.com"), State.RECEIVED, "502 from github.com"),
+    "host down": (
+        SourceUnavailable("502 from github.com", host="github.com"),
+        State.RECEIVED,
+        "502 from github.com",
+    ),
     "repository gone": (SourceGone("404 from github.com"), State.REJECTED, "404 from github.com"),
     "too large": (LimitExceeded("21 MB of 20 MB"), State.REJECTED, "21 MB of 20 MB"),
     "blobs down": (BlobUnavailable("the disk is not mounted"), State.RECEIVED, "the disk is not mounted"),

@@ -1,0 +1,92 @@
+"""A worker process for tests: the product's own `worker` and `schedule` roles, with a scanner that is slow, or
+deadly, where a skill's text says so. Run as a script; what it does is set by variables of its own:
+
+- `TEST_SCAN_S`: how long a scan of a text with the word `slow` takes, in seconds; `0.2-0.6` draws from a range.
+- `TEST_CLAIM_MS`: the length of claims and leases instead of 15 s, with renewals and recovery to match, so that a
+  test of many deaths does not wait for minutes. The constants are changed before any module reads them.
+- `TEST_SCANS`: a file that gets one line per scan: this process, the skill, and what else is being scanned here.
+
+A text with the word `poison` kills the process in the middle of its scan, as an out-of-memory kill would.
+"""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+USUAL_CLAIM_MS = 15_000
+
+
+def shorten_claims(claim_ms: int) -> None:
+    """Change what the modules below import by name; nothing that reads it may be imported before."""
+    submission = import_module("vskill_platform.domain.submission")
+    submission.CLAIM_MS = claim_ms
+    submission.RENEW_EVERY_MS = claim_ms // 3
+    import_module("vskill_platform.broker.contract").LEASE_MS = claim_ms
+    jobs = import_module("vskill_platform.queue.jobs")
+    jobs.JOBS = tuple(
+        msgspec.structs.replace(job, every_ms=claim_ms // 3, budget_ms=claim_ms) if job.name == "recovery" else job
+        for job in jobs.JOBS
+    )
+    import_module("vskill_platform.queue.schedule").LOOK_EVERY_S = claim_ms / 3000
+
+
+class SlowScanner:
+    """The real scanner, after a while."""
+
+    inside: set[str] = set()  # noqa: RUF012 - one process, one scanner
+
+    def __init__(self, check_manifest: Any, known_bad_digests: Any = ()) -> None:
+        structure = import_module("vskill_platform.scan.structure")
+        self._inner = structure.StructureScanner(check_manifest, known_bad_digests)
+        self._check_manifest = check_manifest
+
+    @property
+    def ruleset(self) -> str:
+        return str(self._inner.ruleset)
+
+    async def scan(self, files: Sequence[Any]) -> Any:
+        text = b"".join(file.data for file in files)
+        name = self._check_manifest(next(file.data for file in files if file.path == "SKILL.md")).name
+        self.inside.add(name)
+        _note_scan(name, self.inside)
+        if b"poison" in text:
+            await asyncio.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if b"slow" in text:
+            await asyncio.sleep(_seconds())
+        self.inside.discard(name)
+        return await self._inner.scan(files)
+
+
+def _note_scan(name: str, inside: set[str]) -> None:
+    if path := os.environ.get("TEST_SCANS"):
+        line = f"{os.getpid()} {name} {','.join(sorted(inside))}\n"
+        with Path(path).open("a", encoding="utf-8") as log:
+            log.write(line)
+
+
+def _seconds() -> float:
+    least, _, most = os.environ.get("TEST_SCAN_S", "0").partition("-")
+    return random.uniform(float(least), float(most or least))
+
+
+def main() -> None:
+    claim_ms = int(os.environ.get("TEST_CLAIM_MS", USUAL_CLAIM_MS))
+    if claim_ms != USUAL_CLAIM_MS:
+        shorten_claims(claim_ms)
+    import_module("vskill_platform.bootstrap").StructureScanner = SlowScanner
+    process = import_module("vskill_platform.cli.process")
+    serve = import_module("vskill_platform.cli.serve")
+    settings = import_module("vskill_platform.settings").process_settings()
+    process.run_async(serve._until_stopped(settings, serve.Roles(work=True, schedule=True)))
+
+
+if __name__ == "__main__":
+    main()

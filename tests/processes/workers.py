@@ -1,0 +1,127 @@
+"""Starting, killing and watching real worker processes. Every process that a test starts ends with the test."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from vskill_platform.domain.submission import Submission
+from vskill_platform.settings import Settings
+from vskill_platform.submission_store import get_submission
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW_WORKER = (str(ROOT / "tests" / "processes" / "slow_worker.py"),)
+#: The product's own command, with nothing changed.
+REAL_WORKER = ("-m", "vskill_platform", "worker")
+
+
+class WorkerProcess:
+    """One process that a test started."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.process = process
+        self.log = log
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.process.returncode is None
+
+    async def kill(self) -> None:
+        """`kill -9`: nothing in the process hears of it."""
+        await self._signal(signal.SIGKILL)
+
+    async def terminate(self, within_s: float) -> int:
+        """SIGTERM; the exit code."""
+        async with asyncio.timeout(within_s):
+            return await self._signal(signal.SIGTERM)
+
+    async def _signal(self, number: signal.Signals) -> int:
+        if self.running:
+            os.kill(self.pid, number)
+        return await self.process.wait()
+
+    async def until_up(self, within_s: float = 15) -> None:
+        """Wait until it says that its environment is open."""
+        await until(lambda: _said(self, "vskill-platform is up"), within_s, f"worker {self.pid} is not up")
+
+
+async def _said(worker: WorkerProcess, words: str) -> bool:
+    if not worker.running:
+        raise AssertionError(f"a worker ended by itself:\n{worker.log.read_text('utf-8')}")
+    return words in worker.log.read_text("utf-8")
+
+
+class Workers:
+    """The processes of one test, on one SQLite file."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._variables = dict(variables)
+        self.started: list[WorkerProcess] = []
+
+    async def start(self, command: tuple[str, ...] = SLOW_WORKER, **variables: str) -> WorkerProcess:
+        log = self._folder / f"worker-{len(self.started)}.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *command,
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+                env={**self._variables, **variables},
+            )
+        worker = WorkerProcess(process, log)
+        self.started.append(worker)
+        return worker
+
+    async def end(self) -> None:
+        for worker in self.started:
+            await worker.kill()
+
+
+@asynccontextmanager
+async def workers_on(settings: Settings, folder: Path, **variables: str) -> AsyncIterator[Workers]:
+    """Workers that share the store of these settings; whatever still runs at the end is killed."""
+    given = {
+        "PATH": os.environ.get("PATH", ""),
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
+        "VSKILL_DATA_DIR": settings.data_dir,
+        "VSKILL_STORE": settings.store,
+        "NO_COLOR": "1",
+        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
+        **variables,
+    }
+    workers = Workers(folder, given)
+    try:
+        yield workers
+    finally:
+        await workers.end()
+
+
+async def until(check: Callable[[], Awaitable[bool]], within_s: float, otherwise: str) -> float:
+    """Look again and again until it holds; how many seconds it took."""
+    began = time.monotonic()
+    while not await check():
+        assert time.monotonic() - began < within_s, otherwise
+        await asyncio.sleep(0.02)
+    return time.monotonic() - began
+
+
+async def until_record(submission_id: str, check: Callable[[Submission], bool], within_s: float) -> Submission:
+    """Wait until the record is as wanted; the record."""
+    found: list[Submission] = []
+
+    async def look() -> bool:
+        found[:] = [await get_submission(submission_id)]
+        return check(found[0])
+
+    await until(look, within_s, f"{submission_id} did not get there")
+    return found[0]
