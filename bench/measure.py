@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 #: A measurement that takes longer than this hangs, and the run ends with an error instead.
-PATIENCE_S = 300.0
+PATIENCE_S = 120.0
 
 
 class Stopwatch:

@@ -11,6 +11,7 @@ from bench.measure import PATIENCE_S, timed
 from bench.queue import until_empty
 from bench.results import Figure, Report, at_least
 from bench.workshop import Workshop, open_env
+from bench.writer_watch import watch_writer
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
@@ -59,6 +60,8 @@ def run(workshop: Workshop) -> Report:
             Figure.of("submit alone", "submissions/s", [s.submitting for s in samples]),
             Figure.of("RECEIVED to PUBLISHED alone", "submissions/s", [s.working for s in samples]),
             Figure.of("durable steps, clients and worker at once", "steps/s", [s.together * STEPS for s in samples]),
+            Figure.of("operations that share one flush", "operations", [s.grouped for s in samples]),
+            Figure.of("one transaction of the writer", "ms", [s.transaction_ms for s in samples]),
         ),
         goals=(at_least("submissions/s from submit to PUBLISHED", together.median, 1_000.0, unit="/s"),),
         notes=(
@@ -70,11 +73,13 @@ def run(workshop: Workshop) -> Report:
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Submissions a second."""
+    """Submissions a second, and what the writer did while clients and worker were at it together."""
 
     together: float
     submitting: float
     working: float
+    grouped: float
+    transaction_ms: float
 
 
 async def publish_all(path: Path, count: int) -> Sample:
@@ -85,7 +90,7 @@ async def publish_all(path: Path, count: int) -> Sample:
 
 
 async def _publish_all(env: Env, count: int) -> Sample:
-    with timed() as together:
+    with watch_writer() as writer, timed() as together:
         stop, worker = _start_worker(env)
         await submit_all(0, count)
         await until_published(env, count)
@@ -98,7 +103,13 @@ async def _publish_all(env: Env, count: int) -> Sample:
         await until_published(env, 2 * count)
         working.stop()
     await _stop_worker(stop, worker)
-    return Sample(count / together.seconds, count / submitting.seconds, count / working.seconds)
+    return Sample(
+        count / together.seconds,
+        count / submitting.seconds,
+        count / working.seconds,
+        writer.operations_each,
+        writer.ms_each,
+    )
 
 
 def _start_worker(env: Env) -> tuple[asyncio.Event, "asyncio.Task[None]"]:

@@ -66,7 +66,12 @@ def play_many(start: int, count: int, jobs: int) -> int:
 
 
 def _progress(done: int, count: int, broken: int, seconds: float) -> None:
-    print(f"\r{done}/{count} seeds, {broken} broken, {done / seconds:.0f}/s ", end="", file=sys.stderr, flush=True)
+    print(
+        f"\r{done}/{count} seeds, {broken} broken, {done / seconds:.0f}/s ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _sum_up(counts: Counter[str], seeds: int, virtual: float, seconds: float) -> None:

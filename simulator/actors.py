@@ -118,10 +118,16 @@ class People:
     async def choose(self, what: str) -> Place:
         """Somewhere; more often where it can have an effect."""
         places = self._world.places
-        wanted = {"approve": State.NEEDS_REVIEW, "submit": State.TIER1_SCANNING, "rescan": State.PUBLISHED}.get(what)
+        wanted = {
+            "approve": State.NEEDS_REVIEW,
+            "submit": State.TIER1_SCANNING,
+            "rescan": State.PUBLISHED,
+        }.get(what)
         if wanted is not None and self._rng.random() < 0.6:
             records = await self._world.records()
-            places = [place for place in places if place.id in records and records[place.id].state is wanted] or places
+            places = [
+                place for place in places if place.id in records and records[place.id].state is wanted
+            ] or places
         return self._rng.choice(places)
 
     def _new_content(self, place: Place, scan: str | None = None) -> Content:
@@ -149,7 +155,9 @@ class People:
         self.filed.append(filed)
         identity = place.identity
         if identity.is_upload:
-            done = await submit_upload(content.files, namespace=identity.owner, slug=identity.path, submitter="sue")
+            done = await submit_upload(
+                content.files, namespace=identity.owner, slug=identity.path, submitter="sue"
+            )
         else:
             done = await submit_repository(identity.url, identity.path)
         filed.outcome, filed.ended = done.outcome, world.moment()
@@ -210,7 +218,9 @@ class People:
         down = RescanOutcome.TAKE_DOWN
         return self._rng.choice(
             (
-                RescanDecision(RescanOutcome.KEEP, "still fine", certification=Certification.VERIFIED, score=90),
+                RescanDecision(
+                    RescanOutcome.KEEP, "still fine", certification=Certification.VERIFIED, score=90
+                ),
                 RescanDecision(RescanOutcome.UNDECIDED, "the judge is down"),
                 RescanDecision(down, "worse", next_state=State.NEEDS_REVIEW),
                 RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.DIGEST),
@@ -219,13 +229,17 @@ class People:
         )
 
     async def _yank(self, place: Place) -> None:
-        skills: list[PublishedSkill] = [one for one in await self._world.skills() if one.submission == place.id]
+        skills: list[PublishedSkill] = [
+            one for one in await self._world.skills() if one.submission == place.id
+        ]
         if skills:
             change = skill.Change(Role.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
             await update_skill(skills[0].canonical, lambda current: skill.yank(current, change))
 
     async def _pause(self, _: Place) -> None:
-        await pause_queue(int(self._rng.uniform(1_000, 120_000)), reason="a look at the machine", by="admin:rob")
+        await pause_queue(
+            int(self._rng.uniform(1_000, 120_000)), reason="a look at the machine", by="admin:rob"
+        )
 
     async def _resume(self, _: Place) -> bool:
         return await resume_queue()
@@ -242,5 +256,3 @@ class People:
         broker = self._world.env_for(self.process).broker
         letters = (await broker.dead_letters()).items
         return bool(letters) and await broker.replay(self._rng.choice(letters).id)
-
-

@@ -117,7 +117,11 @@ class Watcher:
         now = self._clock.now()
         name = LABELS.get(new.id, new.id)
         problem = violation(new, now, FOREVER_MS)
-        require(problem is None, "active has a claim or a next attempt, and rest has neither", f"{name}: {problem}")
+        require(
+            problem is None,
+            "active has a claim or a next attempt, and rest has neither",
+            f"{name}: {problem}",
+        )
         require(not (new.claim and new.next_attempt_at), "claimed means no next attempt", name)
         require(new.attempts.failed <= len(FAILED_DELAYS_MS) + 1, "failed attempts are limited", name)
         require(new.attempts.interrupted <= MAX_INTERRUPTED, "interruptions are limited", name)
@@ -125,7 +129,9 @@ class Watcher:
         if old is None:
             first = new.history[0]
             created = (new.run, new.state, len(new.history), first.seq, first.source)
-            require(created == (1, State.RECEIVED, 1, 1, None), "a submission begins at its beginning", created)
+            require(
+                created == (1, State.RECEIVED, 1, 1, None), "a submission begins at its beginning", created
+            )
             self._note(name, first, new)
         elif new.run == old.run:
             published += self._extended(old, new, name)
@@ -144,7 +150,9 @@ class Watcher:
     def _extended(self, old: Submission, new: Submission, name: str) -> list[Submission]:
         """The same run goes on: its history only grows, by allowed steps."""
         known = len(old.history)
-        require(new.history[:known] == old.history, "history only grows", f"{name}: {old.history} {new.history}")
+        require(
+            new.history[:known] == old.history, "history only grows", f"{name}: {old.history} {new.history}"
+        )
         added = new.history[known:]
         require(len(added) <= MOST_EVENTS, "one commit is one step", f"{name}: {added}")
         last = old.history[-1]
@@ -160,7 +168,11 @@ class Watcher:
         require(kept.state.ends_run, "only an ended run is followed by another", f"{name}: {kept.state}")
         first, last = new.history[0], kept.history[-1]
         facts = (len(new.history), first.seq - last.seq, first.source, first.to)
-        require(facts == (1, 1, kept.state, State.RECEIVED), "a run begins where the last one ended", (name, facts))
+        require(
+            facts == (1, 1, kept.state, State.RECEIVED),
+            "a run begins where the last one ended",
+            (name, facts),
+        )
         require(first.at >= last.at and first.reason.strip(), "history is in order, with reasons", name)
         self._note(name, first, new)
 
@@ -200,7 +212,9 @@ class Watcher:
     def _note(self, name: str, event: Event, record: Submission) -> None:
         self._trace.count(f"step to {event.to}")
         self._trace.add(
-            event.actor, "STEP", f"{name} run {record.run} #{event.seq} {event.source} -> {event.to}: {event.reason}"
+            event.actor,
+            "STEP",
+            f"{name} run {record.run} #{event.seq} {event.source} -> {event.to}: {event.reason}",
         )
         if event.to in (State.BLOCKED, State.DEQUEUED):
             self.cleared[record.id] = self._moment()
@@ -230,7 +244,11 @@ class Watcher:
         current = live[-1].digest if live else None
         require(skill.current_digest == current, "the newest live version is current", skill.canonical)
         numbers = [ref.number for ref in skill.versions]
-        require(len(set(numbers)) == len(numbers), "a version's number is used once", f"{skill.canonical} {numbers}")
+        require(
+            len(set(numbers)) == len(numbers),
+            "a version's number is used once",
+            f"{skill.canonical} {numbers}",
+        )
         for earlier, later in pairwise(skill.versions):
             again = earlier.digest == later.digest and not earlier.owner_yanked and not later.owner_yanked
             require(not again, "one content in a row makes one version", f"{skill.canonical} {numbers}")

@@ -33,7 +33,16 @@ from vskill_platform.sources.upload import UploadSource
 RULESET = "simulated-1"
 
 #: What the scanner will say, and how often such a content is written.
-SCANS = {"pass": 60, "concerns": 8, "fail": 6, "certain": 4, "critical": 8, "incomplete": 4, "broken": 3, "gone": 2}
+SCANS = {
+    "pass": 60,
+    "concerns": 8,
+    "fail": 6,
+    "certain": 4,
+    "critical": 8,
+    "incomplete": 4,
+    "broken": 3,
+    "gone": 2,
+}
 #: What the judge will say.
 JUDGES = {"pass": 60, "fail": 8, "unsure": 10, "confirm": 6, "clear": 10, "down": 6}
 
@@ -87,7 +96,9 @@ def write_content(rng: Random, place: Place, nonce: int, *, scan: str | None = N
     judge = _drawn(rng, JUDGES)
     name = place.slug if rng.random() < 0.7 else rng.choice(("alpha", "beta", "omega"))
     version = f"version: {rng.randint(0, 2)}.{rng.randint(0, 3)}.0\n" if rng.random() < 0.3 else ""
-    text = f"---\nname: {name}\ndescription: number {nonce}\n{version}---\nscan={scan} judge={judge} {nonce}\n"
+    text = (
+        f"---\nname: {name}\ndescription: number {nonce}\n{version}---\nscan={scan} judge={judge} {nonce}\n"
+    )
     files = (SkillFile("SKILL.md", "100644", text.encode()),)
     return Content(name, scan, judge, digest_of_files(files), files)
 
@@ -181,7 +192,9 @@ class SimulatedScanner:
         if said == "incomplete":
             return StaticReport(RULESET, ScanStatus.INCOMPLETE, problem="simulated")
         found = enumerate(FINDINGS.get(said, ()), start=1)
-        return StaticReport(RULESET, findings=tuple(_finding(n, level, said == "certain") for n, level in found))
+        return StaticReport(
+            RULESET, findings=tuple(_finding(n, level, said == "certain") for n, level in found)
+        )
 
 
 def _finding(number: int, severity: Severity, certain: bool) -> Finding:  # noqa: FBT001

@@ -1,13 +1,12 @@
 """The contracts of the product by delegation to shared memory engines, with faults at every call. Each simulated
 process has its own set, so that a process can be cut off while the store lives on."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from simulator.faults import Process, Weather
+from simulator.faults import Line, Process, Weather
 from simulator.plan import Dependency, Fault
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import (
@@ -93,17 +92,18 @@ class FaultyKV(KV):
         self._channel = channel
         self._process = process
         self._weather = weather
+        self._line = Line(process, weather, Dependency.KV)
         self.capabilities = store.capabilities
 
     def now(self) -> int:
         return self._store.now() + self._process.store_skew
 
     async def get(self, key: str) -> Entry | None:
-        return await self._call(f"get {key}", lambda: self._store.get(key))
+        return await self._line.call(f"get {key}", lambda: self._store.get(key))
 
     async def get_many(self, keys: Iterable[str]) -> Settled:
         wanted = tuple(keys)
-        settled = await self._call(f"get_many {len(wanted)}", lambda: self._store.get_many(wanted))
+        settled = await self._line.call(f"get_many {len(wanted)}", lambda: self._store.get_many(wanted))
         failed = self._failing(wanted)
         if not failed:
             return settled
@@ -113,7 +113,7 @@ class FaultyKV(KV):
     async def list(
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
     ) -> Page[str]:
-        return await self._call(
+        return await self._line.call(
             f"list {prefix}", lambda: self._store.list(prefix, after=after, limit=limit, exclude=exclude)
         )
 
@@ -121,7 +121,7 @@ class FaultyKV(KV):
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
     ) -> EntryPage:
         return self._with_failures(
-            await self._call(
+            await self._line.call(
                 f"scan {prefix}", lambda: self._store.scan(prefix, after=after, limit=limit, exclude=exclude)
             )
         )
@@ -137,7 +137,7 @@ class FaultyKV(KV):
         limit: int = PAGE,
     ) -> EntryPage:
         return self._with_failures(
-            await self._call(
+            await self._line.call(
                 f"select {prefix}",
                 lambda: self._store.select(
                     prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
@@ -146,10 +146,12 @@ class FaultyKV(KV):
         )
 
     async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
-        return await self._call(f"count {prefix}", lambda: self._store.count_by(prefix, field))
+        return await self._line.call(f"count {prefix}", lambda: self._store.count_by(prefix, field))
 
     async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
-        return await self._call("sweep", lambda: self._store.sweep(changes_before=changes_before, limit=limit))
+        return await self._line.call(
+            "sweep", lambda: self._store.sweep(changes_before=changes_before, limit=limit)
+        )
 
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
         wanted = self.substitute(operations)
@@ -161,24 +163,22 @@ class FaultyKV(KV):
             rest = [one for one in wanted if not isinstance(one, Send)]
             return await self._store.commit([*rest, *(self._channel.carry(sends) if sends else ())])
 
-        return await self._call(f"commit {' '.join(names)}", apply, writes=True)
+        return await self._line.call(f"commit {' '.join(names)}", apply, writes=True)
 
     def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         """What is committed in the place of these operations; planted bugs change it."""
         return operations
 
-    async def _call(self, name, do, *, writes=False):  # type: ignore[no-untyped-def]
-        return await self._weather.around(self._process, Dependency.KV, name, do, writes=writes)
-
     async def _touch(self, operations: Sequence[Operation]) -> None:
         """Somebody else changes a field of the record between the read and this write."""
-        for one in operations:
-            if isinstance(one, Put) and one.key.startswith("sub:") and one.if_version:
-                if self._weather.draws(self._weather.plan.foreign_write):
-                    entry = await self._store.get(one.key)
-                    if entry is not None and entry.version == one.if_version:
-                        self._weather.happened(Fault.FOREIGN_WRITE, self._process.name, one.key)
-                        await self._store.commit([Put(one.key, _touched(entry.value), entry.version)])
+        records = [one for one in operations if isinstance(one, Put) and one.key.startswith("sub:")]
+        for one in records:
+            if not one.if_version or not self._weather.draws(self._weather.plan.foreign_write):
+                continue
+            entry = await self._store.get(one.key)
+            if entry is not None and entry.version == one.if_version:
+                self._weather.happened(Fault.FOREIGN_WRITE, self._process.name, one.key)
+                await self._store.commit([Put(one.key, _touched(entry.value), entry.version)])
 
     def _failing(self, keys: Iterable[str]) -> dict[str, PlatformError]:
         rate = self._weather.plan.partial_read
@@ -212,21 +212,21 @@ class FaultyBroker(Broker):
     def __init__(self, queue: Broker, channel: Channel, process: Process, weather: Weather) -> None:
         self._queue = queue
         self._channel = channel
-        self._process = process
         self._weather = weather
+        self._line = Line(process, weather, Dependency.BROKER)
         self.capabilities = queue.capabilities
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
         async def apply() -> int:
             return await self._queue.send_batch(self._channel.carry(sends))
 
-        return await self._call(f"send {len(sends)}", apply, writes=True)
+        return await self._line.call(f"send {len(sends)}", apply, writes=True)
 
     async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
         clock = self._weather.loop.time
         deadline = clock() + PATIENCE * max_wait_ms / 1000
         while True:
-            taken = await self._call("take", lambda: self._take_now(limit))
+            taken = await self._line.call("take", lambda: self._take_now(limit))
             left = deadline - clock()
             if taken or left <= 0:
                 return taken
@@ -240,22 +240,21 @@ class FaultyBroker(Broker):
             return await self._queue.settle(settlements)
 
         names = " ".join(f"{_word(one.outcome)} {one.delivery.key}" for one in settlements)
-        return await self._call(f"settle {names}", apply, writes=True)
+        return await self._line.call(f"settle {names}", apply, writes=True)
 
     async def depth(self) -> Depth:
-        return await self._call("depth", self._queue.depth)
+        return await self._line.call("depth", self._queue.depth)
 
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
-        return await self._call("dead letters", lambda: self._queue.dead_letters(after=after, limit=limit))
+        return await self._line.call(
+            "dead letters", lambda: self._queue.dead_letters(after=after, limit=limit)
+        )
 
     async def replay(self, dead_letter_id: int) -> bool:
-        return await self._call("replay", lambda: self._queue.replay(dead_letter_id), writes=True)
+        return await self._line.call("replay", lambda: self._queue.replay(dead_letter_id), writes=True)
 
     async def discard(self, dead_letter_id: int) -> bool:
-        return await self._call("discard", lambda: self._queue.discard(dead_letter_id), writes=True)
-
-    async def _call(self, name, do, *, writes=False):  # type: ignore[no-untyped-def]
-        return await self._weather.around(self._process, Dependency.BROKER, name, do, writes=writes)
+        return await self._line.call("discard", lambda: self._queue.discard(dead_letter_id), writes=True)
 
     async def _take_now(self, limit: int) -> Sequence[Delivery]:
         taken = await self._queue.take(limit, 0)
@@ -275,23 +274,23 @@ class FaultyBlobs(Blobs):
 
     def __init__(self, content: Blobs, process: Process, weather: Weather) -> None:
         self._content = content
-        self._process = process
-        self._weather = weather
+        self._line = Line(process, weather, Dependency.BLOBS)
 
     async def put(self, address: str, data: bytes) -> None:
-        await self._call(f"blob put {address[:8]}", lambda: self._content.put(address, data), writes=True)
+        await self._line.call(
+            f"blob put {address[:8]}", lambda: self._content.put(address, data), writes=True
+        )
 
     async def get(self, address: str) -> bytes | None:
-        return await self._call(f"blob get {address[:8]}", lambda: self._content.get(address))
+        return await self._line.call(f"blob get {address[:8]}", lambda: self._content.get(address))
 
     async def has(self, address: str) -> bool:
-        return await self._call(f"blob has {address[:8]}", lambda: self._content.has(address))
+        return await self._line.call(f"blob has {address[:8]}", lambda: self._content.has(address))
 
     async def delete(self, address: str) -> bool:
-        return await self._call(f"blob del {address[:8]}", lambda: self._content.delete(address), writes=True)
+        return await self._line.call(
+            f"blob del {address[:8]}", lambda: self._content.delete(address), writes=True
+        )
 
     async def close(self) -> None:
         """The shared content stays."""
-
-    async def _call(self, name, do, *, writes=False):  # type: ignore[no-untyped-def]
-        return await self._weather.around(self._process, Dependency.BLOBS, name, do, writes=writes)

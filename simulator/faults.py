@@ -92,15 +92,15 @@ class Weather:
     async def pause(self, process: Process, seconds: float) -> None:
         """Time passes for this process, which may not live to see its end."""
         await asyncio.sleep(seconds)
-        while process.stalled_until > self.loop.time():
-            await asyncio.sleep(process.stalled_until - self.loop.time())
+        await asyncio.sleep(max(process.stalled_until - self.loop.time(), 0))
         if process.dead:
             await self.never()
 
     def down(self, dependency: Dependency) -> bool:
         now = self.loop.time()
         return self.chaos and any(
-            outage.dependency is dependency and outage.begins <= now < outage.ends for outage in self.plan.outages
+            outage.dependency is dependency and outage.begins <= now < outage.ends
+            for outage in self.plan.outages
         )
 
     async def _before(self, process: Process, dependency: Dependency, name: str) -> None:
@@ -185,3 +185,15 @@ class Weather:
             case _:
                 kind = StoreBusy if self.rng.random() < 0.3 else StoreUnavailable
                 return kind(f"simulated: {name}")
+
+
+class Line:
+    """One process's way to one dependency."""
+
+    def __init__(self, process: Process, weather: Weather, dependency: Dependency) -> None:
+        self._process = process
+        self._weather = weather
+        self._dependency = dependency
+
+    async def call(self, name: str, do: Callable[[], Awaitable[T]], *, writes: bool = False) -> T:
+        return await self._weather.around(self._process, self._dependency, name, do, writes=writes)

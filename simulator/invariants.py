@@ -77,10 +77,14 @@ async def _check_history(world: "World", record: Submission, name: str) -> None:
     last_run = 0
     for seq, (run, event) in enumerate(events, start=1):
         require(event.seq == seq, "history has no gap", f"{name}: {event}")
-        require(event.source is (before.to if before else None), "each event begins where the last ended", name)
+        require(
+            event.source is (before.to if before else None), "each event begins where the last ended", name
+        )
         require(before is None or event.at >= before.at, "history is in order of time", f"{name}: {event}")
         begins = run != last_run and event.to is State.RECEIVED
-        require(begins or (before and may_move(before.to, event.to)), "only allowed steps", f"{name}: {event}")
+        require(
+            begins or (before and may_move(before.to, event.to)), "only allowed steps", f"{name}: {event}"
+        )
         require(event.reason.strip(), "every event has a reason", f"{name}: {event}")
         before, last_run = event, run
     require(len({event.id for _, event in events}) == len(events), "every event has an id of its own", name)
@@ -92,9 +96,15 @@ def _check_published(record: Submission, skill: PublishedSkill | None, name: str
     latest = next((ref for ref in reversed(skill.versions) if ref.digest == record.digest), None)
     require(latest is not None, "every PUBLISHED has its skill with that digest", f"{name} {record.digest}")
     assert latest is not None
-    require(latest.status is not VersionStatus.TAKEN_DOWN, "what is PUBLISHED was not taken down", f"{name} {latest}")
+    require(
+        latest.status is not VersionStatus.TAKEN_DOWN,
+        "what is PUBLISHED was not taken down",
+        f"{name} {latest}",
+    )
     if latest.status is VersionStatus.LIVE:
-        require(skill.current_digest == record.digest, "what is PUBLISHED is current", f"{name} {skill.versions}")
+        require(
+            skill.current_digest == record.digest, "what is PUBLISHED is current", f"{name} {skill.versions}"
+        )
 
 
 async def _check_skill(world: "World", skill: PublishedSkill) -> None:
@@ -104,8 +114,16 @@ async def _check_skill(world: "World", skill: PublishedSkill) -> None:
         require(entry is not None, "every version has its record", f"{skill.canonical} {ref.number}")
         assert entry is not None
         version = msgspec.json.decode(entry.value, type=SkillVersion)
-        require(version.digest == ref.digest, "a version is what its record says", f"{skill.canonical} {ref.number}")
-        require(await world.blobs.has(ref.digest), "every version has its bytes", f"{skill.canonical} {ref.number}")
+        require(
+            version.digest == ref.digest,
+            "a version is what its record says",
+            f"{skill.canonical} {ref.number}",
+        )
+        require(
+            await world.blobs.has(ref.digest),
+            "every version has its bytes",
+            f"{skill.canonical} {ref.number}",
+        )
 
 
 def _check_filed(world: "World", filed: list[Filed], record: Submission | None) -> None:
@@ -122,7 +140,11 @@ def _check_filed(world: "World", filed: list[Filed], record: Submission | None) 
     if last.place.identity.is_upload:
         # Of those that overlapped, any may have been the last; one whose end nobody saw may be, too.
         latest = [one.content.digest for one in filed if one.ended > last.begun]
-        require(record.upload in latest, "the last content that was submitted is judged", f"{name} {record.upload}")
+        require(
+            record.upload in latest,
+            "the last content that was submitted is judged",
+            f"{name} {record.upload}",
+        )
         if record.state in (State.PUBLISHED, State.TIER1_FAILED):
             require(record.digest == record.upload, "what was judged is what was uploaded", name)
     elif record.commit is not None:
@@ -144,7 +166,9 @@ async def _check_converged(world: "World") -> None:
         await reapply_blocklist()
         recovered = await recover_stuck_submissions()
         after = {entry.key: entry.version for entry in (await world.store.scan("s")).items}
-        changed = [key for key, version in after.items() if version != before.get(key) and key not in harmless]
+        changed = [
+            key for key, version in after.items() if version != before.get(key) and key not in harmless
+        ]
         require(not changed, "the blocklist has been applied", changed)
         require(recovered.paused or recovered.found == 0, "recovery finds nothing", recovered)
 

@@ -19,7 +19,9 @@ class NothingLeft(Exception):
 class VirtualTask(asyncio.Task[Any]):
     """A task whose hash is its number: sets of tasks then have the same order in every process."""
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], *, loop: "VirtualLoop", context: Context | None) -> None:
+    def __init__(
+        self, coro: Coroutine[Any, Any, Any], *, loop: "VirtualLoop", context: Context | None
+    ) -> None:
         self._number = next(loop.numbers)
         super().__init__(coro, loop=loop, context=context)
 
@@ -51,21 +53,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # Where asyncio would wait for sockets, this loop only keeps lists.
 
-    def call_soon(  # type: ignore[override]
+    def call_soon(
         self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._callbacks.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+    call_soon_threadsafe = call_soon
 
-    def call_later(  # type: ignore[override]
+    def call_later(
         self, delay: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self._seconds + delay, callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]
+    def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)

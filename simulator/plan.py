@@ -128,7 +128,9 @@ def draw_plan(rng: Random) -> Plan:
     )
 
 
-def _moments(rng: Random, chaos: float, most: int, low: float, high: float) -> tuple[tuple[float, float], ...]:
+def _moments(
+    rng: Random, chaos: float, most: int, low: float, high: float
+) -> tuple[tuple[float, float], ...]:
     return tuple((rng.uniform(0, chaos), rng.uniform(low, high)) for _ in range(rng.randint(1, most)))
 
 

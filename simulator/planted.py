@@ -48,7 +48,9 @@ def jobs_of(bug: Bug | None) -> Sequence[Job]:
     replaced = {Bug.ACK_BEFORE_WRITE: _trust_the_queue, Bug.RECOVERY_EXECUTES: _execute_expired}
     if bug not in replaced:
         return JOBS
-    return [msgspec.structs.replace(job, run=replaced[bug]) if job.name == "recovery" else job for job in JOBS]
+    return [
+        msgspec.structs.replace(job, run=replaced[bug]) if job.name == "recovery" else job for job in JOBS
+    ]
 
 
 class _Unversioned(FaultyKV):

@@ -41,4 +41,4 @@ class TraceLog:
         shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "exc_info")
         self._trace.add(self._who, "log", f"{event} {shown}")
 
-    debug = info = warning = error = _line
+    debug = info = warning = error = exception = critical = _line

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from simulator.actors import AMBUSHES, WEIGHTS, People
-from simulator.checks import Broken, Watcher, WatchedStore
+from simulator.checks import Broken, WatchedStore, Watcher
 from simulator.clocks import ProcessClock, StoreClock
 from simulator.content import PLACES, Place, Repositories, SimulatedJudge, SimulatedScanner, SimulatedSources
 from simulator.engines import Channel, FaultyBlobs, FaultyBroker

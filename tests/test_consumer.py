@@ -16,7 +16,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.queue import consumer
+from vskill_platform.queue import consumer, keeper
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
@@ -268,7 +268,7 @@ async def test_D15_content_submitted_during_a_run_is_looked_at_next(clock):
 
 
 async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(clock, monkeypatch):
-    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 10)
+    monkeypatch.setattr(keeper, "RENEW_EVERY_MS", 10)
     scanner = Scripted()
     scanner.go_on.clear()
     env = memory_env(clock, scanner=scanner)
@@ -287,7 +287,7 @@ async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(c
 
 
 async def test_claim_and_lease_are_renewed_while_the_work_goes_on(clock, monkeypatch):
-    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 10)
+    monkeypatch.setattr(keeper, "RENEW_EVERY_MS", 10)
     scanner = Scripted()
     scanner.go_on.clear()
     env = memory_env(clock, scanner=scanner)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.documented import documented_names
 from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.settings import Settings, load_settings, variable
+from vskill_platform.settings import SECRETS, Settings, load_settings, variable
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
@@ -103,6 +103,45 @@ def test_budgets_that_nest_are_accepted():
     assert load_settings(given).stuck_threshold_ms == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VSKILL_JUDGE_URL", "ftp://127.0.0.1/v1"),
+        ("VSKILL_JUDGE_URL", "http://user:pass@127.0.0.1/v1"),
+        ("VSKILL_JUDGE_URL", "http:///v1"),
+        ("VSKILL_JUDGE_URL", "http://127.0.0.1/v1?key=x"),
+        ("VSKILL_JUDGE_MAX_BYTES", "10"),
+        ("VSKILL_TRUSTED_OWNERS", "acme"),
+        ("VSKILL_TRUSTED_OWNERS", "github.com/acme/repo"),
+    ],
+)
+def test_an_address_or_owner_that_could_mean_something_else_is_refused(name, value):
+    with pytest.raises(InvalidSettings, match=name):
+        load_settings({name: value})
+
+
+@pytest.mark.parametrize("given", ["VSKILL_JUDGE_URL", "VSKILL_JUDGE_MODEL"])
+def test_half_a_judge_is_refused_with_both_names(given):
+    value = {"VSKILL_JUDGE_URL": "http://127.0.0.1:1/v1", "VSKILL_JUDGE_MODEL": "m"}[given]
+    with pytest.raises(InvalidSettings, match="VSKILL_JUDGE_URL.*|VSKILL_JUDGE_MODEL.*") as caught:
+        load_settings({given: value})
+    assert sorted(caught.value.details["settings"]) == ["VSKILL_JUDGE_MODEL", "VSKILL_JUDGE_URL"]
+
+
+def test_a_secret_is_in_no_representation_and_in_no_error():
+    secret = "sk-very-secret"
+    settings = Settings(judge_url="http://h/v1", judge_model="m", judge_api_key=secret)
+    assert {"judge_api_key"} == SECRETS
+    for text in (repr(settings), str(settings), f"{settings}", repr([settings])):
+        assert secret not in text
+        assert "judge_api_key='***'" in text
+    assert "judge_api_key=''" in repr(Settings())
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings({"VSKILL_JUDGE_API_KEY": f"{secret} with a space"})
+    assert secret not in caught.value.message
+    assert "VSKILL_JUDGE_API_KEY" in caught.value.message
+
+
 def test_settings_cannot_be_changed():
     with pytest.raises(AttributeError):
         Settings().port = 1  # type: ignore[misc]
@@ -118,7 +157,7 @@ def test_every_setting_is_documented_with_its_own_words_and_its_default(field):
     assert len(rows) == 1, f"docs/reference/settings.md must have one row for {variable(field)}"
     assert documented_names(Settings)[field] in rows[0]
     default = getattr(Settings(), field)
-    shown = {"broker": "the store", "known_bad_digests": "none"}.get(field, f"`{default}`")
+    shown = "the store" if field == "broker" else f"`{default}`" if default not in ("", ()) else "none"
     assert f"| {shown} |" in rows[0]
 
 

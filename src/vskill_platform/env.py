@@ -10,11 +10,12 @@ from structlog.typing import FilteringBoundLogger
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker
 from vskill_platform.clock import Clock
-from vskill_platform.gate import WorkGate
+from vskill_platform.gate import Turns, WorkGate
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
 from vskill_platform.scan.contract import Judge, Scanner
 from vskill_platform.settings import Settings
+from vskill_platform.signing.keys import KeyRing
 from vskill_platform.sources.contract import Sources
 
 
@@ -42,3 +43,7 @@ class Env(msgspec.Struct, frozen=True):
     worker_id: str = "local"
     #: Lets a submission that workers died over run alone in this process.
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
+    #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
+    turns: Turns = msgspec.field(default_factory=Turns)
+    #: The registry's keys; None only where nothing is signed, as in the simulator.
+    signing: KeyRing | None = None

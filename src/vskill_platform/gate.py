@@ -1,5 +1,6 @@
 """Company and solitude in one worker process: most work runs side by side, but a submission over which workers
-have died repeatedly runs alone, so that it can take nothing else down with it."""
+have died repeatedly runs alone, so that it can take nothing else down with it, and what would do the same work
+twice takes turns."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,3 +41,26 @@ class WorkGate:
         self._inside -= 1
         if not self._inside:
             self._empty.set()
+
+
+class Turns:
+    """One at a time per name: whoever comes second finds what the first has left in a cache.
+
+    Where the first is cancelled or fails, the next one simply does the work itself.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._wanted: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """Alone among those of this name."""
+        self._wanted[name] = self._wanted.get(name, 0) + 1
+        try:
+            async with self._locks.setdefault(name, asyncio.Lock()):
+                yield
+        finally:
+            self._wanted[name] -= 1
+            if not self._wanted[name]:
+                del self._wanted[name], self._locks[name]

@@ -67,6 +67,18 @@ class Metrics:
         )
         #: Batches that this worker process handles at the moment.
         self.batch_in_flight = self._gauge("batches_in_flight", "Batches that are being handled.")
+        #: Static scans that a submission needed, by whether rules ran or a stored report was there.
+        self.scans = self._counter("scans", "Static scans that were needed.", "outcome")
+        #: Questions to the judge, by outcome: answered, cached, skipped, or why it counts as down.
+        self.judge_calls = self._counter("judge_calls", "Questions to the judge, by outcome.", "outcome")
+        #: When the judge last gave this process a valid answer, in seconds since the epoch; 0 is never.
+        self.judge_last_success = self._gauge(
+            "judge_last_success_timestamp_seconds", "When the judge last gave a valid answer."
+        )
+        #: 1 while this process leaves the judge alone after repeated failures.
+        self.judge_circuit_open = self._gauge(
+            "judge_circuit_open", "Whether the judge is left alone after repeated failures."
+        )
         #: Messages that could not be sent after their record was written; recovery sends them again.
         self.outbox_failures = self._counter(
             "outbox_failures", "Messages that could not be sent after their record was written."

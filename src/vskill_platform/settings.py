@@ -27,6 +27,27 @@ Milliseconds = Annotated[
     int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
 ]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", description="64 characters of 0-9 and a-f")]
+Address = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
+        description="an http or https address without user name, query and fragment",
+    ),
+]
+Name = Annotated[
+    str, msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=200, description="a name in plain characters")
+]
+#: What protects something. It has no default, and no message, log line or `repr` shows it.
+Secret = Annotated[
+    str, msgspec.Meta(pattern="^[!-~]+$", max_length=4096, description="plain characters without spaces")
+]
+Bytes = Annotated[
+    int,
+    msgspec.Meta(ge=1_000, le=10_000_000, description="a whole number of bytes from 1000 to 10000000"),
+]
+OwnerPlace = Annotated[
+    str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
+]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +83,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: Content digests that are blocked without a judge, separated by commas or spaces.
     known_bad_digests: tuple[Digest, ...] = ()
+    #: The registry's name in its attestations.
+    registry_name: Name = "vskill-platform"
+    #: Whose skills count as a trusted vendor's, as `host/owner`, separated by commas or spaces.
+    trusted_owners: tuple[OwnerPlace, ...] = ()
+    #: The judge: the base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.
+    judge_url: Address = ""
+    #: The model that the judge is asked to use; needed with an address.
+    judge_model: Name = ""
+    #: What the judge is shown as a bearer token, where it asks for one. Never logged or shown.
+    judge_api_key: Secret = ""
+    #: How many bytes of a skill the judge is shown at most; what is left out is said.
+    judge_max_bytes: Bytes = 200_000
 
     def __post_init__(self) -> None:
         """Locations that were not given follow the data folder, or the store where that is in memory."""
@@ -74,6 +107,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in derived.items():
             if not getattr(self, name):
                 msgspec.structs.force_setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        """Every field but the secrets, of which only that they are set."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        hidden = {name: "***" for name in SECRETS if shown[name]}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
+
+
+#: Fields whose value is nobody's business.
+SECRETS = frozenset(
+    name for name, kind in get_type_hints(Settings, include_extras=True).items() if kind is Secret
+)
 
 
 def process_settings() -> Settings:
@@ -91,13 +136,24 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
             raise _unknown(name, known)
     values = {known[name]: _parse(name, text, kinds[known[name]]) for name, text in given.items()}
     settings = Settings(**values)
-    check_budgets(settings)
+    check_settings(settings)
     return settings
 
 
 def variable(field: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + field.upper()
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that are valid one by one but not together."""
+    check_budgets(settings)
+    for given, needed in (("judge_url", "judge_model"), ("judge_model", "judge_url")):
+        if getattr(settings, given) and not getattr(settings, needed):
+            raise InvalidSettings(
+                f"{variable(given)} is set and {variable(needed)} is not: set both for a judge, or neither.",
+                settings=[variable(given), variable(needed)],
+            )
 
 
 def check_budgets(settings: Settings) -> None:
@@ -120,8 +176,9 @@ def _parse(name: str, text: str, kind: Any) -> Any:
         return msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError:
         fix = f"give {_accepted(kind)}, or leave the variable unset"
+        shown = "set to a value" if kind is Secret else f"{text!r},"
         raise InvalidSettings(
-            f"{name} is {text!r}, which is not valid: {fix}.", setting=name, fix=fix
+            f"{name} is {shown} which is not valid: {fix}.", setting=name, fix=fix
         ) from None
 
 

@@ -155,19 +155,23 @@ async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckF
 
 async def enumerate_published_skills() -> list[PublishedSkillSummary]:
     """Every published skill. For any number of them, `iter_published_skills` holds one page at a time."""
-    return [summary async for summary in iter_published_skills()]
+    return [summary async for page in _summary_pages(PAGE) for summary in page]
 
 
 async def iter_published_skills(page: int = PAGE) -> AsyncIterator[PublishedSkillSummary]:
     """Every published skill in the order of its name; aliases are left out before anything is read."""
+    async for summaries in _summary_pages(page):
+        for summary in summaries:
+            yield summary
+
+
+async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]]:
     env = require_env("kv")
     skips = Skips("iter_published_skills")
     async for entries in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude, page=page):
         skips.failed(entries.failed)
-        for entry in entries.items:
-            fields = skips.decode(entry, _SummaryFields)
-            if fields is not None and not fields.withdrawn:
-                yield _summary(entry.key, fields)
+        decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
+        yield [_summary(key, fields) for key, fields in decoded if fields is not None and not fields.withdrawn]
     skips.report(env)
 
 

@@ -23,6 +23,8 @@ BUILT = [
     (keys.skill("a/b/c"), "skill:a/b/c"),
     (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
     (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
+    (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
+    (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
     (keys.rescan("d", "r1"), "rescan:d:r1"),
     (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
     (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),

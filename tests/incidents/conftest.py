@@ -16,7 +16,7 @@ Opener = Callable[..., AbstractAsyncContextManager[Env]]
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
-    return request.param
+    return str(request.param)
 
 
 @pytest.fixture

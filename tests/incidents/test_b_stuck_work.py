@@ -1,7 +1,7 @@
 """Incidents of section B: work that stopped and that nobody took up. Each test provokes the failure."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -386,7 +386,11 @@ async def test_B11_changed_content_is_a_new_run_of_the_same_submission(env: Env)
 async def test_B12_schedule_and_direct_call_recover_alike(env: Env) -> None:
     """The scheduled job is the tested function: what one finds, the other finds."""
     (job,) = [job for job in JOBS if job.name == "recovery"]
-    for number, recover in enumerate((recover_stuck_submissions, lambda: run_job(job, forced=True))):
+    ways: list[Callable[[], Awaitable[object]]] = [
+        recover_stuck_submissions,
+        lambda: run_job(job, forced=True),
+    ]
+    for number, recover in enumerate(ways):
         submission = record_of(await submit_skill(f"lost-{number}"))
         await lose_messages(env)
         await recover()
@@ -545,7 +549,7 @@ async def test_queue_failure_f_a_record_that_was_deleted_while_queued(env: Env) 
 async def test_queue_failure_e_a_lost_claim_stops_the_work(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose claim has passed to another is cancelled at its next renewal, so old scans do not pile up
     (c, e)."""
-    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 20)
+    monkeypatch.setattr("vskill_platform.queue.keeper.RENEW_EVERY_MS", 20)
     scanner = HeldScanner(env.scanner)
     with active_env(env, scanner=scanner, worker_id="slow") as slow:
         submission = record_of(await submit_skill("stolen"))

@@ -374,7 +374,7 @@ async def test_D15_cancelling_forgets_the_rerun(env: Env) -> None:
 async def test_D16_duplicate_messages_reject_nothing(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty copies of a message come again and again while a worker is at it: only the record's attempts count,
     so the run is healthy and no message becomes a dead letter."""
-    monkeypatch.setattr(consumer, "RENEW_EVERY_MS", 5)
+    monkeypatch.setattr("vskill_platform.queue.keeper.RENEW_EVERY_MS", 5)
     scanner = HeldScanner(env.scanner)
     with active_env(env, scanner=scanner, worker_id="holder") as holder:
         submission = record_of(await submit_skill("doubled"))

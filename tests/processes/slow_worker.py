@@ -14,7 +14,7 @@ import os
 import random
 import signal
 from collections.abc import Sequence
-from importlib import import_module
+from importlib import import_module as _import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,24 @@ import msgspec
 USUAL_CLAIM_MS = 15_000
 
 
+def import_module(name: str) -> Any:
+    """Imported late, because constants are changed first; Any, because they are changed at all."""
+    return _import_module(name)
+
+
 def shorten_claims(claim_ms: int) -> None:
     """Change what the modules below import by name; nothing that reads it may be imported before."""
     submission = import_module("vskill_platform.domain.submission")
     submission.CLAIM_MS = claim_ms
     submission.RENEW_EVERY_MS = claim_ms // 3
-    import_module("vskill_platform.broker.contract").LEASE_MS = claim_ms
+    broker = import_module("vskill_platform.broker.contract")
+    broker.LEASE_MS = claim_ms
+    broker.Message.extend.__defaults__ = (claim_ms,)
     jobs = import_module("vskill_platform.queue.jobs")
     jobs.JOBS = tuple(
-        msgspec.structs.replace(job, every_ms=claim_ms // 3, budget_ms=claim_ms) if job.name == "recovery" else job
+        msgspec.structs.replace(job, every_ms=claim_ms // 3, budget_ms=claim_ms)
+        if job.name == "recovery"
+        else job
         for job in jobs.JOBS
     )
     import_module("vskill_platform.queue.schedule").LOOK_EVERY_S = claim_ms / 3000

@@ -200,7 +200,9 @@ async def test_B8_a_poison_submission_takes_nothing_down_with_it(tmp_path: Path)
     scans = tmp_path / "scans"
     async with (
         open_test_env("sqlite", tmp_path, clock=SystemClock()) as env,
-        workers_on(env.settings, tmp_path, TEST_SCAN_S="0.3", TEST_SCANS=str(scans), **SHORT_CLAIM) as workers,
+        workers_on(
+            env.settings, tmp_path, TEST_SCAN_S="0.3", TEST_SCANS=str(scans), **SHORT_CLAIM
+        ) as workers,
     ):
         poison = record_of(await submit_skill("deadly", "poison"))
         beside = [record_of(await submit_skill(f"beside-{number}", "slow")) for number in range(4)]
@@ -213,7 +215,9 @@ async def test_B8_a_poison_submission_takes_nothing_down_with_it(tmp_path: Path)
             ended = await until_record(other.id, lambda one: one.state.ends_run, 20)
             assert ended.state is State.PUBLISHED
             assert ended.attempts.interrupted <= SUSPECT_INTERRUPTED
-        company = [line.split()[2] for line in scans.read_text("utf-8").splitlines() if line.split()[1] == "deadly"]
+        company = [
+            line.split()[2] for line in scans.read_text("utf-8").splitlines() if line.split()[1] == "deadly"
+        ]
         assert len(company) == 10
         assert company[SUSPECT_INTERRUPTED:] == ["deadly"] * 7
         letters = (await env.broker.dead_letters()).items

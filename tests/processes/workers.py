@@ -115,7 +115,9 @@ async def until(check: Callable[[], Awaitable[bool]], within_s: float, otherwise
     return time.monotonic() - began
 
 
-async def until_record(submission_id: str, check: Callable[[Submission], bool], within_s: float) -> Submission:
+async def until_record(
+    submission_id: str, check: Callable[[Submission], bool], within_s: float
+) -> Submission:
     """Wait until the record is as wanted; the record."""
     found: list[Submission] = []
 

@@ -91,10 +91,11 @@ def _settings(engine: str, tmp_path: Path, overrides: dict[str, Any]) -> Setting
     if unknown:
         raise TypeError(f"neither a setting nor a field of Env: {unknown[0]}")
     if "settings" in overrides:
-        return overrides["settings"]
-    given = {name: value for name, value in overrides.items() if name in Settings.__struct_fields__}
+        given: Settings = overrides["settings"]
+        return given
+    values = {name: value for name, value in overrides.items() if name in Settings.__struct_fields__}
     store = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 'vskill.db'}"}[engine]
-    return Settings(**{"data_dir": str(tmp_path), "store": store, **given})
+    return Settings(**{"data_dir": str(tmp_path), "store": store, **values})
 
 
 def skill_files(

@@ -54,8 +54,7 @@ def replay(*, letter_id: int) -> None:
     """Start a new run of the submission that a dead letter is about."""
     from vskill_platform.queue.dead_letters import replay_dead_letter
 
-    record = run_in_env(lambda: replay_dead_letter(letter_id, by=OPERATOR))
-    click.echo(f"{record.id}: run {record.run}, {record.state}")
+    click.echo(run_in_env(lambda: replay_dead_letter(letter_id, by=OPERATOR)))
 
 
 @dead_letters.command("discard")

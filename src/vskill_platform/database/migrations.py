@@ -65,19 +65,31 @@ def migrate(
     newest = migrations[-1].number
     check_schema(connection, path, newest)
     use_wal(connection, busy_ms)
-    while True:
-        # Also where there is nothing to do: a file that cannot be written is found out now.
-        begin(connection, busy_ms)
-        try:
-            version = check_schema(connection, path, newest)
-            for migration in migrations[version : version + 1]:
-                _apply(connection, migration, derive)
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        if version == newest:
-            return
+    while not _step(connection, path, migrations, derive, busy_ms):
+        pass
+
+
+def _step(
+    connection: sqlite3.Connection,
+    path: Path,
+    migrations: tuple[Migration, ...],
+    derive: Derive,
+    busy_ms: int,
+) -> bool:
+    """Apply the next migration in one transaction; True if there was none left."""
+    begin(connection, busy_ms)
+    try:
+        version = check_schema(connection, path, migrations[-1].number)
+        if version == migrations[-1].number:
+            # Rolled back below. A file that cannot be written is found out by this, not by BEGIN.
+            connection.execute(f"PRAGMA user_version = {version}")
+            return True
+        _apply(connection, migrations[version], derive)
+        connection.execute("COMMIT")
+        return False
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check_schema(connection: sqlite3.Connection, path: Path, newest: int) -> int:

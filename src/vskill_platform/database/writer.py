@@ -197,9 +197,10 @@ class Writer:
                 (self._urgent if job.urgent else self._normal).appendleft(job)
 
     def _roll_back(self) -> None:
-        # Some errors (a full disk) have rolled back already.
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        # Some errors (a full disk) have rolled back already. One of the rollback itself shows at the next BEGIN.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _deliver(self, results: _Results) -> None:
         """One call into each event loop for the whole group."""

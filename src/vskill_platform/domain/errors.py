@@ -299,3 +299,13 @@ class InvalidManifest(PlatformError):
 
     code = "invalid_manifest"
     status = 422
+
+
+# Signed statements.
+
+
+class AttestationInvalid(PlatformError):
+    """The attestation is not genuine, or not about this content."""
+
+    code = "attestation_invalid"
+    status = 422

@@ -22,6 +22,9 @@ SKILL = "skill:"
 #: within `SKILL`: what lists skills must leave these out before it reads anything
 ALIAS = "skill:alias:"
 VERSION = "version:"
+ATTESTATION = "attestation:"
+#: public keys that have signed something in this store
+SIGNER = "signer:"
 RESCAN = "rescan:"
 SUPPRESS = "suppress:"
 OWNER = "owner:"
@@ -54,6 +57,8 @@ PARTS: dict[str, int] = {
     EXTSCAN: 2,
     SKILL: 1,
     VERSION: 2,
+    ATTESTATION: 2,
+    SIGNER: 1,
     RESCAN: 2,
     SUPPRESS: 2,
     OWNER: 1,
@@ -147,6 +152,15 @@ def version(canonical: str, number: str) -> str:
 def versions_of(canonical: str) -> str:
     """The prefix of all versions of a skill; they do not sort by number."""
     return _key(VERSION, canonical) + ":"
+
+
+def attestation(canonical: str, number: str) -> str:
+    """The signed statement about one version."""
+    return _key(ATTESTATION, canonical, number)
+
+
+def signer(key_id: str) -> str:
+    return _key(SIGNER, key_id)
 
 
 def rescan(digest: str, ruleset: str) -> str:

@@ -24,18 +24,38 @@ class SubmissionMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="subm
         return f"{self.submission_id}:{self.run}"
 
 
-#: Every kind of message; later kinds of queued work join this union.
-Body = SubmissionMessage
+class TaskMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="task"):
+    """Look at this run of this task."""
 
-_decoder = msgspec.json.Decoder(Body)
+    task: str
+    id: str
+    run: int
+
+    @property
+    def key(self) -> str:
+        return f"task:{self.task}:{self.id}:{self.run}"
+
+
+#: Every kind of message.
+Body = SubmissionMessage | TaskMessage
+
+_decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 
 
 def submission_send(submission_id: str, run: int, *, delay_ms: int = 0) -> Send:
     """The one message that serves this run of this submission."""
-    message = SubmissionMessage(submission_id, run)
-    return Send(msgspec.json.encode(message), message.key, delay_ms)
+    return _send(SubmissionMessage(submission_id, run), delay_ms)
+
+
+def task_send(kind: str, task_id: str, run: int, *, delay_ms: int = 0) -> Send:
+    """The one message that serves this run of this task."""
+    return _send(TaskMessage(kind, task_id, run), delay_ms)
 
 
 def decode_body(body: bytes) -> Body:
     """Raises msgspec.DecodeError for anything that is not one of our messages."""
     return _decoder.decode(body)
+
+
+def _send(message: Body, delay_ms: int) -> Send:
+    return Send(msgspec.json.encode(message), message.key, delay_ms)

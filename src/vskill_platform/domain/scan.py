@@ -174,6 +174,8 @@ class JudgeReport(msgspec.Struct, frozen=True, omit_defaults=True):
     confirmations: tuple[Confirmation, ...] = ()
     model: str = ""
     rubric: str = ""
+    #: the skill was too large to be shown whole
+    partial: bool = False
 
     @property
     def answer(self) -> tuple[int, Verdict] | None:

@@ -7,10 +7,12 @@ deadline, or has a next attempt time. `violation` says which record breaks it.
 
 import enum
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
 from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.states import State, may_move, may_start_run
 
@@ -139,6 +141,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     declared_name: str | None = None
     approval: Approval | None = None
     decision: RecordedDecision | None = None
+    #: What both tiers reported about the content of the digest that it names.
+    evidence: Evidence | None = None
     #: The key of the published skill, never a guess by name.
     published: str | None = None
     published_version: str | None = None
@@ -219,20 +223,34 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
     )
 
 
+class Owed(Protocol):
+    """What a submission and a task have in common: when somebody must look at it."""
+
+    @property
+    def claim(self) -> Claim | None: ...
+    @property
+    def next_attempt_at(self) -> int | None: ...
+
+
 def claimable(record: Submission, now: int) -> bool:
-    """Whether a worker may take it up: active, due, and nobody alive holds it.
+    """Whether a worker may take it up: active, due, and nobody alive holds it."""
+    return record.state.active and is_due(record, now)
+
+
+def is_due(record: Owed, now: int) -> bool:
+    """Its claim has ended, or its next attempt has come.
 
     A deadline further ahead than any that could have been set means that the store's clock went back; waiting
     for it would be a way to get stuck, so it counts as due.
     """
     due = due_at(record)
-    if due is None or not record.state.active:
+    if due is None:
         return False
     horizon = CLAIM_MS if record.claim else UNAVAILABLE_MOST_MS
     return due <= now or due > now + horizon + CLOCK_SLACK_MS
 
 
-def due_at(record: Submission) -> int | None:
+def due_at(record: Owed) -> int | None:
     """When somebody must look at it next: its claim's end, or its next attempt. None at rest."""
     return record.claim.until if record.claim else record.next_attempt_at
 
@@ -331,6 +349,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         declared_name=None,
         approval=None,
         decision=None,
+        evidence=None,
     )
 
 

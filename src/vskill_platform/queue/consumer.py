@@ -7,8 +7,8 @@ where to go on.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 
 import msgspec
@@ -20,15 +20,16 @@ from vskill_platform.domain.errors import (
     ClaimLost,
     PlatformError,
     SourceUnavailable,
-    StoreError,
     StoreUnavailable,
 )
-from vskill_platform.domain.messages import decode_body
+from vskill_platform.domain.messages import TaskMessage, decode_body
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RENEW_EVERY_MS, SUSPECT_INTERRUPTED, Submission, due_at
+from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, due_at
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
+from vskill_platform.queue.keeper import kept_alive
+from vskill_platform.queue.tasks import handle_task, settle_unclaimed
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
@@ -87,10 +88,12 @@ async def _handle(message: Message) -> str:
     except msgspec.DecodeError as error:
         await message.dead_letter(f"not a message of ours: {error}")
         return "malformed"
-    async with _kept_alive(message) as keeper, await _place(body.submission_id):
+    if isinstance(body, TaskMessage):
+        return await handle_task(message, body)
+    async with kept_alive(message) as keeper, await _place(body.submission_id):
         claim = await claim_submission(body.submission_id, body.run)
         if isinstance(claim, NotClaimed):
-            return await _settle_unclaimed(message, claim)
+            return await settle_unclaimed(message, claim)
         keeper.claim = claim
         await _work(claim)
         return await _settle_worked(message, claim)
@@ -106,64 +109,6 @@ async def _place(submission_id: str) -> AbstractAsyncContextManager[None]:
 def _suspect(record: Submission) -> bool:
     """The last death is counted by the claim that follows it, so a claim that is still there is one more."""
     return record.attempts.interrupted + (record.claim is not None) >= SUSPECT_INTERRUPTED
-
-
-class _Keeper:
-    """What is kept alive while a message is handled."""
-
-    def __init__(self, message: Message, handling: "asyncio.Task[object]") -> None:
-        self.message = message
-        self.claim: HeldClaim | None = None
-        self.handling = handling
-        self.lost: ClaimLost | None = None
-
-    async def run(self) -> None:
-        """Renew claim and lease until stopped; a claim that is lost stops the work."""
-        while True:
-            await asyncio.sleep(RENEW_EVERY_MS / 1000)
-            try:
-                if self.claim is not None:
-                    await self.claim.renew()
-                await self.message.extend()
-            except ClaimLost as error:
-                self.lost = error
-                self.handling.cancel()
-                return
-            except StoreError as error:
-                require_env("log").log.warning("lease not extended", error=str(error))
-
-
-@asynccontextmanager
-async def _kept_alive(message: Message) -> AsyncIterator[_Keeper]:
-    """Renew while the body runs. A claim that is lost ends the body with ClaimLost, and nothing around it."""
-    keeper = _Keeper(message, _current_task())
-    renewals = asyncio.create_task(keeper.run())
-    try:
-        yield keeper
-    except asyncio.CancelledError:
-        if keeper.lost is None or keeper.handling.uncancel():
-            raise
-        raise keeper.lost from None
-    finally:
-        renewals.cancel()
-
-
-def _current_task() -> "asyncio.Task[object]":
-    task = asyncio.current_task()
-    if task is None:  # pragma: no cover - a coroutine always runs in one
-        raise RuntimeError("not in a task")
-    return task
-
-
-async def _settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
-    if refusal.exhausted:
-        await message.dead_letter(refusal.reason)
-        return "exhausted"
-    if refusal.again_in_ms is not None:
-        await message.retry(refusal.again_in_ms)
-        return "not due"
-    await message.ack()
-    return "over"
 
 
 async def _work(claim: HeldClaim) -> None:
@@ -273,10 +218,12 @@ class _Consumer:
             return
         task = asyncio.create_task(self._run_batch(batch), context=Context())
         self._running.add(task)
+        self._env.metrics.batch_in_flight.set(len(self._running))
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._env.metrics.batch_in_flight.set(len(self._running))
         self._slot_free.set()
 
     async def _run_batch(self, batch: Batch) -> None:

@@ -5,9 +5,9 @@ import msgspec
 
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import InvalidInput, NotFound
-from vskill_platform.domain.messages import decode_body
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.messages import TaskMessage, decode_body
 from vskill_platform.store.actions import run_again
+from vskill_platform.store.tasks import ask_for, read_task
 from vskill_platform.worker_context import require_env
 
 
@@ -24,8 +24,9 @@ async def list_dead_letters() -> list[DeadLetter]:
             return found
 
 
-async def replay_dead_letter(letter_id: int, *, by: str) -> Submission:
-    """A new run first, then the letter goes: one that is left over after a crash can be replayed again."""
+async def replay_dead_letter(letter_id: int, *, by: str) -> str:
+    """A new run first, then the letter goes: one that is left over after a crash can be replayed again. What
+    runs now, in words."""
     letter = next((one for one in await list_dead_letters() if one.id == letter_id), None)
     if letter is None:
         raise _no_such(letter_id)
@@ -34,9 +35,15 @@ async def replay_dead_letter(letter_id: int, *, by: str) -> Submission:
     except msgspec.DecodeError as error:
         message = f"Dead letter {letter_id} is not a message of ours, so there is nothing to run."
         raise InvalidInput(message, field="LETTER_ID", fix="discard it") from error
-    record = await run_again(body.submission_id, by=by, reason="its dead letter was replayed")
+    if isinstance(body, TaskMessage):
+        task, _ = await read_task(body.task, body.id)
+        asked = await ask_for(body.task, body.id, task.subject if task else {})
+        replayed = f"{asked.key}: run {asked.run}, {asked.state}"
+    else:
+        record = await run_again(body.submission_id, by=by, reason="its dead letter was replayed")
+        replayed = f"{record.id}: run {record.run}, {record.state}"
     await discard_dead_letter(letter_id)
-    return record
+    return replayed
 
 
 async def discard_dead_letter(letter_id: int) -> None:

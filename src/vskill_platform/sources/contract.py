@@ -1,10 +1,15 @@
-"""The source contract: the files at a submission's place, now, or a typed reason why not."""
+"""The source contract: the files at a submission's place, now, or a typed reason why not.
 
-from typing import Protocol
+Every source can `fetch`. One that can also look at a repository before anything is written (`Repositories`) lets
+intake refuse a place without a skill at the door; where it cannot, the run finds out.
+"""
+
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
 
 
@@ -21,3 +26,34 @@ class Sources(Protocol):
     SourceGone or LimitExceeded where no other attempt would end differently."""
 
     async def fetch(self, submission: Submission) -> Fetched: ...
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A place that holds a SKILL.md."""
+
+    #: Where it is now: another one than was asked for if the host says that the repository has moved.
+    identity: Identity
+    #: The head of the default branch, where the SKILL.md was seen.
+    commit: str
+    skill_md: bytes = b""
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """Every place of a repository, or of a folder in it, that holds a SKILL.md; sorted by path."""
+
+    places: tuple[Place, ...]
+    #: There are more than are listed.
+    truncated: bool = False
+    #: Folders with a SKILL.md that no submission can name, each as shown text with the reason.
+    skipped: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Repositories(Protocol):
+    """What a source of repositories offers to intake. Raises as `fetch` does; nothing is written."""
+
+    async def inspect(self, identity: Identity) -> Place:
+        """The skill at exactly this place, as it is now; NoSkillFound says what was found instead."""
+
+    async def survey(self, identity: Identity) -> Survey:
+        """Every skill at this place or below it."""

@@ -1,0 +1,36 @@
+"""`python -m bench`: run the benchmarks, show what they found, and end with 1 where a goal is not met."""
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from bench.render import show, to_json, to_markdown
+from bench.scale import FULL, QUICK
+from bench.suite import BENCHES, run_suite
+
+DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Smaller sizes: under a minute instead of several.")
+@click.option("--only", "names", multiple=True, type=click.Choice(list(BENCHES)), help="Run this one (repeatable).")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md from this run.")
+def main(*, quick: bool, names: tuple[str, ...], json_file: Path | None, write_docs: bool) -> None:
+    """Measure throughput and reads, as ratios within one run."""
+    if write_docs and (quick or names):
+        raise click.UsageError("--write-docs needs a whole run: leave out --quick and --only")
+    progress = Console(stderr=True)
+    run = run_suite(names or BENCHES, QUICK if quick else FULL, lambda text: progress.print(f"bench: {text}"))
+    show(run, Console())
+    if json_file is not None:
+        json_file.write_bytes(to_json(run))
+    if write_docs:
+        DOCS.write_text(to_markdown(run), "utf-8")
+    sys.exit(0 if run.all_met else 1)
+
+
+if __name__ == "__main__":
+    main()

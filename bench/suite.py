@@ -1,0 +1,42 @@
+"""Every benchmark, by name, and a whole run of them."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from bench import context, counts, path, queue, reads
+from bench.machine import Machine, describe
+from bench.results import Report
+from bench.scale import Scale
+from bench.workshop import Workshop, open_workshop
+
+BENCHES: dict[str, Callable[[Workshop], Report]] = {
+    "queue": queue.run,
+    "path": path.run,
+    "counts": counts.run,
+    "reads": reads.run,
+    "context": context.run,
+}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What one run found, and where."""
+
+    scale: Scale
+    machine: Machine
+    reports: tuple[Report, ...]
+
+    @property
+    def all_met(self) -> bool:
+        return all(goal.met for report in self.reports for goal in report.goals)
+
+
+def run_suite(names: Iterable[str], scale: Scale, say: Callable[[str], None] = print) -> Run:
+    """Run these benchmarks in one workshop."""
+    with open_workshop(scale, say) as workshop:
+        machine = describe(workshop.folder)
+        reports = []
+        for name in names:
+            say(f"measuring {name}")
+            reports.append(BENCHES[name](workshop))
+        return Run(scale, machine, tuple(reports))

@@ -1,0 +1,84 @@
+"""What a decision rested on, short enough to stand in the submission's record: which rules looked, what they
+counted, and what the judge said.
+
+The pipeline writes it together with the decision, because whoever publishes may be another worker, or act days
+later on a reviewer's word; the attestation repeats it.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from vskill_platform.domain.scan import (
+    JudgeReport,
+    JudgeStatus,
+    Kind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+)
+
+
+class JudgeWord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The judge's answer without its prose."""
+
+    model: str
+    rubric: str
+    verdict: Verdict
+    score: int
+    #: it was not shown every byte
+    partial: bool = False
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts behind a decision about one content."""
+
+    #: of the content that was looked at; it says nothing about any other
+    digest: str
+    ruleset: str
+    status: ScanStatus
+    #: of the static scan, before anything was cleared or suppressed
+    verdict: Verdict
+    score: int
+    #: malice and mismatches, by severity
+    findings: dict[Severity, int] = {}
+    capabilities: int = 0
+    judge_status: JudgeStatus = JudgeStatus.NONE
+    judge: JudgeWord | None = None
+    #: rules that a reviewer judged false for this content
+    suppressed: tuple[str, ...] = ()
+    trusted_vendor: bool = False
+
+
+def evidence_of(
+    digest: str,
+    static: StaticReport,
+    judge: JudgeReport,
+    *,
+    suppressed: Collection[str] = (),
+    trusted_vendor: bool = False,
+) -> Evidence:
+    """The facts of two reports about one content."""
+    counted = [finding for finding in static.findings if finding.kind is not Kind.CAPABILITY]
+    return Evidence(
+        digest=digest,
+        ruleset=static.ruleset,
+        status=static.status,
+        verdict=static.verdict,
+        score=static.score,
+        findings={level: sum(finding.severity is level for finding in counted) for level in Severity},
+        capabilities=len(static.findings) - len(counted),
+        judge_status=judge.status,
+        judge=_word(judge),
+        suppressed=tuple(sorted(suppressed)),
+        trusted_vendor=trusted_vendor,
+    )
+
+
+def _word(judge: JudgeReport) -> JudgeWord | None:
+    answer = judge.answer
+    if answer is None:
+        return None
+    points, verdict = answer
+    return JudgeWord(judge.model, judge.rubric, verdict, points, judge.partial)

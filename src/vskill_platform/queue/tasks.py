@@ -1,0 +1,126 @@
+"""Working a task: claim it, do what its kind does within its budget, and write what became of it.
+
+Every kind of task stands in one visible list, `KINDS`, with its budget and its delays.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_platform.broker.contract import Message
+from vskill_platform.domain import task as domain
+from vskill_platform.domain.errors import (
+    BlobUnavailable,
+    ClaimLost,
+    PlatformError,
+    SourceUnavailable,
+    StoreUnavailable,
+)
+from vskill_platform.domain.messages import TaskMessage
+from vskill_platform.domain.task import Task
+from vskill_platform.kv.entries import Operation
+from vskill_platform.queue.keeper import kept_alive
+from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.tasks import HeldTask, claim_task, read_task
+from vskill_platform.worker_context import require_env
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a task came to, and what is committed together with its end."""
+
+    outcome: str
+    operations: tuple[Operation, ...] = ()
+
+
+class TaskKind(msgspec.Struct, frozen=True):
+    """A kind of task."""
+
+    name: str
+    #: One line for people.
+    purpose: str
+    #: Raises for a failed attempt; SourceUnavailable and its like for a dependency that is down.
+    run: Callable[[Task], Awaitable[Done]]
+    budget_ms: int = 55_000
+    #: Between failed attempts; after the last one it has failed.
+    delays_ms: tuple[int, ...] = (10_000, 60_000, 300_000)
+
+
+KINDS: tuple[TaskKind, ...] = ()
+
+
+async def handle_task(message: Message, body: TaskMessage, kinds: tuple[TaskKind, ...] = KINDS) -> str:
+    """One message about a task, from claim to settlement. What it did, for the metrics."""
+    kind = next((one for one in kinds if one.name == body.task), None)
+    if kind is None:
+        await message.dead_letter(f"this version knows no task {body.task!r}")
+        return "unknown task"
+    async with kept_alive(message) as keeper, require_env("gate").gate.company():
+        held = await claim_task(body.task, body.id, body.run)
+        if isinstance(held, NotClaimed):
+            return await settle_unclaimed(message, held)
+        keeper.claim = held
+        await _work(kind, held)
+        return await _settle(message, body)
+
+
+async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
+    """There is nothing to do now: say why, and come again if there will be."""
+    if refusal.exhausted:
+        await message.dead_letter(refusal.reason)
+        return "exhausted"
+    if refusal.again_in_ms is not None:
+        await message.retry(refusal.again_in_ms)
+        return "not due"
+    await message.ack()
+    return "over"
+
+
+async def _work(kind: TaskKind, held: HeldTask) -> None:
+    env = require_env("kv")
+    timer = asyncio.timeout(kind.budget_ms / 1000)
+    try:
+        async with timer:
+            result = await kind.run(held.task)
+        await held.write(lambda task: domain.done(task, result.outcome, env.kv.now()), result.operations)
+    except TimeoutError as error:
+        over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
+        await _failed(kind, held, over if timer.expired() else str(error) or "a step timed out")
+    except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
+        reason, waiting_for = str(error), str(error.details.get("host") or error.code)
+        await held.write(lambda task: domain.unavailable(task, reason, waiting_for, env.kv.now()))
+    except ClaimLost:
+        raise
+    except asyncio.CancelledError:
+        await asyncio.shield(_hand_back(held))
+        raise
+    except Exception as error:
+        env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
+        await _failed(kind, held, str(error) or repr(error))
+
+
+def _is_foreign(error: Exception) -> bool:
+    return not isinstance(error, PlatformError)
+
+
+async def _failed(kind: TaskKind, held: HeldTask, reason: str) -> None:
+    now = require_env("kv").kv.now()
+    await held.write(lambda task: domain.failed(task, reason, kind.delays_ms, now))
+
+
+async def _hand_back(held: HeldTask) -> None:
+    try:
+        await held.write(lambda task: domain.hand_back(task, require_env("kv").kv.now()))
+    except (ClaimLost, StoreUnavailable) as error:
+        require_env("log").log.info("task not handed back; its claim will end", reason=str(error))
+
+
+async def _settle(message: Message, body: TaskMessage) -> str:
+    """Look again before acking: a task that is active once more must not lose its message."""
+    task, _ = await read_task(body.task, body.id)
+    if task is not None and task.run == body.run and task.state.active:
+        now = require_env("kv").kv.now()
+        await message.retry(max((task.next_attempt_at or now) - now, 0))
+        return "again"
+    await message.ack()
+    return "done"

@@ -1,0 +1,117 @@
+"""What a file or a fenced block is, told by its name: which syntax, and which role its text has."""
+
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+
+from vskill_platform.scan.model import Role
+
+#: Languages whose syntax tree is read.
+PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
+
+_BY_SUFFIX = {
+    "bash": "sh bash zsh ksh command",
+    "python": "py pyw pyi",
+    "javascript": "js mjs cjs jsx",
+    "typescript": "ts mts cts",
+    "tsx": "tsx",
+    "powershell": "ps1 psm1",
+    "batch": "bat cmd",
+    "other": "rb pl pm php go rs lua java kt scala swift c h cc cpp hpp cs r jl fish nu applescript scpt vbs "
+    "sql dart ex exs clj groovy gradle tcl awk el vim html htm vue svelte",
+    "prose": "md mdx markdown txt rst adoc mdc text org",
+    "data": "json jsonl ndjson json5 jsonc yaml yml toml ini cfg conf xml csv tsv lock svg css scss less env "
+    "properties plist tmpl j2 template log diff patch ipynb map po pem key crt",
+}
+SUFFIXES = {suffix: language for language, suffixes in _BY_SUFFIX.items() for suffix in suffixes.split()}
+
+_BY_FENCE = {
+    "bash": "bash sh shell zsh console terminal shellsession sh-session shell-session ksh command cli",
+    "python": "python py python3 pycon ipython",
+    "javascript": "javascript js jsx mjs node cjs",
+    "typescript": "typescript ts",
+    "tsx": "tsx",
+    "powershell": "powershell ps1 pwsh ps",
+    "batch": "bat batch cmd dos",
+    "data": "diff output log csv mermaid plaintext-output http dot plantuml svg",
+    "config": "json yaml yml toml jsonc json5 ini xml env dotenv properties nginx hcl terraform",
+    "prose": "text txt plaintext plain markdown md mdx prompt none",
+}
+FENCES = {name: language for language, names in _BY_FENCE.items() for name in names.split()}
+
+_INTERPRETERS = {
+    "bash": "bash", "sh": "bash", "zsh": "bash", "dash": "bash", "ksh": "bash", "python": "python",
+    "python3": "python", "node": "javascript", "deno": "typescript", "bun": "typescript", "uv": "python",
+}  # fmt: skip
+
+_CODE_NAMES = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "gemfile", "procfile", "vagrantfile"})
+_BASH_NAMES = frozenset({".bashrc", ".zshrc", ".profile", ".bash_profile", ".zprofile", ".envrc"})
+_PROSE_NAMES = frozenset({"readme", "license", "licence", "changelog", "notice", "authors", "contributing", "copying"})
+#: Data that a program acts upon.
+_CONFIG = (
+    "package.json", "pyproject.toml", "setup.cfg", "*.mcp.json", "mcp.json", "settings.json", "settings.local.json",
+    "hooks.json", "plugin.json", "marketplace.json", "manifest.json", "skill.json", "skill.yaml", "skill.yml",
+    "*.plist", ".npmrc", ".pypirc", "pip.conf", ".gitconfig", "config.toml", "tasks.json", "launch.json",
+    "devcontainer.json", "docker-compose*.y*ml", "compose.y*ml", "action.y*ml", "requirements*.txt", "deno.json",
+    "agents.json", "*.service", "*.timer", "crontab", "composer.json", "cargo.toml", ".pre-commit-config.yaml",
+)  # fmt: skip
+_TEST_FOLDERS = frozenset(
+    "test tests __tests__ spec specs fixture fixtures testdata test_data test-data mocks __mocks__ eval evals "
+    "__fixtures__ samples".split()
+)
+
+ACTING_CODE = frozenset({"bash", "python", "javascript", "typescript", "tsx", "powershell", "batch", "other"})
+
+
+def language_of(path: str, text: bytes) -> str:
+    """`prose`, `data`, `config`, or the language of a script."""
+    name = PurePosixPath(path.rpartition("!")[2]).name.lower()
+    if any(fnmatch(name, pattern) for pattern in _CONFIG) or "/workflows/" in f"/{path}":
+        return "config"
+    if name in _CODE_NAMES or name.startswith("dockerfile"):
+        return "other"
+    if name in _BASH_NAMES:
+        return "bash"
+    stem, dot, suffix = name.rpartition(".")
+    if dot and suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    if text.startswith(b"#!"):
+        return _interpreter(text)
+    if not dot or not stem or name.split(".")[0] in _PROSE_NAMES:
+        return "prose"
+    return "data"
+
+
+def _interpreter(text: bytes) -> str:
+    words = text[2 : text.find(b"\n") % (len(text) + 1)][:200].replace(b"/", b" ").split()
+    for word in words:
+        plain = word.decode("ascii", "replace").rstrip("0123456789.")
+        if plain in _INTERPRETERS:
+            return _INTERPRETERS[plain]
+    return "other"
+
+
+def fence_language(info: str) -> str:
+    """The language of a fenced block by the word after its backticks; an unknown one is some program's."""
+    word = info.strip().strip("{}.").split(" ")[0].split(",")[0].split("{")[0].lower()
+    return FENCES.get(word, "other") if word else ""
+
+
+def role_of(language: str) -> Role:
+    """The role of a whole file in that language."""
+    if language in ACTING_CODE:
+        return Role.CODE
+    return {"prose": Role.FOLLOW, "config": Role.CONFIG}.get(language, Role.DATA)
+
+
+def fence_role(language: str) -> Role:
+    if language in {"bash", "powershell", "batch"}:
+        return Role.COMMAND
+    return role_of(language)
+
+
+def is_test(path: str) -> bool:
+    """Whether the file lies among tests, fixtures or samples."""
+    parts = path.lower().replace("!", "/").split("/")
+    name = parts[-1]
+    marked = name.startswith(("test_", "conftest.")) or any(mark in name for mark in (".test.", ".spec.", "_test."))
+    return marked or not _TEST_FOLDERS.isdisjoint(parts[:-1])

@@ -1,0 +1,176 @@
+"""The words that the scanner's parts share: the role and polarity of a piece of text, a layer of text to be
+searched, a fact about it, and the place where something was found.
+
+`segments` and `code` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
+`engine` joins them.
+"""
+
+import enum
+from bisect import bisect_right
+
+import msgspec
+
+
+class Role(enum.StrEnum):
+    """What a piece of text is there for."""
+
+    #: prose that the agent will follow
+    FOLLOW = "follow"
+    #: a shell command that the text tells to run
+    COMMAND = "command"
+    #: a script, or fenced program code
+    CODE = "code"
+    #: a command that runs when the skill is loaded
+    LOAD = "load"
+    #: settings, hooks, package manifests, front matter
+    CONFIG = "config"
+    #: a comment in code
+    COMMENT = "comment"
+    #: text that a reader cannot see
+    HIDDEN = "hidden"
+    #: quoted: speech, indicators, examples of attacks, deny-lists
+    QUOTE = "quote"
+    #: tests, fixtures and samples
+    TEST = "test"
+    #: any other data
+    DATA = "data"
+
+
+#: Where a rule counts unless it says otherwise: what an agent or a machine acts upon.
+ACTING = frozenset({Role.FOLLOW, Role.COMMAND, Role.CODE, Role.LOAD, Role.CONFIG, Role.HIDDEN})
+ALL_ROLES = frozenset(Role)
+
+
+class Polarity(enum.StrEnum):
+    """Whether a text says to do a thing, or speaks about it."""
+
+    NEUTRAL = "neutral"
+    WARNING = "warning"
+
+
+ANY_POLARITY = frozenset(Polarity)
+
+
+class Unit(enum.StrEnum):
+    """Inside what the conditions of a rule must hold together, from small to large."""
+
+    LINE = "line"
+    SENTENCE = "sentence"
+    SEGMENT = "segment"
+    SECTION = "section"
+    FILE = "file"
+    SKILL = "skill"
+
+
+#: Every fact that a rule may name, with the attributes that it may carry.
+FACTS: dict[str, tuple[str, ...]] = {
+    "secret.read": ("what",),
+    "env.dump": (),
+    "net.send": ("to", "how"),
+    "net.fetch": ("to", "how"),
+    "exec.fetched": ("how", "to"),
+    "exec.dynamic": ("how",),
+    "exec.decoded": ("how",),
+    "exec.shell": ("how",),
+    "persist": ("what",),
+    "delete.broad": ("what",),
+    "obfuscated": ("how", "layers"),
+    "reverse.shell": ("how",),
+    "flow": ("from", "to", "how"),
+    "url": ("host", "kind"),
+    "install": ("name", "index", "manager"),
+    "password.archive": (),
+    "hidden": ("how",),
+    "homoglyph": ("name",),
+    "encoded": ("how", "layers"),
+    "binary": ("kind",),
+    "declared": ("name",),
+}
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """Something that is so at one place of a text, whatever its spelling."""
+
+    name: str
+    #: in the layer's text
+    offset: int
+    length: int = 0
+    attributes: dict[str, str] = {}
+
+
+class Piece(msgspec.Struct, gc=False):
+    """A stretch of text with one role."""
+
+    start: int
+    end: int
+    role: Role
+    #: paragraph, list, fence or script
+    segment: int
+    #: everything under one heading
+    section: int = 0
+    #: from this offset on the text warns of what it says; -1 is never
+    warns_from: int = -1
+
+    def polarity_at(self, offset: int) -> Polarity:
+        return Polarity.WARNING if 0 <= self.warns_from <= offset else Polarity.NEUTRAL
+
+
+class CodeBlock(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of a layer in a language whose syntax is known."""
+
+    start: int
+    end: int
+    language: str
+
+
+class Layer(msgspec.Struct):
+    """One text to be searched: a file as a reader sees it, or what was decoded out of it."""
+
+    #: as the finding names it; a member of an archive is `archive!member`
+    path: str
+    #: UTF-8, without what a reader cannot see
+    text: bytes
+    #: in order, without gaps
+    pieces: list[Piece]
+    blocks: list[CodeBlock] = []
+    facts: list[Fact] = []
+    #: `text` with the line breaks inside paragraphs made spaces: what patterns see
+    flowing: bytes = b""
+    #: line of the file at which this text starts; decoded text stays on that line
+    origin: int = 1
+    decoded: bool = False
+    #: the file's text as it was written, where `text` differs from it; for columns
+    written: str | None = None
+    starts: list[int] = []
+
+    def piece_at(self, offset: int) -> Piece:
+        if not self.starts:
+            self.starts = [piece.start for piece in self.pieces]
+        return self.pieces[max(0, bisect_right(self.starts, offset) - 1)]
+
+    def line_start(self, offset: int) -> int:
+        return self.text.rfind(b"\n", 0, offset) + 1
+
+    def line_at(self, offset: int) -> int:
+        if self.decoded:
+            return self.origin
+        return self.text.count(b"\n", 0, offset) + self.origin
+
+
+class Hit(msgspec.Struct, frozen=True, gc=False):
+    """A place where a condition holds."""
+
+    layer: int
+    offset: int
+    length: int
+    segment: int
+    section: int
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a finding points to."""
+
+    file: str
+    line: int
+    column: int
+    excerpt: str

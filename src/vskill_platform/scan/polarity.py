@@ -1,0 +1,130 @@
+"""Does a text say to do a thing, or does it warn of it? Told by words in the sentence, in the line that leads a list
+or a fence, and in the headings above.
+
+Two kinds of words: some show that a sentence speaks *about* bad things wherever they stand ("is malicious"),
+others deny only what follows them in the same clause ("never run"). A denial that is itself part of what a rule
+looks for ("do not tell the user") does not cover it, because the denial begins where the match begins.
+"""
+
+from collections.abc import Iterator
+
+import re2
+
+_ABOUT = re2.compile(
+    rb"(?i)\b(?:malicious|malware|dangerous|suspicious|unsafe|insecure|harmful|untrusted|vulnerab\w+|exploit(?:s|ed|ation)?"
+    rb"|attack(?:s|er|ers|ing)?|injections?|threats?|red[ -]flags?|anti-?patterns?|indicators? of|phishing|backdoors?"
+    rb"|detect(?:s|ed|ing|ion|ions|or)? (?:\w+ ){0,4}(?:patterns?|attempts?|commands?|code|prompts?|phrases|strings|calls|usage|use)"
+    rb"|(?:flag|block|reject|den(?:y|ies)|refuse|forbid|disallow|prohibit)(?:s|ed|ing|es)? (?:\w+ ){0,3}"
+    rb"(?:any|all|if|when|requests?|attempts?|commands?|skills?|inputs?|code|patterns?|following|these|such|things)"
+    rb"|(?:is|are|was) (?:blocked|rejected|flagged|denied|refused|forbidden|prohibited|disallowed|banned)"
+    rb"|block-?lists?|deny-?lists?|blacklists?|forbidden|prohibited|not (?:safe|allowed|permitted|acceptable)"
+    rb"|bad (?:practices?|examples?|patterns?|ideas?)|common mistakes?|example of an? (?:attack|injection)|pitfalls?"
+    rb"|scan(?:s|ning)? (?:\w+ ){0,3}for|grep(?:s|ping)? for|look(?:s|ing)? for (?:signs|patterns|calls|commands|strings|phrases)"
+    rb"|risk(?:y|s)? of|would (?:steal|leak|exfiltrate|delete|destroy)|security (?:review|audit|scan)\w*)\b"
+    rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab|\xe2\x9b\x94"
+)
+_DENIAL = re2.compile(
+    rb"(?i)\b(?:never|do not|don't|does not|doesn't|must not|mustn't|should not|shouldn't|cannot|can't|can not|will not"
+    rb"|won't|may not|avoid(?:s|ing)?|refrain from|instead of|rather than|no longer|stop (?:\w+ing)|prevent(?:s|ing)?"
+    rb"|protect(?:s|ing)? (?:against|from)|guard(?:s|ing)? against|beware of|not to|is not|are not|without ever|nor)\b"
+)
+#: Where what was denied ends, and something else is asked for.
+_TURN = re2.compile(
+    rb"(?i);|\bbut\b|\binstead\b(?: [^o]|[,.:])|[,-] ?(?:just|simply|always|run|use|then|and then|proceed|immediately|please)\b"
+)
+_HEADING = re2.compile(
+    rb"(?i)\b(?:red flags?|anti-?patterns?|threats?|attacks?|vulnerab\w+|malicious|malware|dangerous|forbidden|prohibited"
+    rb"|never|don'?ts?|do not|avoid|not to|bad|unsafe|insecure|indicators?|iocs?|detections?|detected|blocked|blocklists?"
+    rb"|denied|deny-?lists?|not allowed|mistakes?|pitfalls?|wrong|suspicious|injections?|exploits?|guardrails?|abuse"
+    rb"|security (?:checks?|checklists?|rules|review|audit|patterns|warnings?|scan\w*)|what to look for|risks?)\b"
+    rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab"
+)
+_EXAMPLE = re2.compile(
+    rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|sample|output|looks like|template|format|response|user (?:says|asks|input)"
+    rb"|phrases?|prompts? like|trigger(?:s|ed)?)\b"
+)
+_BAD_COMMENT = re2.compile(
+    rb"(?i)^\s*(?:#|//|--|;|rem\b|/\*|<!--)+\s*(?:\xe2\x9d\x8c|\xf0\x9f\x9a\xab|(?:.{0,20}\b)?"
+    rb"(?:bad|wrong|never|don't|do not|avoid|vulnerable|unsafe|insecure|dangerous|malicious|incorrect|anti-?pattern|attack(?:er)?)\b)"
+)
+_GOOD_COMMENT = re2.compile(
+    rb"(?i)^\s*(?:#|//|--|;|rem\b|/\*)+\s*(?:\xe2\x9c\x85|(?:.{0,12}\b)?(?:good|correct|safe|secure|right|better|fixed|instead|do this)\b)"
+)
+_SENTENCE = re2.compile(rb"[.!?][\"')*_`]*\s+|\n\s*\n")
+
+
+def speaks_about(text: bytes) -> bool:
+    """Whether a text is about bad things, or denies something."""
+    return _ABOUT.search(text) is not None or _DENIAL.search(text) is not None
+
+
+def heading_warns(text: bytes) -> bool:
+    return _HEADING.search(text) is not None
+
+
+def gives_example(text: bytes) -> bool:
+    return _EXAMPLE.search(text) is not None
+
+
+def sentences(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a stretch begins and ends."""
+    at = start
+    for match in _SENTENCE.finditer(text, start, end):
+        yield at, match.end()
+        at = match.end()
+    if at < end:
+        yield at, end
+
+
+def sentence_around(text: bytes, start: int, end: int, offset: int) -> int:
+    """Where the sentence begins that the offset stands in."""
+    last = start
+    for match in _SENTENCE.finditer(text, start, end):
+        if match.end() > offset:
+            break
+        last = match.end()
+    return last
+
+
+def warned(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The stretches of one sentence, each with the offset from which it warns, or -1."""
+    if _ABOUT.search(text, start, end):
+        yield start, end, start
+        return
+    denial = _DENIAL.search(text, start, end)
+    if denial is None:
+        yield start, end, -1
+        return
+    turn = _TURN.search(text, denial.end(), end)
+    stop = turn.start() if turn else end
+    # One past the start: a match that begins with the denial itself is not denied by it.
+    yield start, stop, denial.start() + 1
+    if turn:
+        yield from warned(text, stop, end)
+
+
+def last_sentence(text: bytes) -> bytes:
+    """The end of a paragraph: what leads to the block that follows."""
+    at = 0
+    stripped = text.rstrip()
+    for match in _SENTENCE.finditer(stripped):
+        at = match.end()
+    return stripped[at:]
+
+
+def marked_lines(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Stretches of code under a comment that calls them bad, up to one that calls the rest good."""
+    since = -1
+    at = start
+    while at < end:
+        stop = text.find(b"\n", at, end) % (end + 1)
+        line = text[at:stop]
+        if line.lstrip()[:1] in b"#/-;r<R" and line.strip():
+            if since < 0 and _BAD_COMMENT.search(line):
+                since = at
+            elif since >= 0 and _GOOD_COMMENT.search(line):
+                yield since, at
+                since = -1
+        at = stop + 1
+    if since >= 0:
+        yield since, end

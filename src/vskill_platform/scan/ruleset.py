@@ -1,0 +1,316 @@
+"""Rules are data: this reads `rules/*.yaml`, refuses what is wrong by file, rule and field, and names the result.
+
+A rule says what to look for, where it counts and why it matters, and carries the examples that prove it. The
+matcher compiles the patterns of all rules together; the engine evaluates each rule's condition. The name of a rule
+set changes with any of its rules and with the engine's version, and is part of every report.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import yaml
+
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.scan import Category, Kind, Severity
+from vskill_platform.scan.model import ACTING, ALL_ROLES, ANY_POLARITY, FACTS, Polarity, Role, Unit
+
+#: Raised with every change of the engine that can change a verdict.
+ENGINE_VERSION = 1
+RULES_FOLDER = Path(__file__).parent / "rules"
+LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
+DEFAULT_WINDOW = 60
+#: Far enough for any sentence; a wider one would make the search slow.
+WIDEST_WINDOW = 1000
+
+RuleId = Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,4}-[0-9]{3}$")]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Wanted = str | tuple[str, ...]
+Example = str | dict[str, str | bytes]
+
+
+class InvalidRule(PlatformError):
+    """A rule of the scanner is not valid."""
+
+    code = "invalid_rule"
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A node of the condition tree: a pattern, words or a fact, or other conditions joined."""
+
+    any: tuple["Condition", ...] = ()
+    all: tuple["Condition", ...] = ()
+    none: tuple["Condition", ...] = ()
+    #: in what `all` and `none` must hold together; the outer condition's unit by default
+    within: Unit | None = None
+    #: linear time: no look-around, no backreferences
+    re: str | None = None
+    words: tuple[str, ...] = ()
+    window: int = DEFAULT_WINDOW
+    #: whether upper and lower case differ
+    case: bool = False
+    fact: str | None = None
+    #: wanted attributes of the fact: a shell pattern or a list of them
+    where: dict[str, Wanted] = {}
+    to: Wanted = ()
+    of: Wanted = ()
+    source: Wanted = msgspec.field(default=(), name="from")
+    what: Wanted = ()
+    how: Wanted = ()
+    kind: Wanted = ()
+    host: Wanted = ()
+    name: Wanted = ()
+    index: Wanted = ()
+    #: instead of the rule's own
+    roles: tuple[Role, ...] = ()
+    polarity: tuple[Polarity, ...] = ()
+    #: shell patterns of the path
+    files: tuple[str, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.re is not None or bool(self.words) or self.fact is not None
+
+    @property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """What the fact's attributes must be like; `of` is another word for `what`."""
+        short = {"to": self.to, "what": self.of or self.what, "from": self.source, "how": self.how}
+        short |= {"kind": self.kind, "host": self.host, "name": self.name, "index": self.index}
+        return {key: as_tuple(value) for key, value in (short | self.where).items() if value}
+
+    def children(self) -> Iterator["Condition"]:
+        yield from (*self.all, *self.any, *self.none)
+
+
+class Examples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a rule must and must not find. A text is the prose of SKILL.md, a mapping a small skill."""
+
+    match: tuple[Example, ...] = ()
+    near_miss: tuple[Example, ...] = ()
+    benign: tuple[Example, ...] = ()
+
+
+class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that the text or the code of a skill must not show."""
+
+    id: RuleId
+    version: Annotated[int, msgspec.Meta(ge=1)]
+    title: Text
+    severity: Severity
+    kind: Kind
+    why: Text
+    remedy: Text
+    match: Condition
+    examples: Examples
+    #: the family's by default
+    category: Category
+    references: tuple[str, ...] = ()
+    #: ids of the original platform's patterns with the same meaning
+    originally: tuple[str, ...] = ()
+    certain: bool = False
+    roles: tuple[Role, ...] = tuple(sorted(ACTING))
+    polarity: tuple[Polarity, ...] = (Polarity.NEUTRAL,)
+    files: tuple[str, ...] = ()
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A condition without children, with everything decided about where it counts."""
+
+    number: int
+    condition: Condition
+    roles: frozenset[Role]
+    polarity: frozenset[Polarity]
+    files: tuple[str, ...]
+
+    @property
+    def pattern(self) -> str | None:
+        """The regular expression; None for a fact."""
+        if self.condition.re is not None:
+            return self.condition.re
+        return words_pattern(self.condition.words, self.condition.window) if self.condition.words else None
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A condition whose children are numbered leaves or nodes of their own."""
+
+    within: Unit
+    all: tuple["Node | Leaf", ...] = ()
+    any: tuple["Node | Leaf", ...] = ()
+    none: tuple["Node | Leaf", ...] = ()
+
+
+class Ruleset:
+    """All rules that are applied together, and the name of exactly this set."""
+
+    def __init__(self, rules: Iterable[TextRule]) -> None:
+        self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
+        self.leaves: list[Leaf] = []
+        self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
+
+    @cached_property
+    def version(self) -> str:
+        canonical = msgspec.json.encode(self.rules, order="sorted")
+        return f"{ENGINE_VERSION}-{hashlib.sha256(canonical).hexdigest()[:12]}"
+
+    @cached_property
+    def by_leaf(self) -> dict[int, TextRule]:
+        """Which rule a leaf belongs to."""
+        return {number: rule for rule in self.rules for number in leaf_numbers(self.conditions[rule.id])}
+
+    @cached_property
+    def by_fact(self) -> dict[str, tuple[Leaf, ...]]:
+        """The leaves that ask for a fact, by its name."""
+        asked: dict[str, list[Leaf]] = {}
+        for leaf in self.leaves:
+            if leaf.condition.fact is not None:
+                asked.setdefault(leaf.condition.fact, []).append(leaf)
+        return {name: tuple(leaves) for name, leaves in asked.items()}
+
+    def _tree(self, rule: TextRule) -> Node:
+        node = self._number(rule, rule.match, Unit.SEGMENT, counts=True)
+        return node if isinstance(node, Node) else Node(rule.match.within or Unit.SEGMENT, all=(node,))
+
+    def _number(self, rule: TextRule, condition: Condition, within: Unit, *, counts: bool) -> Node | Leaf:
+        """`counts` is false under `none`: what forbids a finding may stand anywhere."""
+        if condition.is_leaf:
+            return self._leaf(rule, condition, counts=counts)
+        unit = condition.within or within
+        groups = {
+            name: tuple(
+                self._number(rule, child, unit, counts=counts and name != "none")
+                for child in getattr(condition, name)
+            )
+            for name in ("all", "any", "none")
+        }
+        return Node(unit, **groups)
+
+    def _leaf(self, rule: TextRule, condition: Condition, *, counts: bool) -> Leaf:
+        roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
+        polarity = condition.polarity or (rule.polarity if counts else tuple(ANY_POLARITY))
+        files = condition.files or (rule.files if counts else ())
+        leaf = Leaf(len(self.leaves), condition, frozenset(roles), frozenset(polarity), files)
+        self.leaves.append(leaf)
+        return leaf
+
+
+def leaf_numbers(node: Node | Leaf) -> Iterator[int]:
+    if isinstance(node, Leaf):
+        yield node.number
+        return
+    for child in (*node.all, *node.any, *node.none):
+        yield from leaf_numbers(child)
+
+
+def as_tuple(value: Wanted) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def words_pattern(words: Iterable[str], window: int) -> str:
+    """Words in order with filler between them. `a|b` is either, `run*` any word that begins so.
+
+    Every repetition takes as little as it can, so the length of a match is the least that holds all words.
+    """
+    between = rf"\b[\s\S]{{1,{window}}}?\b"
+    return rf"\b{between.join(map(_word, words))}\b"
+
+
+def _word(word: str) -> str:
+    return "(" + "|".join(_escaped(one) for one in word.split("|")) + ")"
+
+
+def _escaped(word: str) -> str:
+    stem = word.removesuffix("*")
+    plain = "".join(char if char.isalnum() or ord(char) > 127 else "\\" + char for char in stem)
+    return plain + (r"\w*?" if word.endswith("*") else "")
+
+
+# Reading.
+
+
+def load_rules(folder: Path = RULES_FOLDER) -> Ruleset:
+    """Every rule of every file of the folder; InvalidRule names file, rule and field."""
+    rules: dict[str, TextRule] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for rule in read_rules(path.name, path.read_bytes()):
+            if rule.id in rules:
+                raise _invalid(path.name, rule.id, "id", "is used by another rule; give it one of its own")
+            rules[rule.id] = rule
+    return Ruleset(rules.values())
+
+
+def read_rules(name: str, data: bytes) -> Iterator[TextRule]:
+    """The rules of one file."""
+    try:
+        content = yaml.load(data, Loader=yaml.CSafeLoader)  # noqa: S506 - the safe loader, in C
+    except yaml.YAMLError as error:
+        raise _invalid(name, "", "", f"is not valid YAML: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("rules"), list) or not set(content) <= _KEYS:
+        raise _invalid(name, "", "", "needs the two fields 'family' and 'rules', and no others")
+    family = _converted(name, "", content.get("family"), Category)
+    for raw in content["rules"]:
+        rule_id = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
+        raw = {"category": family.value, **raw} if isinstance(raw, dict) else raw
+        rule: TextRule = _converted(name, rule_id, raw, TextRule)
+        _check(name, rule)
+        yield rule
+
+
+_KEYS = {"family", "rules"}
+
+
+def _converted(name: str, rule_id: str, raw: object, kind: Any) -> Any:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        problem, _, field = str(error).rpartition(" - at ")
+        raise _invalid(name, rule_id, field.strip("`"), problem or str(error)) from None
+
+
+def _check(name: str, rule: TextRule) -> None:
+    """What the types cannot say."""
+    for field, given, least in (
+        ("match", rule.examples.match, LEAST_MATCHES),
+        ("near_miss", rule.examples.near_miss, LEAST_NEAR_MISSES),
+        ("benign", rule.examples.benign, LEAST_BENIGN),
+    ):
+        if len(given) < least:
+            raise _invalid(name, rule.id, f"examples.{field}", f"has {len(given)}; give at least {least}")
+    if not _positive(rule.match):
+        raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
+    for problem in _problems(rule.match, "match"):
+        raise _invalid(name, rule.id, *problem)
+
+
+def _positive(condition: Condition) -> bool:
+    return condition.is_leaf or any(map(_positive, (*condition.all, *condition.any)))
+
+
+def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
+    kinds = [condition.re is not None, bool(condition.words), condition.fact is not None]
+    kinds.append(bool(condition.all or condition.any or condition.none))
+    if sum(kinds) != 1:
+        yield field, "needs exactly one of re, words, fact, or a group of any, all and none"
+    if condition.words and not 1 <= condition.window <= WIDEST_WINDOW:
+        yield f"{field}.window", f"must be from 1 to {WIDEST_WINDOW}"
+    if condition.fact is not None:
+        yield from _fact_problems(condition, field)
+    for number, child in enumerate(condition.children()):
+        yield from _problems(child, f"{field}[{number}]")
+
+
+def _fact_problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
+    known = FACTS.get(condition.fact or "")
+    if known is None:
+        yield f"{field}.fact", f"names {condition.fact!r}, which nothing reports; known: {', '.join(FACTS)}"
+        return
+    for attribute in condition.attributes:
+        if attribute not in known:
+            yield f"{field}.{attribute}", f"is no attribute of {condition.fact}; it has {', '.join(known) or 'none'}"
+
+
+def _invalid(name: str, rule_id: str, field: str, problem: str) -> InvalidRule:
+    where = " ".join(part for part in (name, rule_id, field) if part)
+    return InvalidRule(f"{where}: {problem}", file=name, rule=rule_id, field=field)

@@ -1,0 +1,64 @@
+"""Checking an attestation with nothing but files: whose signature it is, what it says, and whether it is about the
+content at hand. The command `verify` calls it; no store and no network is asked."""
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.signing.dsse import open_envelope
+from vskill_platform.signing.keys import PublicKey
+from vskill_platform.signing.statement import CONTENT_DIGEST, Statement, read_statement
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A genuine attestation."""
+
+    statement: Statement
+    key: PublicKey
+    #: what was compared with it; None: only the signature was checked
+    content: str | None
+
+
+def check_attestation(
+    data: bytes,
+    trusted: Iterable[PublicKey],
+    *,
+    archive: bytes | None = None,
+    files: Iterable[SkillFile] | None = None,
+) -> Checked:
+    """Raises `AttestationInvalid`, which says what does not match."""
+    payload, key = open_envelope(data, trusted)
+    statement = read_statement(payload)
+    content = None
+    if archive is not None:
+        content = _check_archive(statement, archive)
+    if files is not None:
+        content = _check_files(statement, files)
+    return Checked(statement, key, content)
+
+
+def _check_archive(statement: Statement, archive: bytes) -> str:
+    found = hashlib.sha256(archive).hexdigest()
+    for subject in statement.subject:
+        if subject.digest.get("sha256") == found:
+            return subject.name
+    raise _mismatch("archive", "sha256", found, statement.digest("sha256"))
+
+
+def _check_files(statement: Statement, files: Iterable[SkillFile]) -> str:
+    found = digest_of_files(files)
+    if found in statement.digest(CONTENT_DIGEST):
+        return f"{statement.predicate.skill}@{statement.predicate.version}"
+    raise _mismatch("folder", "digest", found, statement.digest(CONTENT_DIGEST))
+
+
+def _mismatch(what: str, kind: str, found: str, expected: frozenset[str]) -> AttestationInvalid:
+    named = " or ".join(sorted(expected)) or "none"
+    return AttestationInvalid(
+        f"The {what} is not the content that was verified: its {kind} is {found}, the attestation names {named}.",
+        found=found,
+        expected=sorted(expected),
+    )

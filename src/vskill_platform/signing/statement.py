@@ -1,0 +1,182 @@
+"""What the registry says about a version, as an in-toto Statement, version 1: these bytes were looked at by these
+rules, with this result.
+
+Publishing makes one with every version. The subjects are the content by our own digest and both archives by their
+SHA-256, so any tool that knows in-toto can match a downloaded file. docs/reference/attestations.md describes it.
+"""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from vskill_platform.archives import ArchiveDigests
+from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.domain.evidence import Evidence, JudgeWord
+from vskill_platform.domain.scan import Severity
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:vskill-platform:verification:v1"
+
+#: Names of digests that only we compute; docs/reference/attestations.md says how.
+CONTENT_DIGEST = "vskillContent"
+SKILL_FILE_DIGEST = "vskillSkillFile"
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """One thing that the statement is about, by name and digests."""
+
+    name: str
+    digest: dict[str, str]
+
+
+class Static(msgspec.Struct, frozen=True, rename="camel"):
+    """The static scan, as it reported before anything was cleared or suppressed."""
+
+    ruleset: str
+    status: str
+    verdict: str
+    score: int
+    #: malice and mismatches, by severity
+    findings: dict[str, int]
+    capabilities: int
+
+
+class Judgement(msgspec.Struct, frozen=True, rename="camel"):
+    """The judge's answer; the statement has none where no judge answered."""
+
+    model: str
+    rubric: str
+    verdict: str
+    score: int
+    partial: bool
+
+
+class Predicate(msgspec.Struct, frozen=True, rename="camel"):
+    """What was found out about the subjects."""
+
+    registry: str
+    skill: str
+    version: str
+    repository: str
+    path: str
+    commit: str | None
+    submission: str
+    run: int
+    #: None where nothing is known of a scan of these bytes
+    static: Static | None
+    judge: Judgement | None
+    #: `answered`, `none` or `down`
+    judge_status: str
+    certification: str
+    #: the static score without what was cleared or suppressed
+    score: int
+    #: a person approved exactly these bytes
+    reviewed: bool
+    trusted_vendor: bool
+    suppressed: tuple[str, ...]
+    #: in UTC
+    decided_at: str
+
+
+class Statement(msgspec.Struct, frozen=True, rename="camel"):
+    """The payload of an attestation."""
+
+    type: str = msgspec.field(name="_type")
+    subject: tuple[Subject, ...]
+    predicate_type: str
+    predicate: Predicate
+
+    def digest(self, algorithm: str) -> frozenset[str]:
+        """Every digest of that kind among the subjects."""
+        return frozenset(one.digest[algorithm] for one in self.subject if algorithm in one.digest)
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Everything that a statement is made of."""
+
+    registry: str
+    canonical: str
+    number: str
+    digest: str
+    content_hash: str
+    archives: ArchiveDigests
+    repository: str
+    path: str
+    commit: str | None
+    submission: str
+    run: int
+    certification: str
+    score: int
+    reviewed: bool
+    decided_at: int
+    #: only where it is about these very bytes
+    evidence: Evidence | None
+
+
+def make_statement(facts: Facts) -> Statement:
+    name = f"{facts.canonical}@{facts.number}"
+    subjects = (
+        Subject(name, {CONTENT_DIGEST: facts.digest, SKILL_FILE_DIGEST: facts.content_hash}),
+        Subject(f"{name}.zip", {"sha256": facts.archives.zip}),
+        Subject(f"{name}.tar.gz", {"sha256": facts.archives.tar_gz}),
+    )
+    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, _predicate(facts))
+
+
+def encode_statement(statement: Statement) -> bytes:
+    return msgspec.json.encode(statement)
+
+
+def read_statement(payload: bytes) -> Statement:
+    """A payload whose signature was checked; `AttestationInvalid` where it is none of ours."""
+    try:
+        statement = msgspec.json.decode(payload, type=Statement)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise AttestationInvalid(f"Its payload is not a statement about a skill: {error}.") from error
+    kinds = (statement.type, statement.predicate_type)
+    if kinds != (STATEMENT_TYPE, PREDICATE_TYPE):
+        raise AttestationInvalid(f"It is a statement of another kind: {kinds[1][:80]!r}.")
+    return statement
+
+
+def _predicate(facts: Facts) -> Predicate:
+    evidence = facts.evidence
+    return Predicate(
+        registry=facts.registry,
+        skill=facts.canonical,
+        version=facts.number,
+        repository=facts.repository,
+        path=facts.path,
+        commit=facts.commit,
+        submission=facts.submission,
+        run=facts.run,
+        static=_static(evidence) if evidence else None,
+        judge=_judgement(evidence.judge) if evidence and evidence.judge else None,
+        judge_status=evidence.judge_status.value if evidence else "none",
+        certification=facts.certification,
+        score=facts.score,
+        reviewed=facts.reviewed,
+        trusted_vendor=evidence.trusted_vendor if evidence else False,
+        suppressed=evidence.suppressed if evidence else (),
+        decided_at=_utc(facts.decided_at),
+    )
+
+
+def _static(evidence: Evidence) -> Static:
+    return Static(
+        ruleset=evidence.ruleset,
+        status=evidence.status.value,
+        verdict=evidence.verdict.value,
+        score=evidence.score,
+        findings={level.value: evidence.findings.get(level, 0) for level in Severity},
+        capabilities=evidence.capabilities,
+    )
+
+
+def _judgement(word: JudgeWord) -> Judgement:
+    return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
+
+
+def _utc(ms: int) -> str:
+    text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

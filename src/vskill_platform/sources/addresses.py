@@ -1,0 +1,183 @@
+"""Where a fetch may go: which hosts are allowed, which mirror stands in for one, and which addresses a name has.
+
+A name is resolved once, every address that it has must be a public one, and the connection is pinned to them, so
+that no later answer of a name server can lead inside. The right side of a rewrite, and `allowed_private_hosts`,
+are the operator's word and are trusted.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+import msgspec
+
+from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
+from vskill_platform.domain.identity import Identity
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: From a name and a port to the addresses of that name, as text; raises OSError.
+Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
+
+ANY_HOST = "*"
+#: What a mirror may be reached by.
+MIRROR_PROTOCOLS = frozenset({"http", "https", "file"})
+#: Hosts that redirect an address without it.
+_GIT_SUFFIX_HOSTS = frozenset({"gitlab.com"})
+
+#: What `is_global` of some Python releases lets through.
+_FURTHER_PRIVATE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10")))
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_IPV4_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+
+class Route(msgspec.Struct, frozen=True):
+    """How to reach one repository."""
+
+    url: str
+    #: The public host, for messages: what a submission is "waiting for".
+    host: str
+    protocol: str
+    #: `name:port:addresses` for the one name that may be connected to; empty for what the operator trusts.
+    pin: str = ""
+    #: The operator's own mirror: it may not send us anywhere else.
+    mirror: bool = False
+
+
+class Hosts:
+    """The operator's rules about hosts."""
+
+    def __init__(
+        self,
+        allowed: Iterable[str],
+        private: Iterable[str] = (),
+        rewrites: Iterable[str] = (),
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._allowed = frozenset(host.lower() for host in allowed)
+        self._private = dict(map(_private_host, private))
+        self._rewrites = tuple(sorted(map(parse_rewrite, rewrites), key=lambda pair: -len(pair[0])))
+        self._resolve = resolve or resolve_name
+
+    async def route(self, identity: Identity, url: str | None = None) -> Route:
+        """The way to a repository; `url` is its address where a redirect gave another spelling of it."""
+        mirrored = self._mirrored(identity)
+        if mirrored is not None:
+            return Route(mirrored, identity.host, urlsplit(mirrored).scheme, mirror=True)
+        self._check_allowed(identity.host)
+        protocol = self._private.get(identity.host, "https")
+        name, _, port = identity.host.partition(":")
+        number = int(port) if port else (443 if protocol == "https" else 80)
+        addresses = await self._addresses(name, number, private=identity.host in self._private)
+        pin = f"{name}:{number}:{','.join(map(_bracketed, addresses))}"
+        return Route(url or _public_url(identity, protocol), identity.host, protocol, pin)
+
+    def _mirrored(self, identity: Identity) -> str | None:
+        """The prefix decides, compared without case, since that is how hosts and most owners are compared."""
+        url = identity.url
+        for prefix, mirror in self._rewrites:
+            if url.lower().startswith(prefix.lower()):
+                return mirror + url[len(prefix) :]
+        return None
+
+    def _check_allowed(self, host: str) -> None:
+        if host in self._private or host in self._allowed or ANY_HOST in self._allowed:
+            return
+        known = ", ".join(sorted(self._allowed)) or "none"
+        raise InvalidInput(
+            f"Repositories on {host} are not accepted here.",
+            field="repo_url",
+            fix=f"use one of {known}, or ask the operator to add the host to VSKILL_ALLOWED_HOSTS",
+        )
+
+    async def _addresses(self, name: str, port: int, *, private: bool) -> list[str]:
+        _refuse_odd_number(name)
+        try:
+            found = list(dict.fromkeys(await self._resolve(name, port)))
+        except OSError as error:
+            raise SourceUnavailable(f"The name {name} cannot be resolved at the moment.", host=name) from error
+        if not found:
+            raise SourceUnavailable(f"The name {name} has no address at the moment.", host=name)
+        if not private and not all(map(is_public, found)):
+            raise InvalidInput(
+                f"{name} is not a public address.",
+                field="repo_url",
+                fix="use a public host, or ask the operator to add it to VSKILL_ALLOWED_PRIVATE_HOSTS",
+            )
+        return found
+
+
+def is_public(text: str) -> bool:
+    """Whether an address belongs to the public network; one that carries another counts as that one."""
+    try:
+        address: Address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        carried = _carried(address)
+        if carried is not None:
+            return is_public(str(carried))
+    further = any(address in network for network in _FURTHER_PRIVATE if network.version == address.version)
+    return address.is_global and not address.is_multicast and not address.is_reserved and not further
+
+
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a translated or tunnelled one leads to."""
+    if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+
+
+async def resolve_name(name: str, port: int) -> list[str]:
+    """Every address of a name, as the system sees it."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+def parse_rewrite(rule: str) -> tuple[str, str]:
+    """`PREFIX=MIRROR`, both addresses that end in `/`."""
+    prefix, equals, mirror = rule.partition("=")
+    before, after = urlsplit(prefix), urlsplit(mirror)
+    ok = equals and before.scheme == "https" and before.netloc and after.scheme in MIRROR_PROTOCOLS
+    if not ok or not prefix.endswith("/") or not mirror.endswith("/"):
+        raise InvalidSettings(
+            f"VSKILL_SOURCE_REWRITES has {rule!r}: write https://HOST/=https://MIRROR/, both with a '/' at the end; "
+            "a mirror is http, https or file.",
+            setting="VSKILL_SOURCE_REWRITES",
+        )
+    return prefix, mirror
+
+
+def _private_host(entry: str) -> tuple[str, str]:
+    """The host and its protocol: https, unless the entry says http."""
+    scheme, separator, host = entry.rpartition("://")
+    if separator and scheme not in ("http", "https"):
+        raise InvalidSettings(
+            f"VSKILL_ALLOWED_PRIVATE_HOSTS has {entry!r}: write HOST, HOST:PORT or http://HOST:PORT.",
+            setting="VSKILL_ALLOWED_PRIVATE_HOSTS",
+        )
+    return host.rstrip("/").lower(), scheme or "https"
+
+
+def _refuse_odd_number(name: str) -> None:
+    """`2130706433` and `0x7f.1` are addresses to some programs and names to others; nobody needs them."""
+    last = name.rpartition(".")[2]
+    if not (last.isdigit() or last.startswith("0x")):
+        return
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} is not a host name.", field="repo_url", fix="use the repository's public host name"
+        ) from None
+
+
+def _public_url(identity: Identity, protocol: str) -> str:
+    suffix = ".git" if identity.host in _GIT_SUFFIX_HOSTS else ""
+    return f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,339 @@
+"""The git command, with everything switched off that a stranger's repository could use.
+
+Each call has an environment of its own: no configuration of the system or of a user, no hooks, prompts, credential
+helpers or proxies, no protocol but the one of its route. Its processes form a group that is killed as one when the
+call is cancelled, takes too long or writes too much. Text of strangers never becomes an option.
+"""
+
+import asyncio
+import os
+import resource
+import shutil
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from vskill_platform import __version__
+from vskill_platform.domain.errors import LimitExceeded, Unsupported
+from vskill_platform.sources.addresses import Route
+
+#: Of what a call prints about itself; more is not kept.
+MOST_ERROR_BYTES = 64 * 1024
+#: Address space of one process: a pack cannot ask for more.
+MOST_MEMORY = 2 * 1024**3
+#: How often the size of what was fetched is looked at; the kernel's limit per file holds in between.
+LOOK_EVERY_S = 0.1
+CHUNK = 64 * 1024
+
+CONFIG: Mapping[str, str] = {
+    "protocol.allow": "never",
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.symlinks": "false",
+    # What is fetched is a cache: a power cut may take it.
+    "core.fsync": "none",
+    # Larger objects are streamed instead of held in memory.
+    "core.bigFileThreshold": "1m",
+    "credential.helper": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "pack.threads": "1",
+    "transfer.unpackLimit": "1",
+    "transfer.bundleURI": "false",
+    "fetch.recurseSubmodules": "false",
+    "submodule.recurse": "false",
+    "protocol.version": "2",
+    "http.followRedirects": "false",
+    "http.proxy": "",
+    # A process that outlives us ends by itself.
+    "http.lowSpeedLimit": "100",
+    "http.lowSpeedTime": "30",
+    "http.userAgent": f"git/vskill-platform-{__version__}",
+}
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A call that came to its end."""
+
+    code: int
+    out: bytes
+    err: bytes
+    #: There was more output than was asked for; the call was ended.
+    cut: bool = False
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one call may cost."""
+
+    seconds: float = 20.0
+    #: Of its output.
+    out_bytes: int = 1024 * 1024
+    #: Of what it writes to disk.
+    disk_bytes: int = 256 * 1024 * 1024
+
+
+class TimedOut(Exception):
+    """The call took longer than it may, and its processes are gone."""
+
+
+class Git:
+    """Runs git in bare repositories that `make_repository` made."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    async def run(
+        self, *arguments: str, folder: Path, limits: Limits, route: Route | None = None
+    ) -> Finished:
+        """One call to its end. Raises TimedOut or LimitExceeded after killing it."""
+        async with self._process(arguments, folder, limits, route) as process:
+            try:
+                async with asyncio.timeout(limits.seconds), _watched(folder, limits, route):
+                    (out, cut), err = await asyncio.gather(
+                        _read(_pipe(process.stdout), limits.out_bytes),
+                        _read_all(_pipe(process.stderr)),
+                    )
+                    if cut:
+                        return Finished(0, out, err, cut=True)
+                    code = await process.wait()
+            except TimeoutError:
+                raise TimedOut from None
+            return Finished(code, out, err)
+
+    @asynccontextmanager
+    async def objects(self, folder: Path, limits: Limits) -> AsyncIterator["ObjectReader"]:
+        """A reader of objects by id, for as long as the body runs."""
+        arguments = ("cat-file", "--batch-command", "--buffer")
+        async with self._process(arguments, folder, limits, None) as process:
+            try:
+                async with asyncio.timeout(limits.seconds):
+                    yield ObjectReader(process)
+            except TimeoutError:
+                raise TimedOut from None
+
+    @asynccontextmanager
+    async def _process(
+        self, arguments: Sequence[str], folder: Path, limits: Limits, route: Route | None
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A started call; whatever ends the body, its whole group is gone afterwards."""
+        talks = arguments[:1] == ("cat-file",)
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *arguments,
+            cwd=folder,
+            env=_environment(self._program, folder, route),
+            stdin=asyncio.subprocess.PIPE if talks else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL if talks else asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=CHUNK,
+        )
+        try:
+            _limit_resources(process.pid, limits)
+            yield process
+        finally:
+            await _end(process)
+
+
+class ObjectReader:
+    """Objects of one repository: their sizes first, then the bytes of those that are wanted."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._out = _pipe(process.stdout)
+        self._in = process.stdin
+
+    async def sizes(self, ids: Sequence[str]) -> dict[str, int | None]:
+        """The size of each blob; None for an object that was not fetched, or that is no blob."""
+        found: dict[str, int | None] = {}
+
+        async def read() -> None:
+            for wanted in ids:
+                kind, size = _header(await self._out.readuntil(b"\n"))
+                found[wanted] = size if kind == b"blob" else None
+
+        await asyncio.gather(self._ask("info", ids), read())
+        return found
+
+    async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of blobs whose sizes were looked at before."""
+        found: dict[str, bytes] = {}
+
+        async def read() -> None:
+            for wanted in ids:
+                _, size = _header(await self._out.readuntil(b"\n"))
+                found[wanted] = await self._out.readexactly(size)
+                await self._out.readexactly(1)
+
+        await asyncio.gather(self._ask("contents", ids), read())
+        return found
+
+    async def _ask(self, command: str, ids: Sequence[str]) -> None:
+        if self._in is None:  # pragma: no cover - it was asked for
+            raise RuntimeError("no pipe to git")
+        lines = "".join(f"{command} {one}\n" for one in ids)
+        self._in.write(f"{lines}flush\n".encode("ascii"))
+        await self._in.drain()
+
+
+def find_git() -> str:
+    """Where the command is; Unsupported where there is none."""
+    found = shutil.which("git")
+    if found is None:
+        raise Unsupported(
+            "The git command is not installed, so repositories cannot be fetched; install git 2.37 or newer."
+        )
+    return found
+
+
+def make_repository(folder: Path) -> None:
+    """An empty bare repository: what `git init` would make, without templates and a process of its own."""
+    (folder / "objects" / "pack").mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/none\n")
+    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder; one that goes away meanwhile counts nothing."""
+    total = 0
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    total += size_of(Path(entry.path))
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
+def _environment(program: str, folder: Path, route: Route | None) -> dict[str, str]:
+    config = dict(CONFIG)
+    if route is not None:
+        config[f"protocol.{route.protocol}.allow"] = "always"
+        if route.pin:
+            config["http.curloptResolve"] = route.pin
+    pairs = {
+        f"GIT_CONFIG_{part}_{number}": text
+        for number, pair in enumerate(config.items())
+        for part, text in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    home = str(folder)
+    return {
+        "PATH": f"{Path(program).parent}{os.pathsep}{os.defpath}",
+        "HOME": home,
+        "XDG_CONFIG_HOME": home,
+        "GIT_DIR": home,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "false",
+        "SSH_ASKPASS": "false",
+        "GIT_SSH_COMMAND": "false",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "LC_ALL": "C",
+        "GIT_CONFIG_COUNT": str(len(config)),
+        **pairs,
+    }
+
+
+def _limit_resources(pid: int, limits: Limits) -> None:
+    """The kernel's own limits, inherited by what git starts; other systems rely on the watch alone."""
+    prlimit = getattr(resource, "prlimit", None)
+    if prlimit is None:  # pragma: no cover - Linux has it
+        return
+    # One more than the limit: a file of exactly that size is still fine.
+    for kind, most in (
+        (resource.RLIMIT_FSIZE, limits.disk_bytes + 1),
+        (resource.RLIMIT_AS, MOST_MEMORY),
+        (resource.RLIMIT_CPU, int(limits.seconds) + 5),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(ProcessLookupError, PermissionError):
+            prlimit(pid, kind, (most, most))
+
+
+@asynccontextmanager
+async def _watched(folder: Path, limits: Limits, route: Route | None) -> AsyncIterator[None]:
+    """Ends the body with LimitExceeded as soon as the repository on disk is too large."""
+    if route is None:
+        yield
+        return
+    body = asyncio.current_task()
+    over = False
+
+    async def look() -> None:
+        nonlocal over
+        while body is not None:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if await asyncio.to_thread(size_of, folder / "objects") > limits.disk_bytes:
+                over = True
+                body.cancel()
+                return
+
+    watch = asyncio.create_task(look())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not over or (body is not None and body.uncancel()):
+            raise
+        raise too_large(limits) from None
+    finally:
+        watch.cancel()
+
+
+def too_large(limits: Limits) -> LimitExceeded:
+    """The repository itself is more than is fetched."""
+    most = limits.disk_bytes // (1024 * 1024)
+    return LimitExceeded(
+        f"The repository is larger than the {most} MiB that are fetched; move the skill into a smaller one.",
+        limit="fetch_bytes",
+        allowed=limits.disk_bytes,
+    )
+
+
+async def _read(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
+    """What it prints, and whether that was cut at the most."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await pipe.read(CHUNK):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > most:
+            return b"".join(parts)[:most], True
+    return b"".join(parts), False
+
+
+async def _read_all(pipe: asyncio.StreamReader) -> bytes:
+    """To the end, so that the process never waits for us; only the last part is kept."""
+    kept = b""
+    while chunk := await pipe.read(CHUNK):
+        kept = (kept + chunk)[-MOST_ERROR_BYTES:]
+    return kept
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """No process of the group survives, and none is left unreaped."""
+    if process.returncode != 0:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
+    await process.wait()
+
+
+def _pipe(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:
+    if pipe is None:  # pragma: no cover - every call has one
+        raise RuntimeError("no pipe from git")
+    return pipe
+
+
+def _header(line: bytes) -> tuple[bytes, int]:
+    """`<id> <kind> <size>`, or `<id> missing`."""
+    fields = line.rstrip(b"\n").split(b" ")
+    return (fields[1], int(fields[2])) if len(fields) == 3 else (b"missing", 0)

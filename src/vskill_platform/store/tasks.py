@@ -1,0 +1,107 @@
+"""Tasks: queued work other than submissions, under the same claims, attempts and recovery."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from vskill_platform.domain import task as domain
+from vskill_platform.domain.errors import ClaimLost, Conflict
+from vskill_platform.domain.messages import task_send
+from vskill_platform.domain.submission import is_due
+from vskill_platform.domain.task import Task, task_key
+from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.records import decode
+from vskill_platform.submission_store import persist
+from vskill_platform.worker_context import require_env
+
+
+async def read_task(kind: str, task_id: str) -> tuple[Task | None, int]:
+    """The record and its version; a task that was never asked for has the version ABSENT."""
+    entry = await require_env("kv").kv.get(task_key(kind, task_id))
+    return (None, ABSENT) if entry is None else (decode(entry, Task), entry.version)
+
+
+async def ask_for(
+    kind: str, task_id: str, subject: dict[str, str], *, delay_ms: int = 0, again: bool = True
+) -> Task:
+    """Have it done: one task however often it is asked for. `again=False` leaves one that was done alone."""
+
+    async def write() -> Task:
+        env = require_env("kv")
+        known, version = await read_task(kind, task_id)
+        if known is None:
+            asked = domain.create(kind, task_id, subject, now=env.kv.now(), delay_ms=delay_ms)
+        elif again or known.state.active:
+            asked = domain.ask_again(known, subject, env.kv.now())
+        else:
+            return known
+        send = task_send(kind, task_id, asked.run, delay_ms=delay_ms)
+        await env.kv.commit([Put(asked.key, msgspec.json.encode(asked), version), send])
+        return asked
+
+    return await persist(write)
+
+
+async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaimed":
+    """Take it up, if it is due and nobody alive holds it."""
+    env = require_env("kv")
+    token = env.clock.new_id()
+
+    async def write() -> HeldTask | NotClaimed:
+        task, version = await read_task(kind, task_id)
+        if task is None or task.run > run or not task.state.active:
+            return NotClaimed("it is over")
+        if task.held_by(token):
+            return HeldTask(task, version, token)
+        now = env.kv.now()
+        if not is_due(task, now):
+            due = task.claim.until if task.claim else task.next_attempt_at
+            return NotClaimed("it is held or not due yet", again_in_ms=max((due or now) - now, 0))
+        claimed = domain.claim(task, token=token, worker=env.worker_id, now=now)
+        version = await env.kv.commit([Put(task.key, msgspec.json.encode(claimed), version)])
+        if not claimed.held_by(token):
+            return NotClaimed(claimed.outcome, exhausted=True)
+        return HeldTask(claimed, version, token)
+
+    return await persist(write)
+
+
+class HeldTask:
+    """A worker's hold on a task; it owns the record's version."""
+
+    def __init__(self, task: Task, version: int, token: str) -> None:
+        self.task = task
+        self._version = version
+        self._token = token
+
+    async def renew(self) -> None:
+        """Keep it for longer. Raises ClaimLost."""
+        if self.task.claim is not None:
+            await self.write(lambda task: domain.renew(task, require_env("kv").kv.now()), quiet=True)
+
+    async def write(
+        self, change: Callable[[Task], Task], operations: tuple[Operation, ...] = (), *, quiet: bool = False
+    ) -> None:
+        """Change the record, together with what the task found. Raises ClaimLost."""
+
+        async def attempt() -> None:
+            changed = change(self.task)
+            put = Put(changed.key, msgspec.json.encode(changed), self._version, quiet=quiet)
+            sends = (
+                () if changed.run == self.task.run else (task_send(changed.kind, changed.id, changed.run),)
+            )
+            try:
+                self._version = await require_env("kv").kv.commit([put, *sends, *operations])
+            except Conflict as conflict:
+                await self._read_again()
+                raise conflict from None
+            self.task = changed
+
+        await persist(attempt)
+
+    async def _read_again(self) -> None:
+        task, version = await read_task(self.task.kind, self.task.id)
+        if task is None or not task.held_by(self._token):
+            raise ClaimLost(f"{self.task.key} is not held by this worker any more")
+        self.task, self._version = task, version

@@ -1,0 +1,46 @@
+"""Real processes beside the test's own, each running a few lines against the same file."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import vskill_platform
+
+_SOURCE = Path(vskill_platform.__file__).parent.parent
+
+_PRELUDE = """
+import asyncio, os, sqlite3, sys
+from vskill_platform.broker.sqlite import SqliteBroker
+from vskill_platform.clock import SystemClock
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.messages import Send
+from vskill_platform.kv.entries import *
+from vskill_platform.kv.sqlite import SqliteKV
+path = sys.argv[1]
+"""
+
+
+def start(script: str, path: Path) -> subprocess.Popen[str]:
+    """A process that runs the script; it ends when its standard input does, if it reads that."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _PRELUDE + dedent(script), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(_SOURCE)},
+    )
+
+
+def finish(child: subprocess.Popen[str]) -> str:
+    """What it printed; an error of the child is an error of the test."""
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    return out.strip()
+
+
+def run(script: str, path: Path) -> str:
+    return finish(start(script, path))

@@ -1,0 +1,76 @@
+"""docs/incidents.md and the tests agree: every row has a test or says which part will close it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "incidents.md").read_text("utf-8")
+ROW = re.compile(r"^\| ([A-E]\d+[a-z]?) \| (.+?) \| (.+?) \| (.+) \|$", re.MULTILINE)
+LETTER = re.compile(r"^\| ([a-p]) \| (.+?) \| (.+) \|$", re.MULTILINE)
+LINK = re.compile(r"\]\(\.\./([^)]+)\)")
+ID = r"[A-E]\d+[a-z]?"
+NAMED = re.compile(rf"^test_({ID}(?:_{ID})*)_")
+
+ROWS = {match[1]: match for match in ROW.finditer(PAGE)}
+LETTERS = {match[1]: match for match in LETTER.finditer(PAGE)}
+
+
+def _tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every test function of the suite, with the path of its file."""
+    return [
+        (path.relative_to(ROOT).as_posix(), node)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+
+
+TESTS = _tests()
+
+
+def _rows_of(name: str) -> list[str]:
+    match = NAMED.match(name)
+    return match[1].split("_") if match else []
+
+
+COVERED = {(row, path) for path, node in TESTS for row in _rows_of(node.name)}
+
+
+def test_the_page_lists_every_row() -> None:
+    """A row that was cut from the page by mistake would be forgotten."""
+    assert len(ROWS) == 63
+    assert sorted(LETTERS) == list("abcdefghijklmnop")
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_has_its_test_or_its_part(row: str) -> None:
+    """The files that the page links to hold a test of that row; a row that waits has none yet."""
+    shown_by = ROWS[row][4]
+    files = LINK.findall(shown_by)
+    if shown_by.startswith("later: "):
+        assert not files
+        assert row not in {covered for covered, _ in COVERED}, f"{row} has a test: link to it"
+        return
+    assert files, f"{row} names neither a test nor a later part"
+    for file in files:
+        assert (row, file) in COVERED, f"{file} has no test_{row}_..."
+
+
+def test_every_id_in_a_test_is_a_row() -> None:
+    """A misspelt id would look like a covered row."""
+    assert {row for row, _ in COVERED} <= set(ROWS)
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_every_queue_failure_has_its_test_or_its_part(letter: str) -> None:
+    """A test of one of the rows that the page names has the letter in its docstring."""
+    shown_by = LETTERS[letter][3]
+    if shown_by.startswith("later: "):
+        return
+    mentions = re.compile(rf"\((?:[a-p], )*{letter}(?:, [a-p])*\)")
+    for row in shown_by.split(", "):
+        docstrings = [ast.get_docstring(node) or "" for _, node in TESTS if row in _rows_of(node.name)]
+        assert any(mentions.search(text) for text in docstrings), f"no test of {row} names ({letter})"

@@ -1,0 +1,40 @@
+"""A few hundred histories: every invariant holds, and they really went through what the simulator claims to do."""
+
+from collections import Counter
+
+import pytest
+
+from simulator.actors import WEIGHTS
+from simulator.plan import Fault
+from simulator.world import World
+from vskill_platform.domain.states import State
+
+SEEDS = range(10_000, 10_300)
+
+
+@pytest.fixture(scope="module")
+def counts() -> Counter[str]:
+    """What all of them together went through. None breaks an invariant (D3, D14, D15, B5, B8 and the others)."""
+    total: Counter[str] = Counter()
+    broken: dict[int, str] = {}
+    for seed in SEEDS:
+        result = World(seed).run()
+        total.update(result.counts)
+        if result.broken is not None:
+            broken[seed] = result.broken
+    assert broken == {}
+    return total
+
+
+def test_every_kind_of_fault_happens(counts):
+    assert [fault for fault in Fault if not counts[fault]] == []
+
+
+def test_people_do_everything_that_they_can_do(counts):
+    assert [what for what in WEIGHTS if not counts[f"act {what}"]] == []
+
+
+def test_every_state_is_reached_and_every_state_of_rest_is_an_end(counts):
+    assert [state for state in State if not counts[f"step to {state}"]] == []
+    assert [state for state in State if state.ends_run and not counts[f"ended {state}"]] == []
+    assert [state for state in State if state.active and counts[f"ended {state}"]] == []

@@ -1,0 +1,38 @@
+"""The simulator finds bugs: four that registries of this kind have had are planted, one at a time, and each is found
+within 2,000 seeds; the very seed that shows it is clean without it."""
+
+import pytest
+
+from simulator.planted import Bug
+from simulator.world import World
+
+MOST_SEEDS = 2_000
+
+#: What the find must look like; a crash of the simulator itself would be no find.
+SIGNS = {
+    Bug.NO_VERSION_CHECK: (
+        "history only grows",
+        "only the holder of a claim works",
+        "an ended run is kept when the next begins",
+        "a submission begins at its beginning",
+        "no foreign field is overwritten",
+        "a claim's token is used once",
+        "nothing is taken up before it is due",
+    ),
+    Bug.ACK_BEFORE_WRITE: ("everything accepted comes to its end",),
+    Bug.RECOVERY_EXECUTES: ("only the holder of a claim works",),
+    Bug.NO_BLOCKLIST_ASSERTION: ("nothing blocked goes live",),
+}
+
+
+@pytest.mark.parametrize("bug", list(Bug), ids=lambda bug: bug.name.lower())
+def test_a_planted_bug_is_found_and_the_same_seed_is_clean_without_it(bug):
+    for seed in range(MOST_SEEDS):
+        found = World(seed, bug).run()
+        if found.broken is not None:
+            break
+    else:
+        pytest.fail(f"not found in {MOST_SEEDS} seeds: {bug}")
+    assert found.broken.startswith(SIGNS[bug]), found.broken
+    assert any("BROKEN" in line for line in found.trace)
+    assert World(seed).run().broken is None
