@@ -92,7 +92,8 @@ class Weather:
     async def pause(self, process: Process, seconds: float) -> None:
         """Time passes for this process, which may not live to see its end."""
         await asyncio.sleep(seconds)
-        await asyncio.sleep(max(process.stalled_until - self.loop.time(), 0))
+        if process.stalled_until > self.loop.time():
+            await asyncio.sleep(process.stalled_until - self.loop.time())
         if process.dead:
             await self.never()
 

@@ -110,7 +110,7 @@ class World:
             judge=None if self.plan.no_judge else SimulatedJudge(process, self.weather),
             clock=ProcessClock(self.clock, process),
             settings=self._settings,
-            log=cast("structlog.stdlib.BoundLogger", TraceLog(self.trace, process.name)),
+            log=cast("structlog.typing.FilteringBoundLogger", TraceLog(self.trace, process.name)),
             metrics=_metrics(),
             worker_id=process.name,
         )

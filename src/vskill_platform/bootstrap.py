@@ -20,7 +20,7 @@ from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable
+from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, Unsupported
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.contract import KV
@@ -29,6 +29,10 @@ from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.structure import StructureScanner
 from vskill_platform.settings import Settings, check_budgets, variable
+from vskill_platform.sources.addresses import Hosts
+from vskill_platform.sources.command import find_git
+from vskill_platform.sources.git import FetchSettings, GitSource
+from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
 
 _SYSTEM_CLOCK = SystemClock()
@@ -51,7 +55,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         kv=kv,
         broker=broker,
         blobs=blobs,
-        sources=UploadSource(blobs),
+        sources=await _open_sources(settings, blobs, stack),
         scanner=StructureScanner(read_manifest, settings.known_bad_digests),
         judge=None,
         clock=clock,
@@ -65,6 +69,8 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
 def report_start(env: Env) -> None:
     """Say what was opened, and name every tier that is missing (B17)."""
     env.log.info("environment opened", store=env.kv.engine, broker=env.broker.engine, blobs=env.blobs.engine)
+    if isinstance(env.sources, SourceRouter) and not env.sources.has_git:
+        env.log.warning("degraded mode: no git command", effect="only uploads can be verified")
     if env.judge is None:
         env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")
 
@@ -122,6 +128,25 @@ async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
         raise _unknown_engine("blobs", settings.blobs, "use files:FOLDER, or memory: to keep nothing")
     stack.push_async_callback(blobs.close)
     return blobs
+
+
+async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack) -> SourceRouter:
+    """Uploads, and repositories where there is a git command; nothing is written before the first fetch."""
+    hosts = Hosts(settings.allowed_hosts, settings.allowed_private_hosts, settings.source_rewrites)
+    folder = None if settings.store == "memory:" else Path(settings.data_dir) / "fetch"
+    fetch = FetchSettings(
+        folder=folder,
+        seconds=settings.fetch_budget_ms / 1000,
+        disk_bytes=settings.fetch_limit_mib * 1024 * 1024,
+        at_once=settings.max_fetches,
+    )
+    try:
+        program = await asyncio.to_thread(find_git)
+    except Unsupported:
+        return SourceRouter(UploadSource(blobs), None)
+    router = SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch))
+    stack.push_async_callback(router.close)
+    return router
 
 
 def _split(setting: str, location: str) -> tuple[str, str]:

@@ -26,6 +26,19 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=1000, description="a whole number f
 Milliseconds = Annotated[
     int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
 ]
+Mebibytes = Annotated[
+    int, msgspec.Meta(ge=1, le=65_536, description="a whole number of mebibytes from 1 to 65536")
+]
+HostRule = Annotated[
+    str, msgspec.Meta(min_length=1, description="a host such as github.com or git.example.org:8443")
+]
+Rewrite = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^https://[^=]+/=(https?|file)://.*/$",
+        description="a rule such as https://github.com/=https://mirror.example.org/github/",
+    ),
+]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", description="64 characters of 0-9 and a-f")]
 Address = Annotated[
     str,
@@ -35,7 +48,8 @@ Address = Annotated[
     ),
 ]
 Name = Annotated[
-    str, msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=200, description="a name in plain characters")
+    str,
+    msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=200, description="a name in plain characters"),
 ]
 #: What protects something. It has no default, and no message, log line or `repr` shows it.
 Secret = Annotated[
@@ -77,6 +91,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stuck_threshold_ms: Milliseconds = 300_000
     #: How long a stopping worker lets running work finish before it hands it back.
     shutdown_grace_ms: Milliseconds = 10_000
+    #: Hosts that repositories may be on, separated by commas or spaces; `*` allows every public host.
+    allowed_hosts: tuple[HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
+    #: Hosts that may have private addresses, such as a company's own git server; `http://HOST:PORT` is one without TLS.
+    allowed_private_hosts: tuple[HostRule, ...] = ()
+    #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror, while the identity stays the public one.
+    source_rewrites: tuple[Rewrite, ...] = ()
+    #: How long fetching one repository may take; less than the submission's budget.
+    fetch_budget_ms: Milliseconds = 20_000
+    #: How much of one repository is fetched at most.
+    fetch_limit_mib: Mebibytes = 256
+    #: How many repositories one process fetches at once.
+    max_fetches: Count = 8
     #: How log lines look: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"
     #: The least important level that is logged.
@@ -159,7 +185,8 @@ def check_settings(settings: Settings) -> None:
 def check_budgets(settings: Settings) -> None:
     """A budget that is not smaller than the one around it would never be the one that ends the work (B2)."""
     chain = ("judge_budget_ms", "submission_budget_ms", "stuck_threshold_ms")
-    for inner, outer in itertools.pairwise(chain):
+    pairs = (*itertools.pairwise(chain), ("fetch_budget_ms", "submission_budget_ms"))
+    for inner, outer in pairs:
         small, large = getattr(settings, inner), getattr(settings, outer)
         if small >= large:
             raise InvalidSettings(

@@ -87,6 +87,7 @@ class Writer:
         self._urgent: deque[Job] = deque()
         self._normal: deque[Job] = deque()
         self._stopping = False
+        self._asked_to_end = False
         self._ended = False
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
         self._thread.start()
@@ -125,7 +126,7 @@ class Writer:
 
     def _wait_for_work(self) -> bool:
         """False when it is time to end."""
-        if not self._urgent and not self._normal:
+        if not self._urgent and not self._normal and not self._asked_to_end:
             self._sort(self._inbox.get())
         return bool(self._urgent or self._normal)
 
@@ -141,7 +142,9 @@ class Writer:
         return group
 
     def _sort(self, job: Job | None) -> None:
-        if job is not None:
+        if job is None:
+            self._asked_to_end = True
+        else:
             (self._urgent if job.urgent else self._normal).append(job)
 
     def _write(self) -> _Results:

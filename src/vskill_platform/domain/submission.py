@@ -387,20 +387,21 @@ def cancel_rerun(record: Submission) -> Submission:
 
 def violation(record: Submission, now: int, grace_ms: int) -> str | None:
     """What is wrong with this record, in words, or None: the invariant of the whole platform."""
-    if not record.state.active:
-        if record.claim is not None or record.next_attempt_at is not None:
-            return f"{record.state} is at rest but still has a claim or a next attempt"
-        return None
-    if record.claim is None:
-        return (
-            None
-            if record.next_attempt_at is not None
-            else f"{record.state} with neither claim nor next attempt"
-        )
-    if record.claim.until + grace_ms < now:
-        seconds = (now - record.claim.until) // 1000
-        return f"claim of {record.claim.worker} expired {seconds} s ago and nobody took it up"
+    if record.state.active:
+        return owed_violation(record, record.state, now, grace_ms)
+    if record.claim is not None or record.next_attempt_at is not None:
+        return f"{record.state} is at rest but still has a claim or a next attempt"
     return None
+
+
+def owed_violation(record: Owed, state: str, now: int, grace_ms: int) -> str | None:
+    """The part about what is owed work: it has a next attempt, or somebody alive holds it."""
+    if record.claim is None:
+        return None if record.next_attempt_at is not None else f"{state} with neither claim nor next attempt"
+    if record.claim.until + grace_ms >= now:
+        return None
+    seconds = (now - record.claim.until) // 1000
+    return f"claim of {record.claim.worker} expired {seconds} s ago and nobody took it up"
 
 
 def _interrupted(record: Submission, expired: Claim, ids: Iterator[str], worker: str, now: int) -> Submission:

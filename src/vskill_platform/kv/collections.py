@@ -134,7 +134,20 @@ SKILLS = Collection(
     searched=("name", "canonical", "description"),
 )
 
-COLLECTIONS = (SUBMISSIONS, SKILLS)
+TASKS = Collection(
+    name="task",
+    prefix="task:",
+    fields={
+        "state": text("state"),
+        "kind": text("kind"),
+        "updated_at": integer(("updated_at",)),
+        "due_at": integer(("claim", "until"), ("next_attempt_at",)),
+    },
+    indexes=(("state", "due_at"), ("kind", "updated_at")),
+    counted=("state",),
+)
+
+COLLECTIONS = (SUBMISSIONS, SKILLS, TASKS)
 
 
 def collection_of(prefix: str) -> Collection:

@@ -69,7 +69,7 @@ def derive(key: str, value: bytes) -> Columns:
     record = parse(value)
     fields = [field.of(record) for field in plan.fields]
     return (
-        _hash([field.of(record) for field in plan.searched]),
+        _hash([field.of(record) for field in plan.searched]) if plan.searched else None,
         collection.name,
         *plan.before,
         *fields,

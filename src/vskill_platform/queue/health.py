@@ -9,9 +9,10 @@ import msgspec
 
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
 from vskill_platform.domain.states import ACTIVE_STATES, State
-from vskill_platform.domain.submission import CLAIM_MS, Submission, violation
+from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
+from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, Is
 from vskill_platform.queue.control import Pause, current_pause
@@ -84,6 +85,7 @@ def _stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool
 
 async def _violations(env: Env, counts: SubmissionCounts, now: int) -> list[Violation]:
     found = {entry.key: _problem(entry, now) for entry in await _suspects(env, counts, now)}
+    found.update({entry.key: _task_problem(entry, now) for entry in await _suspect_tasks(env, now)})
     return [Violation(key, problem) for key, problem in sorted(found.items()) if problem is not None]
 
 
@@ -127,6 +129,26 @@ def _problem(entry: Entry, now: int) -> str | None:
         return violation(decode(entry, Submission), now, EXPIRED_GRACE_MS)
     except RecordMalformed as error:
         return f"the record cannot be read: {error.details['reason']}"
+
+
+async def _suspect_tasks(env: Env, now: int) -> list[Entry]:
+    """Tasks that are owed work and have no time for it, or whose time is long past."""
+    found: list[Entry] = []
+    for due in (Is(None), Between(most=now - EXPIRED_GRACE_MS)):
+        order = "key" if isinstance(due, Is) else "due_at"
+        where: dict[str, Condition] = {"state": Is(TaskState.ACTIVE.value), "due_at": due}
+        page = await env.kv.select(TASKS.prefix, where=where, order_by=order, limit=MOST_VIOLATIONS + 1)
+        _raise_failed(page.failed)
+        found.extend(page.items)
+    return found
+
+
+def _task_problem(entry: Entry, now: int) -> str | None:
+    try:
+        task = decode(entry, Task)
+    except RecordMalformed as error:
+        return f"the record cannot be read: {error.details['reason']}"
+    return owed_violation(task, task.state, now, EXPIRED_GRACE_MS)
 
 
 async def _oldest_due(env: Env) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.worker_context import require_env
 
@@ -29,9 +29,13 @@ class Job(msgspec.Struct, frozen=True):
 
 async def recover(state: JobState) -> JobState:
     """Page on through the waiting ones, from where the last run stopped."""
-    after = state.get("after")
-    recovered = await recover_stuck_submissions(after=after if isinstance(after, str) else None)
-    return {"after": recovered.after}
+    submissions = await recover_stuck_submissions(after=_text(state.get("after")))
+    tasks = await recover_tasks(after=_text(state.get("tasks_after")))
+    return {"after": submissions.after, "tasks_after": tasks.after}
+
+
+def _text(value: str | int | None) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 async def reapply(state: JobState) -> JobState:

@@ -6,13 +6,14 @@ Schedule, command line and admin page call this one function.
 
 import msgspec
 
-from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
+from vskill_platform.domain.task import TaskState
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import EntryPage
-from vskill_platform.kv.query import Between, In, Is
+from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.control import current_pause
 from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
@@ -90,4 +91,41 @@ async def _send_page(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]
     skips.failed(page.failed)
     owed = [skips.decode(entry, _Owed) for entry in page.items]
     sends = [submission_send(one.id, one.run) for one in owed if one is not None]
+    return len(sends), await env.broker.send_batch(sends) if sends else 0
+
+
+# Tasks.
+
+
+class _OwedTask(msgspec.Struct, frozen=True):
+    kind: str
+    id: str
+    run: int
+
+
+async def recover_tasks(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
+    """The same for every other kind of queued work, whether it was claimed or waits."""
+    env = require_env("kv")
+    if await current_pause() is not None:
+        return Recovered(paused=True, after=after)
+    now = env.kv.now()
+    skips = Skips("recover_tasks")
+    ahead = Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
+    stray = await _send_tasks(env, skips, await _select_tasks(env, ahead, None, limit))
+    waiting = await _select_tasks(env, Between(most=now), after, limit)
+    owed = await _send_tasks(env, skips, waiting)
+    skips.report(env)
+    env.metrics.recovered.inc(stray[1] + owed[1])
+    return Recovered(stray[0] + owed[0], stray[1] + owed[1], after=waiting.after)
+
+
+async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -> EntryPage:
+    where: dict[str, Condition] = {"state": Is(TaskState.ACTIVE.value), "due_at": due}
+    return await env.kv.select(TASKS.prefix, where=where, order_by="due_at", after=after, limit=limit)
+
+
+async def _send_tasks(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
+    skips.failed(page.failed)
+    owed = [skips.decode(entry, _OwedTask) for entry in page.items]
+    sends = [task_send(one.kind, one.id, one.run) for one in owed if one is not None]
     return len(sends), await env.broker.send_batch(sends) if sends else 0

@@ -91,16 +91,17 @@ def warned(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     if _ABOUT.search(text, start, end):
         yield start, end, start
         return
-    denial = _DENIAL.search(text, start, end)
-    if denial is None:
-        yield start, end, -1
-        return
-    turn = _TURN.search(text, denial.end(), end)
-    stop = turn.start() if turn else end
-    # One past the start: a match that begins with the denial itself is not denied by it.
-    yield start, stop, denial.start() + 1
-    if turn:
-        yield from warned(text, stop, end)
+    at = start
+    while at < end:
+        denial = _DENIAL.search(text, at, end)
+        if denial is None:
+            yield at, end, -1
+            return
+        turn = _TURN.search(text, denial.end(), end)
+        stop = turn.end() if turn else end
+        # One past the start: a match that begins with the denial itself is not denied by it.
+        yield at, stop, denial.start() + 1
+        at = stop
 
 
 def last_sentence(text: bytes) -> bytes:

@@ -182,7 +182,9 @@ class FileKeys:
         with self._private.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 fix = f"chmod 600 {self._private}"
-                raise InvalidSettings(f"The signing key {self._private} can be read by others: {fix}.", fix=fix)
+                raise InvalidSettings(
+                    f"The signing key {self._private} can be read by others: {fix}.", fix=fix
+                )
             pem = file.read()
         try:
             return SigningKey.from_pem(pem)

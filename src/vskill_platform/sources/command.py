@@ -92,16 +92,9 @@ class Git:
         async with self._process(arguments, folder, limits, route) as process:
             try:
                 async with asyncio.timeout(limits.seconds), _watched(folder, limits, route):
-                    (out, cut), err = await asyncio.gather(
-                        _read(_pipe(process.stdout), limits.out_bytes),
-                        _read_all(_pipe(process.stderr)),
-                    )
-                    if cut:
-                        return Finished(0, out, err, cut=True)
-                    code = await process.wait()
+                    return await _finish(process, limits)
             except TimeoutError:
                 raise TimedOut from None
-            return Finished(code, out, err)
 
     @asynccontextmanager
     async def objects(self, folder: Path, limits: Limits) -> AsyncIterator["ObjectReader"]:
@@ -295,6 +288,18 @@ def too_large(limits: Limits) -> LimitExceeded:
         limit="fetch_bytes",
         allowed=limits.disk_bytes,
     )
+
+
+async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finished:
+    """Read both pipes to their ends; a call that prints too much is not waited for."""
+    errors = asyncio.create_task(_read_all(_pipe(process.stderr)))
+    try:
+        out, cut = await _read(_pipe(process.stdout), limits.out_bytes)
+        if cut:
+            return Finished(0, out, b"", cut=True)
+        return Finished(await process.wait(), out, await errors)
+    finally:
+        errors.cancel()
 
 
 async def _read(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:

@@ -23,6 +23,10 @@ CREATE TABLE records (
     skill_current_digest,
     skill_updated_at,
     skill_created_at,
+    task_state,
+    task_kind,
+    task_updated_at,
+    task_due_at,
     value TEXT NOT NULL
 );
 
@@ -40,6 +44,9 @@ CREATE INDEX skill_by_owner_updated_at ON records (skill_owner, skill_updated_at
 CREATE INDEX skill_by_certification_updated_at ON records (skill_certification, skill_updated_at, key)
     WHERE collection = 'skill';
 CREATE INDEX skill_by_current_digest ON records (skill_current_digest, key) WHERE collection = 'skill';
+
+CREATE INDEX task_by_state_due_at ON records (task_state, task_due_at, key) WHERE collection = 'task';
+CREATE INDEX task_by_kind_updated_at ON records (task_kind, task_updated_at, key) WHERE collection = 'task';
 
 -- One row: the last version given to a commit and the last id given to a record.
 CREATE TABLE sequence (
@@ -108,6 +115,25 @@ BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
     INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER task_state_inserted AFTER INSERT ON records WHEN NEW.collection = 'task'
+BEGIN
+    INSERT INTO counts VALUES ('task', 'state', ifnull(NEW.task_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER task_state_deleted AFTER DELETE ON records WHEN OLD.collection = 'task'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'task' AND field = 'state' AND value = ifnull(OLD.task_state, x'');
+END;
+CREATE TRIGGER task_state_changed AFTER UPDATE OF task_state ON records
+    WHEN NEW.collection = 'task' AND OLD.task_state IS NOT NEW.task_state
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'task' AND field = 'state' AND value = ifnull(OLD.task_state, x'');
+    INSERT INTO counts VALUES ('task', 'state', ifnull(NEW.task_state, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 

@@ -1,0 +1,296 @@
+"""Tier 2: a language model behind an OpenAI-compatible address reads what the static scan let through.
+
+It answers, or it is down: a time-out, an error, an answer of the wrong shape or one through which the skill spoke
+are all the same to the decision (`JUDGE_DOWN`). Why is said in the log and counted, and stored nowhere (B2). The
+time budget holds for everything together, with the one retry and the one fallback. After three failures of the
+service in a row the judge is left alone for a while; refused answers do not count for that, because a skill can
+provoke them, and must not be able to switch the judge off for others.
+"""
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from vskill_platform.clock import Clock
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import JUDGE_DOWN, JudgeReport, StaticReport
+from vskill_platform.observability import Metrics
+from vskill_platform.scan.judge_answer import AnswerRefused, read_answer
+from vskill_platform.scan.rubric import RUBRIC, Question, make_question, too_many_criticals
+from vskill_platform.settings import Settings
+
+#: An answer larger than this is none.
+MAX_ANSWER_BYTES = 256 * 1024
+CONNECT_TIMEOUT_S = 5.0
+CONNECTIONS = 10
+#: After so many failures of the service in a row it is left alone for so long.
+FAILURES_TO_OPEN = 3
+OPEN_S = 30.0
+
+#: How a server says that it does not know a part of the request.
+REFUSES_FORM = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.NOT_IMPLEMENTED,
+    }
+)
+#: The connection broke: asking once more may help.
+CONNECTION_ERRORS = (httpx2.NetworkError, httpx2.RemoteProtocolError)
+
+
+class ServiceFailed(Exception):
+    """The judge could not be asked; `kind` is for metrics."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+class _FormRefused(Exception):
+    """The server does not take the request in this form."""
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: str
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct, frozen=True):
+    """The part of a chat completion that is read."""
+
+    choices: tuple[_Choice, ...]
+
+
+class Breaker:
+    """Leaves a service alone after repeated failures, then lets one question through to see."""
+
+    def __init__(self, failures: int = FAILURES_TO_OPEN, open_s: float = OPEN_S) -> None:
+        self._limit = failures
+        self._open_s = open_s
+        self._failures = 0
+        self._until = 0.0
+
+    def lets_through(self, now: float) -> bool:
+        if self._failures < self._limit:
+            return True
+        if now < self._until:
+            return False
+        # One question at a time, until one succeeds.
+        self._until = now + self._open_s
+        return True
+
+    def failed(self, now: float) -> None:
+        self._failures += 1
+        if self.open:
+            self._until = now + self._open_s
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    @property
+    def open(self) -> bool:
+        return self._failures >= self._limit
+
+
+class HttpJudge:
+    """One model at one address."""
+
+    rubric = RUBRIC
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        settings: Settings,
+        *,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        metrics: Metrics,
+        new_marker: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self.model = settings.judge_model
+        self._client = client
+        self._url = _endpoint(settings.judge_url)
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._metrics = metrics
+        self._new_marker = new_marker
+        self._breaker = Breaker()
+        #: Turns true once the server has refused a JSON schema and taken a plain JSON object.
+        self._plain = False
+
+    async def review(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
+        """The judge's report, or `JUDGE_DOWN`; it never raises for what the judge does."""
+        if not self._breaker.lets_through(self._clock.monotonic()):
+            self._metrics.judge_calls.labels("skipped").inc()
+            self._log.info("judge skipped", reason="it failed repeatedly and is left alone for a while")
+            return JUDGE_DOWN
+        try:
+            answered = await self._within_budget(files, report)
+        except AnswerRefused as refused:
+            return self._down(refused.kind, str(refused))
+        except ServiceFailed as failed:
+            self._breaker.failed(self._clock.monotonic())
+            return self._down(failed.kind, str(failed))
+        self._breaker.succeeded()
+        self._metrics.judge_circuit_open.set(0)
+        self._metrics.judge_calls.labels("answered").inc()
+        self._metrics.judge_last_success.set(self._clock.now() / 1000)
+        return answered
+
+    def _down(self, kind: str, reason: str) -> JudgeReport:
+        self._metrics.judge_calls.labels(kind).inc()
+        self._metrics.judge_circuit_open.set(int(self._breaker.open))
+        self._log.warning(
+            "judge is down", kind=kind, reason=reason, model=self.model, circuit_open=self._breaker.open
+        )
+        return JUDGE_DOWN
+
+    async def _within_budget(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
+        budget_ms = self._settings.judge_budget_ms
+        try:
+            async with asyncio.timeout(budget_ms / 1000):
+                return await self._ask(files, report)
+        except TimeoutError:
+            raise ServiceFailed("timeout", f"no answer within {budget_ms} ms") from None
+
+    async def _ask(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
+        if too_many_criticals(report):
+            raise AnswerRefused("too_large", "there are too many critical findings to ask about")
+        # Up to a megabyte of text is cut and compared: not on the event loop.
+        question = await asyncio.to_thread(
+            make_question,
+            files,
+            report,
+            marker=self._new_marker(),
+            max_bytes=self._settings.judge_max_bytes,
+        )
+        content = await self._completion(question)
+        return await asyncio.to_thread(read_answer, content, question, self.model)
+
+    async def _completion(self, question: Question) -> str:
+        """Asked for a JSON schema first, and for a plain JSON object where the server refuses that."""
+        if not self._plain:
+            try:
+                return await self._post_twice(_body(self.model, question, plain=False))
+            except _FormRefused:
+                self._log.info("judge refuses a JSON schema", then="it is asked for a JSON object")
+        try:
+            content = await self._post_twice(_body(self.model, question, plain=True))
+        except _FormRefused as refused:
+            raise ServiceFailed("http_error", str(refused)) from None
+        self._plain = True
+        return content
+
+    async def _post_twice(self, body: dict[str, Any]) -> str:
+        """Once more where the connection broke."""
+        try:
+            return await self._post(body)
+        except CONNECTION_ERRORS as error:
+            self._log.info("judge asked again", error=type(error).__name__)
+        try:
+            return await self._post(body)
+        except CONNECTION_ERRORS as error:
+            raise ServiceFailed("unreachable", f"the connection failed: {type(error).__name__}") from error
+
+    async def _post(self, body: dict[str, Any]) -> str:
+        try:
+            async with self._client.stream(
+                "POST", self._url, content=msgspec.json.encode(body), headers=self._headers()
+            ) as response:
+                _check_head(response)
+                data = await _read_limited(response)
+        except CONNECTION_ERRORS:
+            raise
+        except httpx2.TimeoutException as error:
+            raise ServiceFailed("timeout", f"the connection timed out: {type(error).__name__}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            raise ServiceFailed("unreachable", f"the request failed: {type(error).__name__}") from error
+        return _content(data)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",
+        }
+        if self._settings.judge_api_key:
+            headers["authorization"] = f"Bearer {self._settings.judge_api_key}"
+        return headers
+
+
+def make_client(settings: Settings) -> httpx2.AsyncClient:
+    """A client that goes to the address that was set and nowhere else. It reads certificates: not on the loop."""
+    budget_s = settings.judge_budget_ms / 1000
+    secure = settings.judge_url.startswith("https:")
+    return httpx2.AsyncClient(
+        verify=ssl.create_default_context() if secure else False,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=httpx2.Timeout(budget_s, connect=min(CONNECT_TIMEOUT_S, budget_s)),
+        limits=httpx2.Limits(max_connections=CONNECTIONS),
+    )
+
+
+def _endpoint(base: str) -> str:
+    base = base.rstrip("/")
+    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
+
+
+def _body(model: str, question: Question, *, plain: bool) -> dict[str, Any]:
+    """The plain form also leaves out what some servers refuse for some models."""
+    body: dict[str, Any] = {"model": model, "messages": question.messages, "stream": False}
+    if plain:
+        return {**body, "response_format": {"type": "json_object"}}
+    schema = {"name": "skill_review", "strict": True, "schema": question.schema}
+    return {**body, "temperature": 0, "response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _check_head(response: httpx2.Response) -> None:
+    """Status, type and encoding, before a byte of the body is read."""
+    status = response.status_code
+    if status in REFUSES_FORM:
+        raise _FormRefused(f"the judge answers with status {status}")
+    if status != HTTPStatus.OK:
+        raise ServiceFailed("http_error", f"the judge answers with status {status}")
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ServiceFailed("not_json", "the answer's content type is not application/json")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ServiceFailed("not_json", "the answer is compressed, which was not asked for")
+
+
+async def _read_limited(response: httpx2.Response) -> bytes:
+    data = bytearray()
+    async for chunk in response.aiter_raw():
+        data += chunk
+        if len(data) > MAX_ANSWER_BYTES:
+            raise ServiceFailed("too_large", f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+    return bytes(data)
+
+
+def _content(data: bytes) -> str:
+    """The text that the model wrote."""
+    try:
+        completion = msgspec.json.decode(data, type=_Completion)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServiceFailed("not_json", f"the answer is not a chat completion: {error}") from None
+    if len(completion.choices) != 1:
+        raise ServiceFailed("not_json", "the answer does not hold exactly one choice")
+    choice = completion.choices[0]
+    if choice.finish_reason not in {None, "stop"}:
+        raise AnswerRefused("invalid", "the model did not finish its answer")
+    return choice.message.content

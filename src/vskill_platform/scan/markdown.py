@@ -1,0 +1,361 @@
+"""Cuts markdown into pieces: front matter, headings, paragraphs, lists, fences, inline code, block quotes, tables and
+what HTML hides. One pass over the lines, so it takes time linear in the text however odd the markdown is.
+
+A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
+"""
+
+import re2
+
+from vskill_platform.scan import polarity
+from vskill_platform.scan.languages import PARSED, fence_language, fence_role
+from vskill_platform.scan.model import CodeBlock, Fact, Layer, Piece, Role
+from vskill_platform.scan.overlay import Stretch, overlay
+
+#: A word that begins a shell command.
+COMMANDS = frozenset(
+    b". source bash sh zsh dash sudo doas curl wget npm npx pnpm yarn bun bunx deno node pip pip3 pipx uv uvx python python3 "
+    b"git gh chmod chown rm mv cp cat echo printf export eval exec brew apt apt-get yum dnf apk pacman snap docker podman "
+    b"kubectl powershell powershell.exe pwsh iex iwr irm invoke-webrequest invoke-expression start-process certutil msiexec "
+    b"rundll32 regsvr32 mshta bitsadmin reg schtasks osascript launchctl crontab systemctl nc ncat netcat socat ssh scp sftp "
+    b"rsync tar unzip 7z gunzip base64 xxd openssl gpg env printenv security cd mkdir touch ln find grep sed awk xargs tee "
+    b"perl ruby php go cargo gem make cmake claude openclaw clawhub codex gcloud aws az terraform nohup screen tmux open xattr "
+    b"xdg-open start cmd cmd.exe at kill pkill dd mkfs shred set unset if for while test".split()
+)
+_LIST_ITEM = re2.compile(rb"^\s{0,12}(?:[-*+]|[0-9]{1,3}[.)])\s+")
+_HEADING = re2.compile(rb"^ {0,3}(#{1,6})(?:\s|$)")
+_FENCE = re2.compile(rb"^[ \t>]{0,12}(?:[-*+]\s+)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_CODE_SPAN = re2.compile(rb"``[^\n]{1,2000}?``|`[^`\n]{2,2000}`")
+_PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>] ")
+_SPEECH = re2.compile(rb'"[^"\n]{8,300}"')
+_ADMONITION = re2.compile(
+    rb"(?i)^>\s*(?:\[!|\*\*|__|[^\x00-\x7f]|(?:note|important|warning|caution|tip|prerequisites?|required|requirements?|before|setup|install)\b)"
+)
+_INDICATORS = re2.compile(
+    rb"(?i)\b(?:patterns?|indicators?|signatures?|attacks?|threats?|severity|risks?|detect\w*|malicious|red flags?|bad|avoid|dangerous)\b"
+)
+_UNSEEN = re2.compile(
+    rb"(?i)<([a-z][a-z0-9]{0,12})\b[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0"
+    rb"|opacity\s*:\s*0(?:[^.0-9]|\.0)|color\s*:\s*(?:white|#fff(?:fff)?|transparent|rgba?\(255,\s*255,\s*255)|\bhidden(?:\s|>|=)"
+    rb"|(?:width|height)\s*:\s*0(?:px)?\s*[;\"'])[^<>]{0,400}>"
+)
+#: How far the end of an unseen element is looked for.
+_UNSEEN_REACH = 20_000
+MOST_FACTS = 20
+_REFERENCE_COMMENT = re2.compile(rb"(?m)^\[(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?\s*[(\"'][^\n]*$")
+
+
+def cut_markdown(path: str, text: bytes) -> Layer:
+    cutter = _Cutter(text)
+    cutter.run()
+    layer = Layer(path, text, cutter.pieces, cutter.blocks, cutter.facts, bytes(cutter.flowing))
+    unseen = _unseen(text)
+    layer.pieces = overlay(layer.pieces, (Stretch(start, end, Role.HIDDEN) for start, end, _ in unseen))
+    layer.facts.extend(Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS])
+    return layer
+
+
+def _unseen(text: bytes) -> list[tuple[int, int, str]]:
+    """What style or markdown's own tricks keep from the rendered page."""
+    found = []
+    if b"<" in text:
+        for match in _UNSEEN.finditer(text):
+            closing = text.find(b"</" + match.group(1), match.end(), match.end() + _UNSEEN_REACH)
+            found.append((match.start(), closing if closing > 0 else match.end(), "style"))
+    if b"]:" in text:
+        found.extend((match.start(), match.end(), "link-comment") for match in _REFERENCE_COMMENT.finditer(text))
+    return found
+
+
+class _Cutter:
+    """The state between lines."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.flowing = bytearray(text)
+        self.pieces: list[Piece] = []
+        self.blocks: list[CodeBlock] = []
+        self.facts: list[Fact] = []
+        self.segment = 0
+        self.section = 0
+        #: level and whether it warns, of the headings above
+        self.headings: list[tuple[int, bool]] = []
+        self.headings_warn = False
+        #: what the last paragraph says about the block that follows it
+        self.lead_warns = False
+        self.lead_example = False
+        #: kind and start of the block being read; "" between blocks
+        self.kind = ""
+        self.start = 0
+        self.last_closing = text.rfind(b"-->")
+
+    def run(self) -> None:
+        at = self._front_matter()
+        size = len(self.text)
+        while at < size:
+            stop = self.text.find(b"\n", at)
+            stop = size if stop < 0 else stop
+            at = self._line(at, stop)
+        self._flush(size)
+        if not self.pieces:
+            self.pieces.append(Piece(0, size, Role.FOLLOW, 0))
+
+    def _front_matter(self) -> int:
+        if not self.text.startswith(b"---"):
+            return 0
+        end = self.text.find(b"\n---", 3)
+        if end < 0:
+            return 0
+        stop = self.text.find(b"\n", end + 1)
+        stop = len(self.text) if stop < 0 else stop
+        self.pieces.append(Piece(0, stop, Role.CONFIG, 0))
+        self.segment += 1
+        return stop + 1
+
+    def _line(self, at: int, stop: int) -> int:
+        """One line, or a fence or comment that begins on it; where the next line begins."""
+        line = self.text[at:stop]
+        stripped = line.lstrip()
+        if not stripped:
+            self._flush(at)
+            return stop + 1
+        first = stripped[:1]
+        if b"<!--" in line and (begin := self._comment_start(at, stop)) >= 0:
+            return self._comment(at, begin)
+        if (b"```" in stripped[:14] or b"~~~" in stripped[:14]) and (match := _FENCE.match(line)):
+            return self._fence(at, stop, match)
+        if first == b"#" and (match := _HEADING.match(line)):
+            self._flush(at)
+            self._heading(at, stop, len(match.group(1)))
+        elif first == b">":
+            self._continue("quote", at)
+        elif first == b"|":
+            self._continue("table", at)
+        elif first in b"-*+0123456789" and _LIST_ITEM.match(line):
+            self._item(at)
+        elif first in b"=-" and self.kind == "paragraph" and not stripped.strip(b"=- "):
+            self._underlined(at)
+        elif self.kind not in {"paragraph", "item"}:
+            self._flush(at)
+            self._begin("paragraph", at)
+        return stop + 1
+
+    # Blocks that begin and end.
+
+    def _begin(self, kind: str, at: int) -> None:
+        self.kind, self.start = kind, at
+
+    def _continue(self, kind: str, at: int) -> None:
+        if self.kind != kind:
+            self._flush(at)
+            self._begin(kind, at)
+
+    def _item(self, at: int) -> None:
+        """A list is one segment, and so is the line that leads it; each of its items is read by itself."""
+        self._flush(at)
+        self._begin("item", at)
+
+    def _underlined(self, at: int) -> None:
+        """What looked like a paragraph was a heading."""
+        start = self.start
+        self.kind = ""
+        self._heading(start, at, 2)
+
+    def _heading(self, start: int, stop: int, level: int) -> None:
+        text = self.text[start:stop]
+        self.section += 1
+        self.segment += 1
+        self.headings = [one for one in self.headings if one[0] < level]
+        self.headings.append((level, polarity.heading_warns(text)))
+        self.headings_warn = any(warns for _, warns in self.headings)
+        self.lead_warns = False
+        self.lead_example = polarity.gives_example(text)
+        self._add(start, stop, Role.FOLLOW, start if self.headings_warn else -1)
+
+    def _flush(self, end: int) -> None:
+        kind, start = self.kind, self.start
+        self.kind = ""
+        if not kind:
+            return
+        if kind == "paragraph":
+            self._paragraph(start, end)
+        elif kind == "item":
+            self._prose(start, end, Role.FOLLOW, warns=self.headings_warn or self.lead_warns)
+        elif kind == "quote":
+            self._quote(start, end)
+        else:
+            self._table(start, end)
+
+    def _paragraph(self, start: int, end: int) -> None:
+        self.segment += 1
+        self._prose(start, end, Role.FOLLOW, warns=self.headings_warn)
+        lead = polarity.last_sentence(self.text[start:end])
+        leads = lead.endswith((b":", b":**", b":*", b"`:")) or len(lead) < 200
+        self.lead_warns = leads and polarity.speaks_about(lead)
+        self.lead_example = leads and polarity.gives_example(lead)
+
+    def _quote(self, start: int, end: int) -> None:
+        self.segment += 1
+        stretch = self.text[start:end]
+        asks = _ADMONITION.match(stretch) is not None and not self.lead_example
+        self.flowing[start:end] = (b"\n" + stretch).replace(b"\n>", b"\n ")[1:]
+        self._prose(start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.headings_warn or self.lead_warns)
+
+    def _table(self, start: int, end: int) -> None:
+        self.segment += 1
+        head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
+        role = Role.QUOTE if self.headings_warn or self.lead_warns or _INDICATORS.search(head) else Role.FOLLOW
+        at = start
+        while at < end:
+            stop = self.text.find(b"\n", at, end) % (end + 1)
+            self._prose(at, stop, role, warns=self.headings_warn or self.lead_warns)
+            at = stop + 1
+
+    # What cannot be seen, and code.
+
+    def _comment_start(self, at: int, stop: int) -> int:
+        """Where on the line a comment begins; -1 where it only seems so: in inline code, or never closed."""
+        begin = self.text.index(b"<!--", at, stop)
+        before = self.text[at:begin]
+        if before.count(b"`") % 2:
+            return -1
+        if self.last_closing < begin and before.strip():
+            return -1
+        return begin
+
+    def _comment(self, at: int, begin: int) -> int:
+        """An HTML comment, with what stands before and after it on its lines."""
+        if self.kind == "" and self.text[at:begin].strip():
+            self._begin("paragraph", at)
+        self._flush(begin)
+        end = self.text.find(b"-->", begin) if self.last_closing >= begin else -1
+        end = len(self.text) if end < 0 else end + 3
+        self.segment += 1
+        self._add(begin, end, Role.HIDDEN, -1)
+        self.facts.append(Fact("hidden", begin, end - begin, {"how": "comment"}))
+        after = self.text.find(b"\n", end)
+        after = len(self.text) if after < 0 else after
+        if not self.text[end:after].strip():
+            return after + 1
+        if b"<!--" in self.text[end:after]:
+            return end
+        self._begin("paragraph", end)
+        return after + 1
+
+    def _fence(self, at: int, stop: int, opening: "re2._Match") -> int:
+        self._flush(at)
+        self.segment += 1
+        mark, info = opening.group(1), opening.group(2).decode("utf-8", "replace")
+        body = min(stop + 1, len(self.text))
+        end, after = self._fence_end(body, mark)
+        if info.startswith("!"):
+            self._code(body, end, "bash", Role.LOAD)
+        else:
+            self._fenced(body, end, fence_language(info))
+        self.lead_warns = False
+        return after
+
+    def _fence_end(self, body: int, mark: bytes) -> tuple[int, int]:
+        at = body
+        while at < len(self.text):
+            stop = self.text.find(b"\n", at)
+            stop = len(self.text) if stop < 0 else stop
+            line = self.text[at:stop].strip(b" \t>")
+            if line.startswith(mark) and not line.strip(mark[:1]):
+                return at, stop + 1
+            at = stop + 1
+        return len(self.text), len(self.text)
+
+    def _fenced(self, start: int, end: int, language: str) -> None:
+        if not language:
+            language = "bash" if looks_like_shell(self.text[start:end]) else "prose"
+        if language == "prose":
+            role = Role.QUOTE if self.lead_example else Role.FOLLOW
+            self._prose(start, end, role, warns=self.headings_warn or self.lead_warns, flows=False)
+            return
+        self._code(start, end, language, fence_role(language))
+
+    def _code(self, start: int, end: int, language: str, role: Role) -> None:
+        warns = self.headings_warn or self.lead_warns
+        first = len(self.pieces)
+        self._add(start, end, role, start if warns else -1)
+        if language == "bash":
+            for prompt in _PROMPT.finditer(self.text, start, end):
+                self.flowing[prompt.start() : prompt.end()] = b" " * (prompt.end() - prompt.start())
+        if language in PARSED:
+            self.blocks.append(CodeBlock(start, end, language))
+        if not warns:
+            marked = polarity.marked_lines(self.text, start, end)
+            self._overlay_from(first, [Stretch(begin, stop, warns=True) for begin, stop in marked])
+
+    # Prose.
+
+    def _prose(self, start: int, end: int, role: Role, *, warns: bool, flows: bool = True) -> None:
+        if end <= start:
+            return
+        if flows:
+            self._join_lines(start, end)
+        first = len(self.pieces)
+        stretch = self.text[start:end]
+        if warns or not polarity.speaks_about(stretch):
+            self._add(start, end, role, start if warns else -1)
+        else:
+            for begin, stop in polarity.sentences(self.text, start, end):
+                for piece in polarity.warned(self.text, begin, stop):
+                    self._add(piece[0], piece[1], role, piece[2])
+        if b"`" in stretch:
+            self._code_spans(first, start, end)
+        if b'"' in stretch and role is Role.FOLLOW and polarity.gives_example(stretch):
+            speech = _SPEECH.finditer(self.text, start, end)
+            self._overlay_from(first, [Stretch(one.start(), one.end(), Role.QUOTE) for one in speech])
+
+    def _join_lines(self, start: int, end: int) -> None:
+        stretch = self.text[start:end].rstrip()
+        if b"\n" in stretch:
+            flowing = self.flowing[start : start + len(stretch)].replace(b"\n", b" ")
+            self.flowing[start : start + len(stretch)] = flowing
+
+    def _code_spans(self, first: int, start: int, end: int) -> None:
+        stretches = []
+        for span in _CODE_SPAN.finditer(self.text, start, end):
+            inner = span.group().strip(b"`")
+            loads = self.text[span.start() - 1 : span.start()] == b"!" and self._loads(span.start() - 1)
+            if not loads and not is_command(inner):
+                continue
+            begin = span.start() + (len(span.group()) - len(span.group().lstrip(b"`")))
+            stretches.append(Stretch(begin, begin + len(inner), Role.LOAD if loads else Role.COMMAND))
+            self.blocks.append(CodeBlock(begin, begin + len(inner), "bash"))
+        self._overlay_from(first, stretches)
+
+    def _loads(self, mark: int) -> bool:
+        """The mark must begin a word: `Great!` before a code span is only joy."""
+        return mark == 0 or self.text[mark - 1 : mark] in b" \t\n:-*("
+
+    def _overlay_from(self, first: int, stretches: list[Stretch]) -> None:
+        if stretches:
+            self.pieces[first:] = overlay(self.pieces[first:], stretches)
+
+    def _add(self, start: int, end: int, role: Role, warns_from: int) -> None:
+        if end > start:
+            self.pieces.append(Piece(start, end, role, self.segment, self.section, warns_from))
+
+
+def is_command(span: bytes) -> bool:
+    """Whether inline code is something to run: a known command with an argument, or a script by its path."""
+    words = span.split(None, 2)
+    if not words:
+        return False
+    first = words[0].lower()
+    if first in COMMANDS:
+        return len(words) > 1
+    return first.startswith((b"./", b"~/")) and (len(words) > 1 or first.endswith((b".sh", b".py", b".js")))
+
+
+def looks_like_shell(text: bytes) -> bool:
+    for line in text.split(b"\n", 5)[:5]:
+        words = line.split(None, 2)
+        if not words or words[0].startswith(b"#"):
+            continue
+        if words[0] in {b"$", b"%", b">"} and len(words) > 1:
+            return True
+        return words[0].lower() in COMMANDS and len(words) > 1
+    return False

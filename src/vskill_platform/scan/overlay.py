@@ -1,0 +1,50 @@
+"""Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over both."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_platform.scan.model import Piece, Role
+
+
+class Stretch(msgspec.Struct, frozen=True, gc=False):
+    """From where to where, and what is different there."""
+
+    start: int
+    end: int
+    #: None keeps the piece's own
+    role: Role | None = None
+    warns: bool = False
+
+
+def overlay(pieces: list[Piece], stretches: Iterable[Stretch]) -> list[Piece]:
+    """The pieces with the stretches changed; where stretches overlap the one that begins first wins."""
+    waiting = sorted(stretches, key=lambda stretch: stretch.start, reverse=True)
+    if not waiting:
+        return pieces
+    result: list[Piece] = []
+    for piece in pieces:
+        at = piece.start
+        while waiting and waiting[-1].start < piece.end:
+            stretch = waiting[-1]
+            low, high = max(at, stretch.start), min(piece.end, stretch.end)
+            if low < high:
+                if at < low:
+                    result.append(_cut(piece, at, low))
+                result.append(_changed(piece, low, high, stretch))
+                at = high
+            if stretch.end > piece.end:
+                break
+            waiting.pop()
+        if at < piece.end:
+            result.append(_cut(piece, at, piece.end))
+    return result
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    return Piece(start, end, piece.role, piece.segment, piece.section, piece.warns_from)
+
+
+def _changed(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
+    warns_from = start if stretch.warns else piece.warns_from
+    return Piece(start, end, stretch.role or piece.role, piece.segment, piece.section, warns_from)

@@ -1,0 +1,41 @@
+"""Cuts a file's text into pieces, each with the role and the polarity that decide whether a match in it counts.
+
+`markdown` does the prose; this module decides what a file is, and lets everything else be one piece of its role.
+Scripts are refined later, by their syntax, and only where something in them matters.
+"""
+
+from vskill_platform.scan.languages import PARSED, is_test, language_of, role_of
+from vskill_platform.scan.markdown import cut_markdown
+from vskill_platform.scan.model import CodeBlock, Layer, Piece, Role
+from vskill_platform.scan.normal import Normal
+
+
+def segmented(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
+    """The layer of one file. `referenced` says that SKILL.md sends the agent to it, whatever its folder."""
+    language = language_of(path, normal.text)
+    layer = _cut(path, normal.text, language)
+    layer.written = normal.written
+    layer.facts.extend(normal.facts)
+    if is_test(path) and not referenced:
+        for piece in layer.pieces:
+            piece.role = Role.TEST
+    return layer
+
+
+def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
+    """Text that was found hidden or encoded at a line. It counts no more than the place where it stood."""
+    role = like.role if like is not None and like.role in _KEPT else Role.HIDDEN
+    warns_from = 0 if like is not None and like.warns_from >= 0 else -1
+    piece = Piece(0, len(text), role, 0, warns_from=warns_from)
+    block = CodeBlock(0, len(text), "bash")
+    return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True)
+
+
+_KEPT = frozenset({Role.TEST, Role.QUOTE, Role.DATA})
+
+
+def _cut(path: str, text: bytes, language: str) -> Layer:
+    if language == "prose":
+        return cut_markdown(path, text)
+    blocks = [CodeBlock(0, len(text), language)] if language in PARSED or role_of(language) is Role.CODE else []
+    return Layer(path, text, [Piece(0, len(text), role_of(language), 0)], blocks, [], text)

@@ -1,0 +1,98 @@
+"""Fetched commits that several submissions share: one fetch per repository and commit, however many skills it
+holds. Bounded by age, memory and disk; what is in use is never removed under its reader."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from vskill_platform.sources.snapshots import Snapshot
+
+
+class CacheLimits(msgspec.Struct, frozen=True):
+    """What is kept at most."""
+
+    age_s: float = 600.0
+    memory_bytes: int = 128 * 1024 * 1024
+    disk_bytes: int = 1024 * 1024 * 1024
+
+
+#: What was brought or read so shortly ago is about to be read.
+FRESH_S = 5.0
+
+Key = tuple[str, str]
+
+
+class _Kept:
+    """A snapshot with its readers."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.until = 0.0
+        self.touched = time.monotonic()
+        self.readers = 0
+        self.dropped = False
+
+
+class SnapshotCache:
+    """Snapshots by repository and commit, the least recently used first."""
+
+    def __init__(self, limits: CacheLimits | None = None) -> None:
+        self._limits = limits or CacheLimits()
+        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+
+    def __contains__(self, key: Key) -> bool:
+        kept = self._kept.get(key)
+        return kept is not None and kept.until > time.monotonic()
+
+    def knows(self, repo_key: str) -> bool:
+        """Whether any commit of this repository is there."""
+        return any(repo == repo_key for repo, _ in self._kept)
+
+    async def add(self, key: Key, snapshot: Snapshot) -> None:
+        kept = _Kept(snapshot)
+        kept.until = kept.touched + self._limits.age_s
+        before = self._kept.pop(key, None)
+        self._kept[key] = kept
+        for one in (before, *self._superfluous()):
+            if one is not None:
+                await self._drop(one)
+
+    @asynccontextmanager
+    async def reading(self, key: Key) -> AsyncIterator[Snapshot]:
+        """The snapshot, which stays until the body ends. The caller knows that it is there."""
+        kept = self._kept[key]
+        self._kept.move_to_end(key)
+        kept.touched = time.monotonic()
+        kept.readers += 1
+        try:
+            yield kept.snapshot
+        finally:
+            kept.readers -= 1
+            if kept.dropped and not kept.readers:
+                await asyncio.shield(kept.snapshot.remove())
+
+    async def close(self) -> None:
+        while self._kept:
+            await self._drop(self._kept.popitem()[1])
+
+    def _superfluous(self) -> list[_Kept]:
+        """Taken out of the table: what is too old, and the least recently used as long as there is too much."""
+        now = time.monotonic()
+        stale = [key for key, kept in self._kept.items() if kept.touched < now - FRESH_S]
+        return [self._kept.pop(key) for key in stale if self._kept[key].until <= now or self._too_much()]
+
+    def _too_much(self) -> bool:
+        snapshots = [kept.snapshot for kept in self._kept.values()]
+        return (
+            sum(one.memory_bytes for one in snapshots) > self._limits.memory_bytes
+            or sum(one.disk_bytes for one in snapshots) > self._limits.disk_bytes
+        )
+
+    async def _drop(self, kept: _Kept) -> None:
+        kept.dropped = True
+        if not kept.readers:
+            await kept.snapshot.remove()

@@ -1,0 +1,251 @@
+"""Repositories: exactly one commit of one, fetched once for all the skills that it holds, read and never checked out.
+
+Intake looks through `inspect` and `survey` and notes the commit that it saw; the worker fetches that very commit, by
+then usually out of the cache. Whoever asks for the head gets an answer that was asked for after the question:
+callers wait for the one that is asking, and share the next answer, or the next failure.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits
+from vskill_platform.domain.errors import NoSkillFound, PlatformError, SourceUnavailable
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.submission import Submission
+from vskill_platform.sources.addresses import Hosts
+from vskill_platform.sources.cache import CacheLimits, SnapshotCache
+from vskill_platform.sources.command import Git, Limits, make_repository
+from vskill_platform.sources.contract import Fetched, Place, Survey
+from vskill_platform.sources.remote import CommitGone, Head, Remote
+from vskill_platform.sources.snapshots import Snapshot
+
+#: A folder that nobody touched for so long belongs to a process that died.
+ABANDONED_S = 3600.0
+#: How many repositories' last answers are remembered.
+MOST_ANSWERS = 1000
+
+
+class FetchSettings(msgspec.Struct, frozen=True):
+    """What one fetch may cost, and where it works."""
+
+    #: None: a temporary folder of the system.
+    folder: Path | None = None
+    seconds: float = 20.0
+    disk_bytes: int = 256 * 1024 * 1024
+    #: How many fetches run at once in this process.
+    at_once: int = 8
+    content: ContentLimits = DEFAULT_LIMITS
+    cache: CacheLimits = CacheLimits()
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What the host said last, and when it was asked."""
+
+    asked_at: float
+    head: Head | None = None
+    error: PlatformError | None = None
+
+
+class GitSource:
+    """Fetches from git hosts."""
+
+    def __init__(self, program: str, hosts: Hosts, settings: FetchSettings) -> None:
+        self._git = Git(program)
+        self._settings = settings
+        limits = Limits(seconds=settings.seconds, disk_bytes=settings.disk_bytes)
+        self._remote = Remote(self._git, hosts, limits, settings.content.bytes_file)
+        self._cache = SnapshotCache(settings.cache)
+        self._folders = _Folders(settings.folder)
+        self._slots = asyncio.Semaphore(settings.at_once)
+        self._turns = _Turns()
+        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        """The files at the place, at the commit that intake saw, or at the head where it saw none."""
+        identity = submission.identity
+        async with self._snapshot(identity, submission.commit) as (snapshot, _):
+            return Fetched(await snapshot.files(identity.path), snapshot.commit)
+
+    async def inspect(self, identity: Identity) -> Place:
+        async with self._snapshot(identity, None) as (snapshot, found):
+            return Place(found, snapshot.commit, await snapshot.skill_md(identity.path))
+
+    async def survey(self, identity: Identity) -> Survey:
+        async with self._snapshot(identity, None) as (snapshot, found):
+            folders, odd, truncated = await snapshot.skill_folders(identity.path)
+            if not folders and not odd:
+                raise await snapshot.no_skill(identity.path)
+            texts = await snapshot.skill_texts(folders)
+            places = tuple(
+                Place(msgspec.structs.replace(found, path=path), snapshot.commit, texts.get(path, b""))
+                for path in folders
+            )
+            return Survey(places, truncated, tuple(odd))
+
+    async def close(self) -> None:
+        await self._cache.close()
+        await self._folders.close()
+
+    @asynccontextmanager
+    async def _snapshot(self, identity: Identity, commit: str | None) -> AsyncIterator[tuple[Snapshot, Identity]]:
+        """The snapshot of a commit, or of the head, and where it was found; kept until the body ends."""
+        if commit is not None and self._has(identity, commit):
+            head = Head(commit, identity)
+        else:
+            arrived = time.monotonic()
+            async with self._turns.turn(identity.repo_key):
+                head = await self._obtain(identity, commit, arrived)
+        async with self._cache.reading((identity.repo_key, head.commit)) as snapshot:
+            yield snapshot, head.identity
+
+    def _has(self, identity: Identity, commit: str) -> bool:
+        return (identity.repo_key, commit) in self._cache
+
+    async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> Head:
+        """In its turn: what came in while it waited, or a fetch of its own."""
+        if commit is not None and self._has(identity, commit):
+            return Head(commit, identity)
+        answer = self._answers.get(identity.repo_key)
+        if answer is not None and answer.asked_at >= arrived:
+            if answer.error is not None:
+                raise answer.error
+            if commit is None and answer.head is not None and self._has(identity, answer.head.commit):
+                return answer.head
+        return await self._asked(identity, commit)
+
+    async def _asked(self, identity: Identity, commit: str | None) -> Head:
+        asked_at = time.monotonic()
+        try:
+            async with self._slot(identity.host):
+                head = await self._bring(identity, commit)
+        except PlatformError as error:
+            self._remember(identity.repo_key, _Answer(asked_at, error=error))
+            raise
+        if commit is None:
+            self._remember(identity.repo_key, _Answer(asked_at, head))
+        return head
+
+    async def _bring(self, identity: Identity, commit: str | None) -> Head:
+        """One trip for a repository that is new here; where a commit of it is known, its head is asked for first."""
+        if commit is None and self._cache.knows(identity.repo_key):
+            head = await self._remote.head(identity, await self._folders.asking())
+            if self._has(identity, head.commit):
+                return head
+        try:
+            return await self._fetched(identity, commit)
+        except CommitGone:
+            # History was rewritten since intake looked: what counts is what stands there now.
+            return await self._fetched(identity, None)
+
+    async def _fetched(self, identity: Identity, commit: str | None) -> Head:
+        folder = await self._folders.new()
+        snapshot: Snapshot | None = None
+        try:
+            head = await self._remote.fetch(identity, folder, commit)
+            snapshot = Snapshot(self._git, folder, head.commit, self._settings.content, self._settings.seconds)
+            await snapshot.load()
+        except CommitGone:
+            await _remove(folder)
+            if commit is None:
+                raise NoSkillFound("The repository has no commit at its head, and so no SKILL.md.") from None
+            raise
+        except BaseException:
+            await _remove(folder)
+            raise
+        await self._cache.add((identity.repo_key, head.commit), snapshot)
+        return head
+
+    @asynccontextmanager
+    async def _slot(self, host: str) -> AsyncIterator[None]:
+        """A fetch that waits too long for others is not the content's fault."""
+        try:
+            await asyncio.wait_for(self._slots.acquire(), self._settings.seconds)
+        except TimeoutError:
+            raise SourceUnavailable("Too many repositories are being fetched at the moment.", host=host) from None
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _remember(self, repo_key: str, answer: _Answer) -> None:
+        self._answers[repo_key] = answer
+        self._answers.move_to_end(repo_key)
+        while len(self._answers) > MOST_ANSWERS:
+            self._answers.popitem(last=False)
+
+
+class _Turns:
+    """One caller at a time per repository; locks exist while somebody wants them."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        lock, wanted = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = (lock, wanted + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, wanted = self._locks[key]
+            if wanted == 1:
+                del self._locks[key]
+            else:
+                self._locks[key] = (lock, wanted - 1)
+
+
+class _Folders:
+    """Where fetches work: made when first needed, and cleared of what a process that died has left."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._given = root
+        self._root: Path | None = None
+        self._asking: Path | None = None
+
+    async def new(self) -> Path:
+        """A bare repository of its own."""
+        return await asyncio.to_thread(self._new)
+
+    async def asking(self) -> Path:
+        """An empty repository that only questions are asked from."""
+        if self._asking is None:
+            self._asking = await self.new()
+        return self._asking
+
+    async def close(self) -> None:
+        if self._root is not None and self._given is None:
+            await _remove(self._root)
+        elif self._asking is not None:
+            await _remove(self._asking)
+
+    def _new(self) -> Path:
+        root = self._root or self._prepare()
+        root.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=root))
+        make_repository(folder)
+        return folder
+
+    def _prepare(self) -> Path:
+        if self._given is None:
+            self._root = Path(tempfile.mkdtemp(prefix="vskill-fetch-"))
+            return self._root
+        self._root = self._given.resolve()
+        self._root.mkdir(parents=True, exist_ok=True)
+        now = self._root.stat().st_mtime
+        for left in self._root.iterdir():
+            if left.stat().st_mtime < now - ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
+        return self._root
+
+
+async def _remove(folder: Path) -> None:
+    await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))

@@ -1,0 +1,246 @@
+"""Talking to a repository's host: what its head is, and fetching exactly one commit of it.
+
+Every answer becomes one of the platform's errors, so that a host that is down is never taken for a repository
+without a skill. git itself follows no redirect: where a host gives one, it is read here, judged like an address that
+a person wrote, and followed once.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from vskill_platform.domain.errors import (
+    InvalidInput,
+    LimitExceeded,
+    NoSkillFound,
+    PlatformError,
+    SourceGone,
+    SourceUnavailable,
+)
+from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.sources.addresses import Hosts, Route
+from vskill_platform.sources.command import CONFIG, Finished, Git, Limits, TimedOut, too_large
+
+T = TypeVar("T")
+
+#: Where a fetched commit is kept in its repository.
+REF = "refs/vskill/fetched"
+_INFO_REFS = "/info/refs"
+_MOST_HEAD_BYTES = 16 * 1024
+_SHOWN = 200
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A commit, and where the repository was found."""
+
+    commit: str
+    #: After a redirect; else as asked.
+    identity: Identity
+
+
+class CommitGone(Exception):
+    """The host no longer has that commit."""
+
+
+class _Redirected(Exception):
+    """The host answers from another address."""
+
+
+class Remote:
+    """Repositories over the network."""
+
+    def __init__(self, git: Git, hosts: Hosts, limits: Limits, largest_file: int) -> None:
+        self._git = git
+        self._hosts = hosts
+        self._limits = limits
+        self._largest_file = largest_file
+
+    async def head(self, identity: Identity, folder: Path) -> Head:
+        """The commit that the default branch is at. `folder` is an empty repository to ask from."""
+
+        async def ask(route: Route) -> str:
+            done = await self._call(route, folder, "ls-remote", "--end-of-options", route.url, "HEAD")
+            for line in done.out.decode("ascii", "replace").splitlines():
+                commit, _, name = line.partition("\t")
+                if name == "HEAD" and is_commit(commit):
+                    return commit
+            raise _empty()
+
+        return await self._redirected_once(identity, ask)
+
+    async def fetch(self, identity: Identity, folder: Path, commit: str | None) -> Head:
+        """Bring one commit, or the head of the default branch, into an empty folder; CommitGone if it is gone."""
+        wanted = "HEAD" if commit is None else commit
+
+        async def bring(route: Route) -> str:
+            await self._call(route, folder, *self._fetch_arguments(route), f"+{wanted}:{REF}")
+            return await asyncio.to_thread(_settle, folder)
+
+        return await self._redirected_once(identity, bring)
+
+    def _fetch_arguments(self, route: Route) -> tuple[str, ...]:
+        """What is too large to be part of any skill is left on the host, where the host can do that."""
+        return (
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--no-write-fetch-head",
+            f"--filter=blob:limit={self._largest_file + 1}",
+            "--end-of-options",
+            route.url,
+        )
+
+    async def _call(self, route: Route, folder: Path, *arguments: str) -> Finished:
+        try:
+            done = await self._git.run(*arguments, folder=folder, limits=self._limits, route=route)
+        except TimedOut:
+            seconds = self._limits.seconds
+            message = f"{route.host} did not deliver the repository within {seconds:g} s."
+            raise SourceUnavailable(message, host=route.host) from None
+        if done.code != 0:
+            raise _failure(route, done.err, self._limits)
+        return done
+
+    async def _redirected_once(self, identity: Identity, work: Callable[[Route], Awaitable[str]]) -> Head:
+        route = await self._hosts.route(identity)
+        try:
+            return Head(await work(route), identity)
+        except _Redirected:
+            moved, again = await self._follow(identity, route)
+        try:
+            return Head(await work(again), moved)
+        except _Redirected:
+            raise SourceGone(f"{route.host} redirects more than once; give the last address.") from None
+
+    async def _follow(self, identity: Identity, route: Route) -> tuple[Identity, Route]:
+        """Where the host sends us, by the same rules as an address that a person wrote."""
+        if route.mirror:
+            raise SourceGone(f"The mirror of {route.host} redirects, which a mirror must not.")
+        target = await self._location(route)
+        base, found, _ = target.partition(_INFO_REFS)
+        if not found or urlsplit(base).scheme != route.protocol:
+            raise SourceGone(f"{route.host} redirects to what is not a repository over {route.protocol}.")
+        try:
+            place = normalise(base)
+        except InvalidInput as error:
+            raise SourceGone(f"{route.host} redirects to an address that is not accepted: {error}") from None
+        moved = msgspec.structs.replace(place, path=identity.path)
+        if moved.repo_key == identity.repo_key:
+            moved = identity
+        url = f"{route.protocol}://{moved.host}{urlsplit(base).path}"
+        return moved, await self._hosts.route(moved, url)
+
+    async def _location(self, route: Route) -> str:
+        """The target of the redirect, read from the pinned address without following it."""
+        url = f"{route.url}{_INFO_REFS}?service=git-upload-pack"
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                head = await _response_head(route, urlsplit(url).netloc, url)
+        except (OSError, TimeoutError, ssl.SSLError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise SourceUnavailable(f"{route.host} cannot be reached at the moment.", host=route.host) from error
+        for line in head.splitlines():
+            name, _, value = line.partition(":")
+            if name.strip().lower() == "location":
+                return urljoin(url, value.strip())
+        raise SourceUnavailable(f"{route.host} redirects without saying where to.", host=route.host)
+
+
+def is_commit(text: str) -> bool:
+    """Forty hexadecimal digits: the only form of a commit that is ever given to git."""
+    return len(text) == 40 and set(text) <= set("0123456789abcdef")
+
+
+def _settle(folder: Path) -> str:
+    """The commit that was fetched. The configuration is written anew: git noted there whom to ask for what was
+    left out, and what was left out must simply be missing."""
+    commit = (folder / REF).read_text("ascii").strip()
+    if not is_commit(commit):  # pragma: no cover - git wrote it
+        raise InvalidInput("The repository's head is not a commit.", field="repo_url")
+    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+    return commit
+
+
+async def _response_head(route: Route, netloc: str, url: str) -> str:
+    name, port, addresses = route.pin.split(":", 2)
+    address = addresses.partition(",")[0].strip("[]")
+    secure = ssl.create_default_context() if route.protocol == "https" else None
+    reader, writer = await asyncio.open_connection(
+        address, int(port), ssl=secure, server_hostname=name if secure else None, limit=_MOST_HEAD_BYTES
+    )
+    try:
+        parts = urlsplit(url)
+        agent = CONFIG["http.userAgent"]
+        request = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: {agent}\r\n"
+        writer.write(f"{request}Accept: */*\r\nConnection: close\r\n\r\n".encode("ascii"))
+        return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+# From what git says to what it means. Lines that the host wrote (`remote: …`) are not git's words.
+
+_GONE = (
+    "not found",
+    "returned error: 404",
+    "returned error: 410",
+    "returned error: 451",
+    "returned error: 401",
+    "could not read Username",
+    "could not read Password",
+    "terminal prompts disabled",
+    "Authentication failed",
+    "does not appear to be a git repository",
+    "does not exist",
+)
+_NOT_GIT = ("is this a git repository", "dumb http transport", "invalid server response", "not valid: ")
+_NO_COMMIT = ("not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref")
+_OVER = ("died of signal", "out of memory", "malloc failed", "File too large", "unable to create thread", "mmap failed")
+
+
+def _failure(route: Route, err: bytes, limits: Limits) -> Exception:
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if not line.startswith("remote:")]
+    own = "\n".join(line for line in lines if "remote error:" not in line)
+    said = "\n".join(lines)
+    if "returned error: 30" in own:
+        return _Redirected()
+    if "couldn't find remote ref HEAD" in own:
+        return _empty()
+    if any(words in said for words in _NO_COMMIT):
+        return CommitGone()
+    return _lasting(route, own, limits) or _passing(route, lines)
+
+
+def _lasting(route: Route, own: str, limits: Limits) -> PlatformError | None:
+    """What no other attempt would change."""
+    if any(words in own for words in _GONE):
+        return SourceGone(f"{route.host} has no public repository at that address.", host=route.host)
+    if any(words in own for words in _NOT_GIT):
+        return SourceGone(f"{route.host} does not answer as a git host at that address.", host=route.host)
+    if "died of signal 25" in own or "File too large" in own:
+        return too_large(limits)
+    if any(words in own for words in _OVER):
+        return LimitExceeded("The repository cannot be unpacked within the limits of memory and time.")
+    if "object-format" in own or "mismatched algorithms" in own or "hash algorithm" in own:
+        return SourceGone("The repository uses SHA-256 object names, which are not supported.")
+    return None
+
+
+def _passing(route: Route, lines: list[str]) -> SourceUnavailable:
+    said = next((line for line in reversed(lines) if line.startswith(("fatal:", "error:"))), "no answer")
+    shown = "".join(char if char.isprintable() else " " for char in said)[:_SHOWN]
+    return SourceUnavailable(f"{route.host} cannot be reached at the moment: {shown}", host=route.host)
+
+
+def _empty() -> NoSkillFound:
+    return NoSkillFound("The repository is empty: it has no commit, and so no SKILL.md.")

@@ -1,0 +1,44 @@
+"""Chooses the source of a submission by its identity: uploads from the blob store, everything else from git."""
+
+from vskill_platform.domain.errors import SourceGone, Unsupported
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.submission import Submission
+from vskill_platform.sources.contract import Fetched, Place, Survey
+from vskill_platform.sources.git import GitSource
+from vskill_platform.sources.upload import UploadSource
+
+_NO_GIT = "The git command is not installed here, so repositories cannot be fetched; upload the skill instead."
+
+
+class SourceRouter:
+    """Uploads and repositories. Without git it is the named degraded mode "uploads only"."""
+
+    def __init__(self, uploads: UploadSource, git: GitSource | None) -> None:
+        self._uploads = uploads
+        self._git = git
+
+    @property
+    def has_git(self) -> bool:
+        return self._git is not None
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        if submission.identity.is_upload:
+            return await self._uploads.fetch(submission)
+        if self._git is None:
+            raise SourceGone(_NO_GIT)
+        return await self._git.fetch(submission)
+
+    async def inspect(self, identity: Identity) -> Place:
+        return await self._require_git().inspect(identity)
+
+    async def survey(self, identity: Identity) -> Survey:
+        return await self._require_git().survey(identity)
+
+    async def close(self) -> None:
+        if self._git is not None:
+            await self._git.close()
+
+    def _require_git(self) -> GitSource:
+        if self._git is None:
+            raise Unsupported(_NO_GIT)
+        return self._git

@@ -1,0 +1,283 @@
+"""One fetched commit: which files it holds, and the bytes of those that belong to a skill.
+
+Nothing is ever checked out. Names come from `git ls-tree` and bytes from `git cat-file`; a small repository is read
+whole, once, and its folder removed. Every list and every read has a limit, and what is refused names the file.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import msgspec
+
+from vskill_platform.domain.content import MODES, ContentLimits, Mode, SkillFile, check_path
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
+from vskill_platform.domain.identity import SKILL_FILE, clean_path
+from vskill_platform.sources.command import Git, Limits, ObjectReader, TimedOut, size_of
+
+#: Of the list of a whole repository; a longer one is read folder by folder.
+LISTING_BYTES = 16 * 1024 * 1024
+#: A repository below both is read whole and kept in memory.
+SMALL_PACK = 1024 * 1024
+SMALL_FILES = 500
+SMALL_BYTES = 4 * 1024 * 1024
+#: Of one list of skills.
+MOST_SKILLS = 1000
+#: A longer SKILL.md is listed without its name.
+LISTED_SKILL_BYTES = 256 * 1024
+
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
+_FIXES = {
+    "120000": "replace it by the file that it points to",
+    "160000": "copy its files into the folder, or move it elsewhere",
+}
+
+
+class TreeEntry(msgspec.Struct, frozen=True):
+    """One line of a list: bytes of a name that are not UTF-8 are lone surrogates."""
+
+    mode: str
+    id: str
+    #: From the root of the repository.
+    path: str
+
+
+class Snapshot:
+    """A commit on disk, or in memory where it is small."""
+
+    def __init__(self, git: Git, folder: Path, commit: str, limits: ContentLimits, seconds: float) -> None:
+        self.commit = commit
+        self._git = git
+        self._folder: Path | None = folder
+        self._limits = limits
+        self._cost = Limits(seconds=seconds, out_bytes=LISTING_BYTES)
+        self._lines: list[bytes] | None = None
+        self._blobs: dict[str, bytes] | None = None
+        #: What keeping it costs.
+        self.disk_bytes = 0
+        self.memory_bytes = 0
+
+    async def load(self) -> None:
+        """Read the list of names, and everything where that is little."""
+        if self._folder is None:
+            raise RuntimeError("a snapshot is loaded once")
+        lines, cut = await self._list(self.commit)
+        self._lines = None if cut else lines
+        self.disk_bytes = await asyncio.to_thread(size_of, self._folder)
+        if not cut and len(lines) <= SMALL_FILES and self.disk_bytes <= SMALL_PACK:
+            await self._load_all(lines)
+        self.memory_bytes += sum(map(len, self._lines or ()))
+
+    async def remove(self) -> None:
+        """Take it off the disk."""
+        if self._folder is not None:
+            folder, self._folder = self._folder, None
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self.disk_bytes = 0
+
+    async def files(self, folder: str) -> tuple[SkillFile, ...]:
+        """The files of the skill in this folder; refuses what a skill may not hold before a byte is read."""
+        entries = await self._entries(folder)
+        if not any(entry.path == SKILL_FILE for entry in entries):
+            raise await self.no_skill(folder)
+        for entry in entries:
+            _check_entry(entry, self._limits)
+        blobs = await self._read(entries)
+        return tuple(SkillFile(entry.path, _mode(entry), blobs[entry.id]) for entry in entries)
+
+    async def skill_md(self, folder: str) -> bytes:
+        """The SKILL.md of a folder; NoSkillFound says what was found instead."""
+        name = f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
+        for entry in await self._found(name):
+            _check_entry(entry, self._limits)
+            return (await self._read([entry]))[entry.id]
+        raise await self.no_skill(folder)
+
+    async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
+        """Folders with a SKILL.md at or below this one, those that no address can name, and whether there are more."""
+        lines, cut = (self._lines, False) if self._lines is not None else await self._list(self.commit)
+        found = await asyncio.to_thread(_skill_folders, lines, below)
+        named = sorted(path for path in found if _can_be_named(path))
+        odd = sorted(_shown(path) for path in found if not _can_be_named(path))
+        return named[:MOST_SKILLS], odd[:MOST_SKILLS], cut or len(named) > MOST_SKILLS or len(odd) > MOST_SKILLS
+
+    async def skill_texts(self, folders: Sequence[str]) -> dict[str, bytes]:
+        """The SKILL.md of each folder, as far as it is a plain file of a sane size."""
+        wanted = {f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE: folder for folder in folders}
+        lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
+        entries = [entry for entry in map(_entry, _named(lines, wanted)) if entry.mode in MODES]
+        if self._blobs is not None:
+            return {wanted[entry.path]: self._blobs[entry.id] for entry in entries}
+        async with self._objects() as reader:
+            sizes = await reader.sizes([entry.id for entry in entries])
+            ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
+            blobs = await reader.contents(ids)
+        return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
+
+    async def no_skill(self, folder: str) -> NoSkillFound:
+        """The refusal, with what is there instead: the way to the right address."""
+        named, _, _ = await self.skill_folders("")
+        where = f"in {folder!r}" if folder else "at the root of the repository"
+        others = ", ".join(path or "the root" for path in named[:5])
+        rest = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        hint = f"there is one in {others}{rest}" if named else "there is none anywhere in its default branch"
+        near = await self._near(folder)
+        if near:
+            hint = f"{near!r} must be renamed: the name is compared with case"
+        return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
+
+    async def _near(self, folder: str) -> str:
+        lines = self._lines or ()
+        wanted = (f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE).lower()
+        paths = (_path(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode())
+        return next((path for path in paths if path.lower() == wanted), "")
+
+    async def _entries(self, folder: str) -> list[TreeEntry]:
+        """Every entry below a folder, its path counted from there; more than a skill may hold are refused."""
+        if self._lines is not None:
+            lines, cut = await asyncio.to_thread(_below, self._lines, folder), False
+            start = len(folder) + 1 if folder else 0
+        else:
+            lines, cut = await self._list(f"{self.commit}:{folder}")
+            start = 0
+        if cut or len(lines) > self._limits.files:
+            count = f"more than {self._limits.files}" if cut else f"{len(lines)}"
+            raise LimitExceeded(
+                f"The skill's folder holds {count} files, and at most {self._limits.files} are accepted.",
+                limit="files",
+                allowed=self._limits.files,
+            )
+        return [TreeEntry(one.mode, one.id, one.path[start:]) for one in map(_entry, lines)]
+
+    async def _found(self, path: str) -> list[TreeEntry]:
+        lines = self._lines
+        if lines is None:
+            lines, _ = await self._list(self.commit, path)
+        return list(map(_entry, _named(lines, {path})))
+
+    async def _list(self, tree: str, path: str = "") -> tuple[list[bytes], bool]:
+        """`git ls-tree`, without the last line where it was cut."""
+        arguments = ("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", tree, *((path,) if path else ()))
+        done = await self._git.run(*arguments, folder=self._here(), limits=self._cost)
+        if done.code != 0 and b"Not a valid object name" in done.err:
+            return [], False
+        if done.code != 0:
+            raise LimitExceeded("The repository's folders cannot be listed within the limits.", limit="depth")
+        lines = done.out.split(b"\0")
+        return lines[:-1], done.cut
+
+    async def _load_all(self, lines: Sequence[bytes]) -> None:
+        ids = list({entry.id: None for entry in map(_entry, lines) if entry.mode in MODES})
+        async with self._objects() as reader:
+            sizes = await reader.sizes(ids)
+            there = [one for one in ids if sizes[one] is not None]
+            if len(there) < len(ids) or sum(size or 0 for size in sizes.values()) > SMALL_BYTES:
+                return
+            self._blobs = await reader.contents(there)
+        self.memory_bytes = sum(map(len, self._blobs.values()))
+        await self.remove()
+
+    async def _read(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
+        """The bytes of these entries, once their sizes are known to be fine."""
+        if self._blobs is not None:
+            self._check_sizes(entries, {entry.id: len(self._blobs[entry.id]) for entry in entries})
+            return self._blobs
+        ids = list(dict.fromkeys(entry.id for entry in entries))
+        try:
+            async with self._objects() as reader:
+                self._check_sizes(entries, await reader.sizes(ids))
+                return await reader.contents(ids)
+        except (asyncio.IncompleteReadError, TimedOut):
+            raise LimitExceeded("The skill's files cannot be unpacked within the limits.") from None
+
+    def _check_sizes(self, entries: Iterable[TreeEntry], sizes: dict[str, int | None]) -> None:
+        total = 0
+        for entry in entries:
+            size = sizes[entry.id]
+            if size is None or size > self._limits.bytes_file:
+                most = self._limits.bytes_file
+                raise LimitExceeded(
+                    f"The file {_shown(entry.path)} is larger than the {most} bytes that are accepted.",
+                    limit="bytes_file",
+                    allowed=most,
+                    path=_shown(entry.path),
+                )
+            total += size
+        if total > self._limits.bytes_total:
+            raise LimitExceeded(
+                f"The skill's files have {total} bytes, and at most {self._limits.bytes_total} are accepted.",
+                limit="bytes_total",
+                allowed=self._limits.bytes_total,
+            )
+
+    def _objects(self) -> AbstractAsyncContextManager[ObjectReader]:
+        return self._git.objects(self._here(), self._cost)
+
+    def _here(self) -> Path:
+        if self._folder is None:
+            raise RuntimeError("the snapshot was removed while it was in use")
+        return self._folder
+
+
+# Lines of `git ls-tree -z`: mode, kind, id, a tab and the raw bytes of the path.
+
+
+def _entry(line: bytes) -> TreeEntry:
+    facts, _, _ = line.partition(b"\t")
+    mode, _, number = facts.decode("ascii").split(" ")
+    return TreeEntry(mode, number, _path(line))
+
+
+def _path(line: bytes) -> str:
+    return line.partition(b"\t")[2].decode("utf-8", "surrogateescape")
+
+
+def _below(lines: Sequence[bytes], folder: str) -> list[bytes]:
+    if not folder:
+        return list(lines)
+    prefix = b"\t" + folder.encode() + b"/"
+    # The path follows the first tab, and a line before it holds only digits and a word.
+    return [line for line in lines if line.find(prefix) == line.find(b"\t") != -1]
+
+
+def _named(lines: Sequence[bytes], paths: Collection[str]) -> Iterator[bytes]:
+    ending = SKILL_FILE.encode()
+    return (line for line in lines if line.endswith(ending) and _path(line) in paths)
+
+
+def _skill_folders(lines: Sequence[bytes], below: str) -> set[str]:
+    """Folders whose SKILL.md is a file, or pretends to be one."""
+    ending = SKILL_FILE.encode()
+    paths = (_path(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
+    folders = (path[: -len(SKILL_FILE)].rstrip("/") for path in paths)
+    return {folder for folder in folders if not below or f"{folder}/".startswith(f"{below}/")}
+
+
+def _can_be_named(path: str) -> bool:
+    """Whether an address of ours can mean this folder."""
+    try:
+        return clean_path(path) == path
+    except InvalidInput:
+        return False
+
+
+def _check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
+    check_path(entry.path, limits)
+    if entry.mode not in MODES:
+        kind = _KINDS.get(entry.mode, f"of the mode {entry.mode}")
+        fix = _FIXES.get(entry.mode, "use plain files")
+        raise InvalidInput(
+            f"{_shown(entry.path)} is {kind}, which a skill may not hold; {fix}.", field="path", fix=fix
+        )
+    if any(part.lower() == ".git" for part in entry.path.split("/")):
+        raise InvalidInput(f"{_shown(entry.path)} is part of a repository.", field="path", fix="remove it")
+
+
+def _mode(entry: TreeEntry) -> Mode:
+    return "100755" if entry.mode == "100755" else "100644"
+
+
+def _shown(path: str) -> str:
+    return repr(path[:120].encode("ascii", "backslashreplace").decode("ascii"))
