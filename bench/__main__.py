@@ -15,8 +15,12 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Smaller sizes: under a minute instead of several.")
-@click.option("--only", "names", multiple=True, type=click.Choice(list(BENCHES)), help="Run this one (repeatable).")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+@click.option(
+    "--only", "names", multiple=True, type=click.Choice(list(BENCHES)), help="Run this one (repeatable)."
+)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
+)
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md from this run.")
 def main(*, quick: bool, names: tuple[str, ...], json_file: Path | None, write_docs: bool) -> None:
     """Measure throughput and reads, as ratios within one run."""

@@ -9,7 +9,7 @@ from itertools import count
 
 import msgspec
 
-from bench.huey_peer import HueyQueue
+from bench.peers import NO_HUEY, huey_queue
 from bench.queue import fill, until_empty
 from bench.results import Figure, Report, at_most
 from bench.workshop import Workshop, open_env
@@ -28,11 +28,10 @@ _mark: ContextVar[str | None] = ContextVar("bench_mark", default=None)
 def run(workshop: Workshop) -> Report:
     jobs = workshop.scale.jobs
     ours = workshop.run(leaks_through_consumer(workshop, jobs))
-    huey = _Marks()
-    HueyQueue(workshop.folder, jobs).run(huey.job, _WORKERS)
+    huey, peer_note = _leaks_through_huey(workshop)
     figures = {
         "vskill-platform's consumer": ours,
-        "huey, 10 threads": huey.leaks,
+        **huey,
         "a plain thread pool, 10 threads": leaks_through_pool(jobs),
         "asyncio workers that live on, 10 tasks": workshop.run(leaks_through_workers(jobs)),
     }
@@ -41,8 +40,20 @@ def run(workshop: Workshop) -> Report:
         title=f"{jobs:,} interleaved jobs that each set a context variable: how many saw another job's",
         figures=tuple(Figure.of(name, "leaks", [float(leaks)]) for name, leaks in figures.items()),
         goals=(at_most("leaks through the consumer", float(ours), 0.0, unit=" leaks"),),
-        notes=("Ours also sets the worker environment per job, and checks it from tasks and threads.",),
+        notes=(
+            "Ours also sets the worker environment per job, and looks at both from tasks and threads.",
+            *peer_note,
+        ),
     )
+
+
+def _leaks_through_huey(workshop: Workshop) -> tuple[dict[str, int], tuple[str, ...]]:
+    queue = huey_queue(workshop.folder, workshop.scale.jobs)
+    if queue is None:
+        return {}, (NO_HUEY,)
+    marks = _Marks()
+    queue.run(marks.job, _WORKERS)
+    return {f"huey, {_WORKERS} threads": marks.leaks}, ()
 
 
 class _Marks:

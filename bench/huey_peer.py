@@ -26,7 +26,8 @@ class HueyQueue:
         self._folder = folder
         self._messages = messages
         self._numbers = count(1)
-        self._filled = folder / "huey-filled.db"
+        self._filled = folder / f"huey-{messages}-filled.db"
+        self._filled.unlink(missing_ok=True)
         queue = huey.api.SqliteHuey(filename=str(self._filled), fsync=False)
         job = _task(queue, lambda: None)
         for _ in range(messages):
@@ -96,12 +97,12 @@ class _Countdown:
 
 def _task(queue: Any, job: Callable[[], None]) -> Any:
     # The name stands in the queued messages, so it is the same for every job.
-    return queue.task(name="job")(lambda: job())
+    return queue.task(name="job")(job)
 
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """huey's consumer takes the process's signals; they are given back."""
+    """Its consumer takes the process's signals; they are given back."""
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {name: signal.getsignal(name) for name in names}
     try:

@@ -2,11 +2,11 @@
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 #: A measurement that takes longer than this hangs, and the run ends with an error instead.
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Stopwatch:
@@ -38,7 +38,7 @@ def repeat(rounds: int, once: Callable[[], float]) -> list[float]:
     return [once() for _ in range(rounds)]
 
 
-def take_turns(rounds: int, rivals: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+def take_turns(rounds: int, rivals: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
     """Samples of several rivals in turns, so that what disturbs the machine for a while disturbs them all."""
     samples: dict[str, list[float]] = {name: [] for name in rivals}
     for number in range(rounds + 1):

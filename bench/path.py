@@ -51,7 +51,9 @@ def run(workshop: Workshop) -> Report:
     count = workshop.scale.submissions
     rounds = [workshop.run(publish_all(workshop.new_file(), count)) for _ in range(workshop.scale.rounds + 1)]
     samples = rounds[1:]
-    together = Figure.of("submit to PUBLISHED, clients and worker at once", "submissions/s", [s.together for s in samples])
+    together = Figure.of(
+        "submit to PUBLISHED, clients and worker at once", "submissions/s", [s.together for s in samples]
+    )
     return Report(
         name="path",
         title=f"{count:,} submissions from submit to PUBLISHED, an empty pipeline, every transition durable",
@@ -59,14 +61,15 @@ def run(workshop: Workshop) -> Report:
             together,
             Figure.of("submit alone", "submissions/s", [s.submitting for s in samples]),
             Figure.of("RECEIVED to PUBLISHED alone", "submissions/s", [s.working for s in samples]),
-            Figure.of("durable steps, clients and worker at once", "steps/s", [s.together * STEPS for s in samples]),
+            Figure.of(
+                "durable steps, clients and worker at once", "steps/s", [s.together * STEPS for s in samples]
+            ),
             Figure.of("operations that share one flush", "operations", [s.grouped for s in samples]),
             Figure.of("one transaction of the writer", "ms", [s.transaction_ms for s in samples]),
         ),
         goals=(at_least("submissions/s from submit to PUBLISHED", together.median, 1_000.0, unit="/s"),),
         notes=(
-            f"{STEPS} durable steps each: create with its message, claim, digest, AUTO_APPROVED, PUBLISHED with "
-            "skill, version and alias, ack of the message.",
+            f"{STEPS} durable steps: create with message, claim, digest, AUTO_APPROVED, PUBLISHED with skill, ack.",
             f"{SUBMITTERS} clients submit at the same time; one worker process, batches of 3, 10 at once.",
         ),
     )
@@ -128,7 +131,9 @@ async def submit_all(first: int, count: int) -> None:
 
     async def client() -> None:
         for number in numbers:
-            submitted = await submit_repository(f"https://github.com/owner-{number % 97}/repo-{number}", "skill")
+            submitted = await submit_repository(
+                f"https://github.com/owner-{number % 97}/repo-{number}", "skill"
+            )
             assert submitted.outcome is Outcome.CREATED, submitted
 
     await asyncio.gather(*(client() for _ in range(SUBMITTERS)))
@@ -137,6 +142,6 @@ async def submit_all(first: int, count: int) -> None:
 async def until_published(env: Env, count: int) -> None:
     """Until every submission is PUBLISHED and its message is gone."""
     async with asyncio.timeout(PATIENCE_S):
-        while (await count_submissions()).by_state[State.PUBLISHED] < count:
+        while (await count_submissions()).by_state[State.PUBLISHED] < count:  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.005)
     await until_empty(env)

@@ -1,5 +1,6 @@
 """The reads that the requirements name, beside the raw engine, beside single reads, and in stores of two sizes."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -38,6 +39,12 @@ _STUCK_CALLS = 20
 
 _ALL = 1_000_000_000
 
+_GETS_NOTE = (
+    "Our own `get` reads a key inline, at a tenth of the 109 to 285 µs that the 20 times were set against; drivers "
+    "that wrap a blocking database for an event loop pay a thread per read. Both are shown."
+)
+_SLOW_NOTE = "With an injected latency per call: what a store across a network would make of single reads."
+
 
 def run(workshop: Workshop) -> Report:
     enumerating, goals = _enumerate(workshop)
@@ -50,12 +57,7 @@ def run(workshop: Workshop) -> Report:
         f"{workshop.scale.large:,} records iterated",
         figures=(*enumerating, *slow, *stuck, memory),
         goals=(*goals, stuck_goal, memory_goal),
-        notes=(
-            "Our own `get` reads a key inline, without a thread; drivers that wrap a blocking database for an event "
-            "loop pay a thread per read. Both are shown.",
-            f"With {LATENCY_S * 1000:.0f} ms of injected latency per call, on {workshop.scale.slow_keys} keys: what a "
-            "store across a network would make of single reads.",
-        ),
+        notes=(_GETS_NOTE, _SLOW_NOTE),
     )
 
 
@@ -90,6 +92,7 @@ def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
     return (
         at_most(f"{ENUMERATE} ÷ {RAW_JSON}", ours / ms[RAW_JSON], 2.0),
         at_most(f"{ENUMERATE} ÷ {RAW_MSGSPEC}", ours / ms[RAW_MSGSPEC], 2.0),
+        at_least(f"{SEQUENTIAL} ÷ {ENUMERATE}", ms[SEQUENTIAL] / ours, 20.0),
         at_least(f"{SEQUENTIAL_THREADS} ÷ {ENUMERATE}", ms[SEQUENTIAL_THREADS] / ours, 20.0),
     )
 
@@ -119,7 +122,8 @@ def _raw_ms(path: Path, expected: int, decode_json: Callable[[bytes], object]) -
         found = []
         for least, end in ((SKILLS.prefix, before), (after, SKILLS.prefix[:-1] + ";")):
             rows = connection.execute(
-                "SELECT key, CAST(value AS BLOB) FROM records WHERE key >= ? AND key < ? ORDER BY key", (least, end)
+                "SELECT key, CAST(value AS BLOB) FROM records WHERE key >= ? AND key < ? ORDER BY key",
+                (least, end),
             )
             found += [(key, decode_json(value)) for key, value in rows]
     connection.close()
@@ -134,7 +138,9 @@ def _slow(workshop: Workshop) -> tuple[Figure, ...]:
     ways = {SEQUENTIAL: (1, PAGE), BOUNDED: (READS_AT_ONCE, PAGE), UNBOUNDED: (_ALL, _ALL)}
     figures = []
     for name, (at_once, page) in ways.items():
-        taken = _enumerate_ms(workshop, path, partial(GetOnly, at_once=at_once, latency_s=LATENCY_S), page, keys)
+        taken = _enumerate_ms(
+            workshop, path, partial(GetOnly, at_once=at_once, latency_s=LATENCY_S), page, keys
+        )
         figures.append(Figure.of(f"{keys} keys at {LATENCY_S * 1000:.0f} ms: {name}", "ms", [taken]))
     return tuple(figures)
 
@@ -188,7 +194,7 @@ async def _iterate_mb(env: Env, expected: int) -> float:
             decode(entry, Submission)
         records += len(page.items)
         pages += 1
-        resident = resident_bytes()
+        resident = await asyncio.to_thread(resident_bytes)
         before = resident if pages <= _WARM_PAGES else before
         highest = max(highest, resident)
     assert records == expected, f"{records} read of {expected}"

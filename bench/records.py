@@ -16,7 +16,9 @@ from vskill_platform.kv.entries import Put
 _FRESH_MS = 24 * 3_600_000
 
 #: What a store of some age holds, in 100 records; the rest is PUBLISHED.
-_SHARES = (State.REJECTED,) * 6 + (State.TIER1_FAILED,) * 4 + (State.NEEDS_REVIEW, State.BLOCKED, State.DEQUEUED)
+_SHARES = (
+    (State.REJECTED,) * 6 + (State.TIER1_FAILED,) * 4 + (State.NEEDS_REVIEW, State.BLOCKED, State.DEQUEUED)
+)
 
 
 def submission_puts(count: int, stuck: int, now: int) -> Iterator[Put]:

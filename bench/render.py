@@ -51,7 +51,7 @@ def _section(report: Report) -> Iterator[str]:
     yield "| goal | must | measured | |\n|---|---|---|---|"
     for goal in report.goals:
         yield f"| {goal.name} | {_limit(goal)} | {_amount(goal.value)}{goal.unit} | {verdict(goal)} |"
-    yield "\n| figure | median | least – most |\n|---|---|---|"
+    yield "\n| figure | median | least to most |\n|---|---|---|"
     for figure in report.figures:
         yield f"| {figure.name} | {_amount(figure.median)} {figure.unit} | {_spread(figure)} |"
     yield "".join(f"\n- {note}" for note in report.notes) + "\n"
@@ -60,7 +60,7 @@ def _section(report: Report) -> Iterator[str]:
 def _figures_table(report: Report) -> Table:
     table = Table(title=f"{report.name}: {report.title}", title_justify="left")
     table.add_column("figure")
-    for column in ("median", "least – most", "unit"):
+    for column in ("median", "least to most", "unit"):
         table.add_column(column, justify="right")
     for figure in report.figures:
         table.add_row(figure.name, _amount(figure.median), _spread(figure), figure.unit)
@@ -73,7 +73,9 @@ def _goals_table(report: Report) -> Table:
         table.add_column(column)
     for goal in report.goals:
         style = "green" if goal.met else "bold red"
-        table.add_row(goal.name, _limit(goal), f"{_amount(goal.value)}{goal.unit}", verdict(goal), style=style)
+        table.add_row(
+            goal.name, _limit(goal), f"{_amount(goal.value)}{goal.unit}", verdict(goal), style=style
+        )
     return table
 
 
@@ -90,19 +92,19 @@ def _limit(goal: Goal) -> str:
 
 
 def _spread(figure: Figure) -> str:
-    return f"{_amount(figure.least)} – {_amount(figure.most)}" if figure.rounds > 1 else "one round"
+    return f"{_amount(figure.least)} to {_amount(figure.most)}" if figure.rounds > 1 else "one round"
 
 
 def _amount(value: float) -> str:
-    if value == int(value) or value >= 1000:  # noqa: PLR2004 - four digits are enough
+    if value == int(value) or value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"  # noqa: PLR2004 - as above
+    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
 
 
 def _machine_line(machine: Machine) -> str:
     median, least, most = machine.fsync_us
     return (
         f"{machine.cores} cores ({machine.cpu}), {machine.system}, Python {machine.python}, SQLite {machine.sqlite}; "
-        f"writing and flushing 4 KB takes {median:.0f} µs ({least:.0f} – {most:.0f}); "
+        f"writing and flushing 4 KB takes {median:.0f} µs ({least:.0f} to {most:.0f}); "
         f"load at the start {machine.load_before}."
     )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 class Relation(enum.StrEnum):
     """On which side of its limit a goal lies."""
@@ -37,7 +39,7 @@ class Goal(msgspec.Struct, frozen=True):
     value: float
     relation: Relation
     limit: float
-    unit: str = "×"
+    unit: str = TIMES
     #: Better than what must be; None where there is no such wish.
     wish: float | None = None
 
@@ -63,9 +65,9 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def at_least(name: str, value: float, limit: float, *, wish: float | None = None, unit: str = "×") -> Goal:
+def at_least(name: str, value: float, limit: float, *, wish: float | None = None, unit: str = TIMES) -> Goal:
     return Goal(name, value, Relation.AT_LEAST, limit, unit, wish)
 
 
-def at_most(name: str, value: float, limit: float, *, unit: str = "×") -> Goal:
+def at_most(name: str, value: float, limit: float, *, unit: str = TIMES) -> Goal:
     return Goal(name, value, Relation.AT_MOST, limit, unit)

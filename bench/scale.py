@@ -11,6 +11,8 @@ class Scale(msgspec.Struct, frozen=True):
     rounds: int
     #: No-op messages through the consumer.
     messages: int
+    #: With how many threads the peer is tried.
+    peer_threads: tuple[int, ...]
     #: Submissions from RECEIVED to PUBLISHED.
     submissions: int
     #: Records in the large and in the small store.
@@ -30,6 +32,7 @@ FULL = Scale(
     name="full",
     rounds=5,
     messages=10_000,
+    peer_threads=(1, 4, 10),
     submissions=3_000,
     large=1_000_000,
     small=10_000,
@@ -39,12 +42,20 @@ FULL = Scale(
     jobs=10_000,
 )
 QUICK = msgspec.structs.replace(
-    FULL, name="quick", rounds=2, submissions=1_000, large=100_000, slow_keys=100, messages=10_000
+    FULL,
+    name="quick",
+    rounds=2,
+    messages=3_000,
+    peer_threads=(1, 4),
+    submissions=500,
+    large=100_000,
+    slow_keys=100,
 )
 TINY = Scale(
     name="tiny",
     rounds=1,
     messages=60,
+    peer_threads=(1,),
     submissions=12,
     large=400,
     small=100,

@@ -51,7 +51,9 @@ class Workshop:
 
     def submissions(self, size: int) -> Path:
         """A store with so many submissions, of which `scale.stuck` are stuck."""
-        return self._fill(f"{size:,} submissions", submission_puts(size, self.scale.stuck, SystemClock().now()))
+        return self._fill(
+            f"{size:,} submissions", submission_puts(size, self.scale.stuck, SystemClock().now())
+        )
 
     def skills(self, size: int) -> Path:
         """A store with so many published skills."""

@@ -1,6 +1,7 @@
 """The people beside the workers: they submit, resubmit, cancel, review, block, unblock, rescan and pause, at moments
 drawn from the seed and, by ambush, in the very moment in which a submission takes a step."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ WEIGHTS = {
     "approve": 9,
     "run_again": 5,
     "block": 9,
+    "feud": 6,
     "unblock": 10,
     "rescan": 8,
     "pause": 2,
@@ -57,7 +59,18 @@ WEIGHTS = {
     "replay": 1,
 }
 #: What they do to a submission that takes a step this moment.
-AMBUSHES = ("submit", "submit", "submit_same", "cancel", "block", "reject", "approve", "run_again", "rescan")
+AMBUSHES = (
+    "submit",
+    "submit",
+    "submit",
+    "submit_same",
+    "cancel",
+    "feud",
+    "block",
+    "reject",
+    "approve",
+    "run_again",
+)
 
 
 class Filed(msgspec.Struct):
@@ -194,6 +207,15 @@ class People:
                 return digest_target(content.digest)
             case _:
                 return place_target(place.identity)
+
+    async def _feud(self, place: Place) -> str:
+        """Blocked by one, unblocked by another a moment later."""
+        target = self._target(place)
+        now = self._world.clock.now()
+        await add_block(BlockEntry(target, Severity.HIGH, "reported", "admin:rob", now, now))
+        await asyncio.sleep(self._rng.random() ** 2 * 12)
+        await remove_block(target)
+        return str(target)
 
     async def _unblock(self, place: Place) -> str | None:
         page = await self._world.store.scan(keys.BLOCK)

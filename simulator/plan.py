@@ -92,7 +92,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def draw_plan(rng: Random) -> Plan:
     """Each kind is on in some histories and off in others, so that none always hides another."""
-    chaos = rng.uniform(15, 90)
+    chaos = rng.uniform(10, 60)
     if rng.random() < 0.06:
         return Plan(chaos=chaos, no_judge=rng.random() < 0.2)
     busy = rng.random() < 0.5

@@ -82,11 +82,12 @@ class World:
         self._moments = 0
         self._acts: list[tuple[Process, asyncio.Task[None]]] = []
         self._settings = Settings()
-        self._ambushes = self.rng.choice((0.0, 0.01, 0.05))
+        self._ambushes = self.rng.choice((0.0, 0.02, 0.06, 0.15))
         self.people = People(self)
         jobs = jobs_of(bug)
+        schedules = self.rng.choice((1, 2, 2))
         self._machines = [
-            Machine(self, name, handler_of(bug), jobs if number < 2 else None)
+            Machine(self, name, handler_of(bug), jobs if number < schedules else None)
             for number, name in enumerate("ABC"[: self.rng.randint(2, 3)])
         ]
         self._over: asyncio.Future[None] = self.loop.create_future()

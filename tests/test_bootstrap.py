@@ -32,7 +32,7 @@ async def test_the_defaults_open_a_file_and_a_folder_that_did_not_exist(tmp_path
         entry = await again.kv.get("control:queue")
     assert entry is not None
     assert entry.value == b"{}"
-    assert sorted(path.name for path in data.iterdir()) == ["blobs", "vskill.db"]
+    assert sorted(path.name for path in data.iterdir()) == ["blobs", "keys", "vskill.db"]
 
 
 async def test_in_memory_nothing_touches_the_disk(tmp_path, monkeypatch):

@@ -157,6 +157,7 @@ def test_every_setting_is_documented_with_its_own_words_and_its_default(field):
     assert len(rows) == 1, f"docs/reference/settings.md must have one row for {variable(field)}"
     assert documented_names(Settings)[field] in rows[0]
     default = getattr(Settings(), field)
+    default = " ".join(default) if isinstance(default, tuple) else default
     shown = "the store" if field == "broker" else f"`{default}`" if default not in ("", ()) else "none"
     assert f"| {shown} |" in rows[0]
 

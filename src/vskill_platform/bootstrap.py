@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from structlog.typing import FilteringBoundLogger
+
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
@@ -27,13 +29,16 @@ from vskill_platform.kv.contract import KV
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.structure import StructureScanner
-from vskill_platform.settings import Settings, check_budgets, variable
+from vskill_platform.scan.judge import HttpJudge, make_client
+from vskill_platform.scan.interim import StructureScanner
+from vskill_platform.settings import Settings, check_settings, keys_folder, variable
+from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
+from vskill_platform.store.scans import CachedJudge
 
 _SYSTEM_CLOCK = SystemClock()
 
@@ -47,22 +52,24 @@ async def env_for(settings: Settings, *, clock: Clock = _SYSTEM_CLOCK) -> AsyncI
 
 async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = _SYSTEM_CLOCK) -> Env:
     """Open every resource that the settings name; the stack closes them."""
-    check_budgets(settings)
+    check_settings(settings)
     kv, broker = await _open_store(settings, stack, clock)
     blobs = await _open_blobs(settings, stack)
     worker_id = new_worker_id()
+    log, metrics = logger(worker=worker_id), Metrics()
     return Env(
         kv=kv,
         broker=broker,
         blobs=blobs,
         sources=await _open_sources(settings, blobs, stack),
         scanner=StructureScanner(read_manifest, settings.known_bad_digests),
-        judge=None,
+        judge=await _open_judge(settings, stack, clock, log, metrics),
         clock=clock,
         settings=settings,
-        log=logger(worker=worker_id),
-        metrics=Metrics(),
+        log=log,
+        metrics=metrics,
         worker_id=worker_id,
+        signing=await _open_keys(settings),
     )
 
 
@@ -147,6 +154,24 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
     router = SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch))
     stack.push_async_callback(router.close)
     return router
+
+
+async def _open_judge(
+    settings: Settings, stack: AsyncExitStack, clock: Clock, log: FilteringBoundLogger, metrics: Metrics
+) -> CachedJudge | None:
+    """None where none is configured: the named degraded mode."""
+    if not settings.judge_url:
+        return None
+    client = await asyncio.to_thread(make_client, settings)
+    stack.push_async_callback(client.aclose)
+    return CachedJudge(HttpJudge(client, settings, clock=clock, log=log, metrics=metrics))
+
+
+async def _open_keys(settings: Settings) -> KeyRing:
+    """The registry's keys, made at the first start; a store that keeps nothing has a key that nobody keeps."""
+    if settings.store == "memory:":
+        return MemoryKeys()
+    return await FileKeys.open(keys_folder(settings))
 
 
 def _split(setting: str, location: str) -> tuple[str, str]:

@@ -4,6 +4,8 @@ Every stage writes what it learnt through the claim, and content is kept by dige
 the next attempt goes on from the record wherever this one breaks off.
 """
 
+from typing import TypedDict
+
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
 from vskill_platform.domain.decision import Block, Decision, Row, decide
@@ -16,6 +18,8 @@ from vskill_platform.domain.errors import (
     NoSkillFound,
     SourceGone,
 )
+from vskill_platform.domain.evidence import Evidence, evidence_of
+from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
@@ -24,6 +28,8 @@ from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import publish
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
 from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.scans import scan_once
+from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.worker_context import require_env
 
 #: No other attempt would end differently: the author must change something.
@@ -31,6 +37,14 @@ FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion,
 
 #: Rows of the decision that no answer of the judge would change.
 DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
+
+
+class _Grounds(TypedDict):
+    """What counts for a decision beside the reports."""
+
+    approved_by: str | None
+    trusted_vendor: bool
+    suppressed: frozenset[str]
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -52,10 +66,23 @@ async def _verify(claim: HeldClaim) -> bool:
     hit = hit_reason(await find_hits(targets_for(claim.record)))
     if hit is not None:
         raise Blocked(hit)
-    report = await require_env("scanner").scanner.scan(files)
-    judge = await _judge(claim, files, report)
-    decision = decide(report, judge, approved_by=_approver(claim.record))
-    await _write_decision(claim, decision)
+    digest = digest_of_files(files)
+    report = await scan_once(files, digest)
+    grounds = _Grounds(
+        approved_by=_approver(claim.record),
+        trusted_vendor=_is_trusted(claim.record.identity),
+        suppressed=await suppressed_rules(digest),
+    )
+    judge = await _judge(claim, files, report, grounds)
+    evidence = evidence_of(
+        digest,
+        report,
+        judge,
+        suppressed=grounds["suppressed"],
+        trusted_vendor=grounds["trusted_vendor"],
+    )
+    decision = decide(report, judge, **grounds)
+    await _write_decision(claim, decision, evidence)
     return decision.next_state is State.AUTO_APPROVED
 
 
@@ -71,19 +98,20 @@ async def _fetch(claim: HeldClaim) -> tuple[SkillFile, ...]:
     return fetched.files
 
 
-async def _judge(claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport) -> JudgeReport:
+async def _judge(
+    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: _Grounds
+) -> JudgeReport:
     """Ask the judge only where its answer can matter."""
     judge = require_env("judge").judge
     if judge is None:
         return NO_JUDGE
-    unjudged = decide(report, NO_JUDGE, approved_by=_approver(claim.record))
-    if unjudged.row in DECIDED_WITHOUT_JUDGE:
+    if decide(report, NO_JUDGE, **grounds).row in DECIDED_WITHOUT_JUDGE:
         return NO_JUDGE
     await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
     return await judge.review(files, report)
 
 
-async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
+async def _write_decision(claim: HeldClaim, decision: Decision, evidence: Evidence) -> None:
     recorded = RecordedDecision(
         decision.reason,
         decision.rule_ids,
@@ -91,18 +119,24 @@ async def _write_decision(claim: HeldClaim, decision: Decision) -> None:
         decision.score,
     )
     if decision.next_state is State.AUTO_APPROVED:
-        await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded)
+        await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded, evidence=evidence)
     else:
-        await _end(claim, decision.next_state, recorded, decision.block)
+        await _end(claim, decision.next_state, recorded, decision.block, evidence)
 
 
-async def _end(claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE) -> None:
+async def _end(
+    claim: HeldClaim,
+    state: State,
+    decision: RecordedDecision,
+    block: Block = Block.NONE,
+    evidence: Evidence | None = None,
+) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit."""
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         target = _target(record, block)
         operations = () if target is None else await block_writes(_entry(record, target, decision))
-        return operations, {"decision": decision}
+        return operations, {"decision": decision, "evidence": evidence}
 
     await claim.end(state, decision.reason, together)
 
@@ -156,3 +190,10 @@ def _approver(record: Submission) -> str | None:
     """The reviewer who approved exactly these bytes, if one did."""
     approval = record.approval
     return approval.by if approval is not None and approval.digest == record.digest else None
+
+
+def _is_trusted(identity: Identity) -> bool:
+    """Whether the operator trusts this owner on this host."""
+    listed = (place.partition("/") for place in require_env("settings").settings.trusted_owners)
+    trusted = {Identity(host.lower(), owner, "_").repo_key for host, _, owner in listed}
+    return Identity(identity.host, identity.owner, "_").repo_key in trusted

@@ -1,8 +1,12 @@
-"""Publishing: the one commit that makes a skill live. It writes the skill, its version, its aliases and the
-submission's PUBLISHED together, asserts that the blocklist is the one that was checked, or writes nothing."""
+"""Publishing: the one commit that makes a skill live. It writes the skill, its version with the signed attestation,
+its aliases and the submission's PUBLISHED together, asserts that the blocklist is the one that was checked, or
+writes nothing."""
+
+import asyncio
 
 import msgspec
 
+from vskill_platform.archives import ArchiveDigests, archive_digests
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import (
     SkillFile,
@@ -13,15 +17,21 @@ from vskill_platform.domain.content import (
     unpack,
 )
 from vskill_platform.domain.errors import Blocked, SourceGone
-from vskill_platform.domain.skill import Certification, Publication, publish_version
+from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, publish_version
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Operation
+from vskill_platform.signing.keys import SigningKey
+from vskill_platform.signing.statement import Facts, make_statement
+from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env
+
+#: Below this, making both archives takes less time than handing the work to a thread.
+INLINE_BYTES = 64 * 1024
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -32,13 +42,21 @@ class _Content(msgspec.Struct, frozen=True):
     manifest: Manifest
 
 
+class _Seal(msgspec.Struct, frozen=True):
+    """What an attestation needs beside the records: made once, before the commit is tried."""
+
+    key: SigningKey
+    archives: ArchiveDigests
+
+
 async def publish(claim: HeldClaim) -> None:
     """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion or ClaimLost, and then
     nothing is live."""
     content = await _read_content(claim.record)
+    seal = await _make_seal(content)
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        return await _publication(record, content)
+        return await _publication(record, content, seal)
 
     await claim.end(State.PUBLISHED, "published", together)
 
@@ -53,8 +71,19 @@ async def _read_content(record: Submission) -> _Content:
     return _Content(record.digest, files, read_manifest(skill_file_of(files).data))
 
 
+async def _make_seal(content: _Content) -> _Seal | None:
+    signing = require_env("signing").signing
+    if signing is None:
+        return None
+    if sum(len(file.data) for file in content.files) <= INLINE_BYTES:
+        archives = archive_digests(content.files)
+    else:
+        archives = await asyncio.to_thread(archive_digests, content.files)
+    return _Seal(await signing.current(), archives)
+
+
 async def _publication(
-    record: Submission, content: _Content
+    record: Submission, content: _Content, seal: _Seal | None
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """Read the blocklist's version first, then its entries, then the skill: the commit asserts the first."""
     asserted = await assert_blocklist()
@@ -64,12 +93,39 @@ async def _publication(
     if reason is not None:
         raise Blocked(reason)
     published, added = publish_version(skill, _facts(record, content, slug, canonical))
-    operations = (asserted, *skill_writes(published, version, added))
+    operations: tuple[Operation, ...] = (asserted, *skill_writes(published, version, added))
+    if seal is not None:
+        operations += await attestation_writes(make_statement(_claims(record, published, seal)), seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
         "published_version": published.current_version,
     }
     return operations, changes
+
+
+def _claims(record: Submission, published: PublishedSkill, seal: _Seal) -> Facts:
+    """What the registry vouches for; what both tiers found only where it was found in these very bytes."""
+    current = next(ref for ref in published.versions if ref.number == published.current_version)
+    approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
+    evidence = record.evidence
+    return Facts(
+        registry=require_env("settings").settings.registry_name,
+        canonical=published.canonical,
+        number=current.number,
+        digest=current.digest,
+        content_hash=current.content_hash,
+        archives=seal.archives,
+        repository=record.repo_url,
+        path=record.identity.path,
+        commit=record.commit,
+        submission=record.id,
+        run=record.run,
+        certification=current.certification.value,
+        score=current.score,
+        reviewed=record.approval is not None and record.approval.digest == current.digest,
+        decided_at=approved[-1] if approved else record.updated_at,
+        evidence=evidence if evidence is not None and evidence.digest == current.digest else None,
+    )
 
 
 def _facts(record: Submission, content: _Content, slug: str, canonical: str) -> Publication:

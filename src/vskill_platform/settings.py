@@ -97,8 +97,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_private_hosts: tuple[HostRule, ...] = ()
     #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror, while the identity stays the public one.
     source_rewrites: tuple[Rewrite, ...] = ()
-    #: How long fetching one repository may take; less than the submission's budget.
-    fetch_budget_ms: Milliseconds = 20_000
+    #: How long fetching one repository may take; less than the submission's budget. Default: 20 s, or half of that.
+    fetch_budget_ms: Milliseconds = 0
     #: How much of one repository is fetched at most.
     fetch_limit_mib: Mebibytes = 256
     #: How many repositories one process fetches at once.
@@ -133,6 +133,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in derived.items():
             if not getattr(self, name):
                 msgspec.structs.force_setattr(self, name, value)
+        if not self.fetch_budget_ms:
+            budget = max(1, min(20_000, self.submission_budget_ms // 2))
+            msgspec.structs.force_setattr(self, "fetch_budget_ms", budget)
 
     def __repr__(self) -> str:
         """Every field but the secrets, of which only that they are set."""
@@ -169,6 +172,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 def variable(field: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + field.upper()
+
+
+def keys_folder(settings: Settings) -> Path:
+    """Where the registry's signing keys are kept."""
+    return Path(settings.data_dir) / "keys"
 
 
 def check_settings(settings: Settings) -> None:

@@ -44,3 +44,15 @@ def finish(child: subprocess.Popen[str]) -> str:
 
 def run(script: str, path: Path) -> str:
     return finish(start(script, path))
+
+
+def line_of(child: subprocess.Popen[str]) -> str:
+    """The next line that it prints."""
+    assert child.stdout is not None
+    return child.stdout.readline().rstrip("\n")
+
+
+def tell(child: subprocess.Popen[str], line: str) -> None:
+    assert child.stdin is not None
+    child.stdin.write(line + "\n")
+    child.stdin.flush()

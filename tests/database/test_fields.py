@@ -2,14 +2,18 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS
+from vskill_platform.kv.collections import COLLECTIONS, Value
 from vskill_platform.kv.query import In, Is
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import FIELD_COLUMNS, column, derive, kept_fields, search_table
@@ -20,7 +24,7 @@ BY_NAME = {collection.name: collection for collection in COLLECTIONS}
 
 
 @pytest.fixture
-def file(path):
+def file(path: Path) -> Iterator[sqlite3.Connection]:
     """A file as the migrations make it."""
     asyncio.run(_make(path))
     connection = sqlite3.connect(path)
@@ -28,7 +32,7 @@ def file(path):
     connection.close()
 
 
-async def _make(path):
+async def _make(path: Path) -> None:
     await (await SqliteDatabase.open(path, ManualClock())).close()
 
 
@@ -45,7 +49,9 @@ def test_every_declared_field_that_is_indexed_or_counted_has_its_column(file):
 def test_every_declared_index_is_there_and_no_other(file, collection):
     found = {
         name: sql
-        for name, sql in file.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+        for name, sql in file.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+        )
         if name.startswith(f"{collection.name}_by_")
     }
     expected = {index_name(collection, index): index for index in collection.indexes}
@@ -68,11 +74,23 @@ def test_every_counted_field_has_its_triggers_and_every_searched_one_its_place(f
 
 # What is kept, against what the contract reads.
 
-_names = st.sampled_from(sorted({name for kind in COLLECTIONS for name in kind.fields} | {"claim", "until", "next_attempt_at"}))
-_numbers = st.integers() | st.sampled_from([2**63, 2**63 - 1, -(2**63), -(2**63) + 1, 10**30, 0]) | st.floats(allow_nan=False)
+_names = st.sampled_from(
+    sorted({name for kind in COLLECTIONS for name in kind.fields} | {"claim", "until", "next_attempt_at"})
+)
+_numbers = (
+    st.integers()
+    | st.sampled_from([2**63, 2**63 - 1, -(2**63), -(2**63) + 1, 10**30, 0])
+    | st.floats(allow_nan=False)
+)
 _texts = st.text() | st.sampled_from(["a\0b", '"', "\\", "RECEIVED", "1", "\U0001f600", "Ünïcode", "漢字"])
 _plain = st.none() | st.booleans() | _numbers | _texts
-_json = st.recursive(_plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names | st.text(max_size=3), inner, max_size=4), max_leaves=12)
+_json = st.recursive(
+    _plain,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_names | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
 _records = st.dictionaries(_names, _json, max_size=8)
 #: As they come from msgspec, and as no writer of ours would write them: doubled keys, escapes, odd numbers.
 _odd = st.sampled_from(
@@ -107,16 +125,12 @@ _odd = st.sampled_from(
 )
 
 
-def _encode(record):
-    import msgspec
-
-    return msgspec.json.encode(record)
-
-
-_keys = st.sampled_from(["sub:a", "sub:", "skill:o/r/s", "skill:alias:x", "subrun:a:1", "other", "sub_alias:x"])
+_keys = st.sampled_from(
+    ["sub:a", "sub:", "skill:o/r/s", "skill:alias:x", "subrun:a:1", "other", "sub_alias:x"]
+)
 
 
-@given(key=_keys, value=_records.map(_encode) | _odd | st.text().map(str.encode))
+@given(key=_keys, value=_records.map(msgspec.json.encode) | _odd | st.text().map(str.encode))
 @settings(max_examples=400)
 def test_columns_hold_exactly_what_the_contract_reads(key, value):
     columns = derive(key, value)
@@ -127,10 +141,10 @@ def test_columns_hold_exactly_what_the_contract_reads(key, value):
             assert held[column(collection, field)] == expected
             assert type(held[column(collection, field)]) is type(expected)
     holding = [collection.name for collection in COLLECTIONS if collection.holds(key)]
-    assert [held["collection"]] == (holding or [None])
+    assert held["collection"] == (holding[0] if holding else None)
 
 
-@given(records=st.lists(st.tuples(_keys, _records.map(_encode) | _odd), min_size=1, max_size=8))
+@given(records=st.lists(st.tuples(_keys, _records.map(msgspec.json.encode) | _odd), min_size=1, max_size=8))
 @settings(max_examples=25, deadline=None)
 def test_stored_fields_counts_and_terms_agree_with_the_records(tmp_path_factory, records):
     """Whatever was written over whatever, in one group or several: counts are exact, and select finds it."""
@@ -139,7 +153,7 @@ def test_stored_fields_counts_and_terms_agree_with_the_records(tmp_path_factory,
     asyncio.run(_check_stored(path, storable))
 
 
-async def _check_stored(path, records):
+async def _check_stored(path: Path, records: list[tuple[str, bytes]]) -> None:
     kv = SqliteKV(await SqliteDatabase.open(path, ManualClock()))
     half = len(records) // 2
     await asyncio.gather(*(kv.put(key, value) for key, value in records[:half]))
@@ -148,7 +162,7 @@ async def _check_stored(path, records):
     for collection in COLLECTIONS:
         entries = (await kv.scan(collection.prefix, exclude=collection.exclude)).items
         for field in collection.counted:
-            counts = {}
+            counts: dict[Value, int] = {}
             for entry in entries:
                 found = collection.fields[field].read(entry.value)
                 counts[found] = counts.get(found, 0) + 1
@@ -168,7 +182,7 @@ async def test_a_number_is_never_found_by_its_digits(kv):
 
 @pytest.mark.anyio
 async def test_texts_are_indexed_again_only_when_they_changed(database, kv):
-    def postings():
+    def postings() -> Any:
         return database.point_read("SELECT count(*), max(id) FROM sub_search_data")
 
     await kv.put("sub:a", b'{"skill_name": "alpha", "state": "RECEIVED"}')
@@ -197,13 +211,7 @@ def test_the_tokenizer_keeps_every_term_whole(text):
 @pytest.mark.anyio
 async def test_a_query_of_as_many_terms_as_there_may_be_is_answered(kv):
     text = " ".join(f"w{n}" for n in range(MAX_TERMS))
-    import msgspec
-
     await kv.put("skill:a/b/c", msgspec.json.encode({"name": "x", "description": text}))
     assert len((await kv.search("skill:", text)).items) == 1
     assert (await kv.search("skill:", text + " more")).items != ()  # terms beyond the limit are left out
     assert (await kv.search("skill:", "zz " + text)).items == ()
-
-
-def test_the_declared_collections_are_those_of_the_migrations():
-    assert (SUBMISSIONS, SKILLS) == COLLECTIONS

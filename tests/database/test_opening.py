@@ -1,5 +1,6 @@
 """Opening a file: it is ours and known, or it is refused with an error that names it, unchanged."""
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
@@ -20,6 +21,13 @@ NEWEST = load_migrations()[-1].number
 
 async def make(path: Path, clock: ManualClock) -> None:
     await (await SqliteDatabase.open(path, clock)).close()
+
+
+async def open_with(path: Path, clock: ManualClock, further: Migration) -> SqliteDatabase:
+    def blocking() -> SqliteDatabase:
+        return SqliteDatabase(path, clock, migrations=(*load_migrations(), further))
+
+    return await asyncio.to_thread(blocking)
 
 
 def alter(path: Path, *statements: str) -> None:
@@ -45,7 +53,10 @@ def test_migrations_are_numbered_without_a_gap():
 
 async def test_a_new_file_is_ours_at_the_newest_version_and_durable(path, clock):
     database = await SqliteDatabase.open(path, clock)
-    pragmas = {name: database.point_read(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version", "journal_mode")}
+    pragmas = {
+        name: database.point_read(f"PRAGMA {name}")[0][0]
+        for name in ("application_id", "user_version", "journal_mode")
+    }
     assert pragmas == {"application_id": APPLICATION_ID, "user_version": NEWEST, "journal_mode": "wal"}
     await database.close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -92,7 +103,7 @@ async def test_a_file_that_another_process_keeps_locked_is_busy_not_broken(path,
         """,
         path,
     )
-    assert other.stdout.readline() == "locked\n"
+    assert await asyncio.to_thread(children.line_of, other) == "locked"
     with pytest.raises(StoreBusy, match=path.name):
         await SqliteDatabase.open(path, clock, busy_ms=100)
     children.finish(other)
@@ -107,7 +118,7 @@ def test_a_read_only_file_or_folder_is_refused_as_such(path, clock, protected):
         protected = {protected!r}
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "store.sqlite")
-            SqliteDatabase(path, SystemClock())._close()
+            asyncio.run(SqliteDatabase(path, SystemClock()).close())
             os.chmod(folder, 0o555 if protected == "folder" else 0o755)
             os.chmod(path, 0o444 if protected == "file" else 0o666)
             if os.getuid() == 0:
@@ -122,6 +133,19 @@ def test_a_read_only_file_or_folder_is_refused_as_such(path, clock, protected):
             os.chmod(folder, 0o755)
         """
     assert children.run(script, path) == "store_read_only True True"
+
+
+async def test_a_python_with_an_old_sqlite_is_told_so(path, clock, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    with pytest.raises(StoreUnavailable, match=r"3\.38\.0 or newer"):
+        await SqliteDatabase.open(path, clock)
+    assert not path.exists()
+
+
+async def test_a_file_that_cannot_have_a_log_beside_it_is_refused(clock):
+    """As on a network file system; a database in memory has the same lack."""
+    with pytest.raises(StoreUnavailable, match="local disk"):
+        await SqliteDatabase.open(":memory:", clock)
 
 
 def test_two_processes_that_open_a_new_file_at_once_both_get_it(path):
@@ -149,7 +173,7 @@ async def test_a_migration_that_fails_leaves_the_schema_before_it(path, clock):
     await make(path, clock)
     broken = Migration(NEWEST + 1, "broken", "CREATE TABLE half (a);\nCREATE TABLE half (a);\n")
     with pytest.raises(StoreUnavailable, match="half"):
-        SqliteDatabase(path, clock, migrations=(*load_migrations(), broken))
+        await open_with(path, clock, broken)
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (NEWEST,)
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'half'").fetchall() == []
@@ -168,7 +192,7 @@ async def test_a_migration_may_ask_for_fields_to_be_read_again(path, clock):
         "DELETE FROM sub_search",
     )
     again = Migration(NEWEST + 1, "again", "-- derive: sub\nCREATE TABLE later (a);\n")
-    kv = SqliteKV(SqliteDatabase(path, clock, migrations=(*load_migrations(), again)))
+    kv = SqliteKV(await open_with(path, clock, again))
     page = await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")
     assert [entry.key for entry in page.items] == ["sub:a"]
     assert [entry.key for entry in (await kv.search("sub:", "marrow")).items] == ["sub:a"]

@@ -2,12 +2,19 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.database import children
+from vskill_platform.broker.contract import Outcome, Settlement
+from vskill_platform.broker.sqlite import SqliteBroker
+from vskill_platform.clock import SystemClock
+from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import CursorGone
 from vskill_platform.domain.messages import Send
+from vskill_platform.kv.entries import Add
 
 pytestmark = pytest.mark.anyio
 
@@ -35,21 +42,20 @@ asyncio.run(main())
 class Other:
     """A second process that writes what it is told to."""
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         self._child = children.start(WRITER, path)
-        assert self._child.stdout.readline() == "ready\n"
+        assert children.line_of(self._child) == "ready"
 
-    def tell(self, command):
-        self._child.stdin.write(command + "\n")
-        self._child.stdin.flush()
-        assert self._child.stdout.readline() == "done\n"
+    def tell(self, command: str) -> None:
+        children.tell(self._child, command)
+        assert children.line_of(self._child) == "done"
 
-    def end(self):
+    def end(self) -> None:
         children.finish(self._child)
 
 
 @pytest.fixture
-def other(database, path):
+def other(database: SqliteDatabase, path: Path) -> Iterator[Other]:
     process = Other(path)
     yield process
     process.end()
@@ -96,17 +102,11 @@ async def test_two_processes_write_at_once_and_nothing_is_lost(kv, path):
         asyncio.run(main())
         """
     others = [children.start(script, path) for _ in range(2)]
-    ours = [await kv.commit([children_add()]) for _ in range(100)]
+    ours = [await kv.commit([Add("counter")]) for _ in range(100)]
     await asyncio.gather(*(asyncio.to_thread(children.finish, child) for child in others))
     assert len(set(ours)) == 100
     assert (await kv.get("counter")).value == b"300"
     assert len((await kv.list("mine:")).items) == 200
-
-
-def children_add():
-    from vskill_platform.kv.entries import Add
-
-    return Add("counter")
 
 
 async def test_a_cursor_that_was_swept_by_another_process_is_gone(kv, path, clock):
@@ -144,21 +144,10 @@ async def test_a_receiver_that_is_cancelled_gives_back_what_it_leased(broker):
         await asyncio.gather(receiving, return_exceptions=True)
         (delivery,) = await broker.take(1, 5_000)
         assert (delivery.key, delivery.body) == ("key", b"work")
-        message = (await broker.settle([_ack(delivery)]))[0]
-        assert message
-
-
-def _ack(delivery):
-    from vskill_platform.broker.contract import Outcome, Settlement
-
-    return Settlement(delivery, Outcome.ACK)
+        assert await broker.settle([Settlement(delivery, Outcome.ACK)]) == (True,)
 
 
 async def test_a_delayed_message_wakes_its_receiver_by_itself(path):
-    from vskill_platform.broker.sqlite import SqliteBroker
-    from vskill_platform.clock import SystemClock
-    from vskill_platform.database.sqlite import SqliteDatabase
-
     broker = SqliteBroker(await SqliteDatabase.open(path, SystemClock()))
     await broker.send_batch([Send(b"later", delay_ms=150)])
     started = time.monotonic()

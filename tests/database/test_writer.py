@@ -3,15 +3,19 @@
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tests.database import children
+from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database import writer
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind
+from vskill_platform.database.writer import Kind, Tx
 from vskill_platform.domain.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
 from vskill_platform.kv.entries import ABSENT, Add, Put
+from vskill_platform.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 
@@ -19,31 +23,31 @@ pytestmark = pytest.mark.anyio
 class Gate:
     """Holds the writer's thread inside a transaction, so that what is submitted meanwhile waits together."""
 
-    def __init__(self, database):
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self._reached = threading.Event()
         self._open = threading.Event()
-        self._kind = Kind("gate", self._run)
+        self._kind: Kind[None, None] = Kind("gate", self._run)
 
-    def _run(self, tx, arguments):
+    def _run(self, tx: Tx, arguments: Sequence[None]) -> Sequence[None]:
         self._reached.set()
         self._open.wait(10)
         return arguments
 
-    async def __aenter__(self):
+    async def __aenter__(self) -> None:
         self._passed = self._database.submit(self._kind, None)
         await asyncio.to_thread(self._reached.wait, 10)
 
-    async def __aexit__(self, *error):
+    async def __aexit__(self, *error: object) -> None:
         await asyncio.sleep(0)
         self._open.set()
         await self._passed
 
 
-def recording(log):
+def recording(log: list[list[Any]]) -> Kind[Any, Any]:
     """A kind that logs which operations ran together."""
 
-    def run(tx, arguments):
+    def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         log.append(list(arguments))
         return arguments
 
@@ -51,7 +55,7 @@ def recording(log):
 
 
 async def test_what_waits_together_runs_together(database):
-    log = []
+    log: list[list[int]] = []
     kind = recording(log)
     async with Gate(database):
         futures = [database.submit(kind, n) for n in range(100)]
@@ -60,7 +64,7 @@ async def test_what_waits_together_runs_together(database):
 
 
 async def test_a_group_is_bounded_and_urgent_operations_go_first(database):
-    log = []
+    log: list[list[int]] = []
     kind = recording(log)
     async with Gate(database):
         futures = [database.submit(kind, n) for n in range(300)]
@@ -73,15 +77,15 @@ async def test_a_group_is_bounded_and_urgent_operations_go_first(database):
 async def test_a_group_that_takes_long_commits_and_the_rest_follows(database):
     """Nobody's urgent write waits behind more than a few milliseconds of other people's."""
     began = threading.Event()
-    log = []
+    log: list[object] = []
 
-    def run(tx, arguments):
+    def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         log.extend(arguments)
         threading.Event().wait(2 * writer.MAX_SECONDS)
         began.set()
         return arguments
 
-    slow = Kind("slow", run, at_once=1)
+    slow: Kind[Any, Any] = Kind("slow", run, at_once=1)
     async with Gate(database):
         futures = [database.submit(slow, n) for n in range(4)]
     await asyncio.to_thread(began.wait, 10)
@@ -96,7 +100,8 @@ async def test_one_callers_conflict_never_fails_anothers_write(database, kv):
     await kv.put("a", b"1")
     async with Gate(database):
         commits = [
-            asyncio.create_task(kv.commit([Put(f"new:{n}", b"1", if_version=5 if n % 3 == 0 else ABSENT)])) for n in range(30)
+            asyncio.create_task(kv.commit([Put(f"new:{n}", b"1", if_version=5 if n % 3 == 0 else ABSENT)]))
+            for n in range(30)
         ]
         await asyncio.sleep(0.01)
     outcomes = await asyncio.gather(*commits, return_exceptions=True)
@@ -147,12 +152,12 @@ async def test_what_is_deleted_and_written_again_in_one_group_is_there_once(data
 
 
 async def test_an_operation_that_breaks_the_group_fails_alone(database, kv):
-    def run(tx, arguments):
+    def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         for argument in arguments:
             tx.execute("INSERT INTO changes (key, version, deleted, at) VALUES (?, 0, 0, 0)", (argument,))
         return arguments
 
-    kind = Kind("raw", run)
+    kind: Kind[Any, Any] = Kind("raw", run)
     async with Gate(database):
         futures = [database.submit(kind, argument) for argument in ("a", None, "b")]
         put = asyncio.create_task(kv.put("c", b"1"))
@@ -160,17 +165,13 @@ async def test_an_operation_that_breaks_the_group_fails_alone(database, kv):
     good, bad, also_good = await asyncio.gather(*futures, return_exceptions=True)
     assert (good, also_good) == ("a", "b")
     assert "NOT NULL" in str(bad)
-    assert path_named(database, bad)
+    assert database.path.name in str(bad)
     assert (await kv.get("c")).version == await put
     assert [one.key for one in (await kv.changes("")).items].count("a") == 1
 
 
-def path_named(database, error):
-    return database.path.name in str(error)
-
-
 async def test_a_bug_in_an_operation_reaches_its_caller_and_the_writer_lives(database, kv):
-    def run(tx, arguments):
+    def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -190,8 +191,8 @@ async def test_a_cancelled_waiter_breaks_nothing_and_its_write_may_stand(databas
 
 
 async def test_several_event_loops_write_through_one_writer(database, kv):
-    def other_loop(n):
-        async def write():
+    def other_loop(n: int) -> list[int]:
+        async def write() -> list[int]:
             return [await kv.put(f"loop:{n}:{i}", b"1") for i in range(20)]
 
         return asyncio.run(write())
@@ -202,7 +203,7 @@ async def test_several_event_loops_write_through_one_writer(database, kv):
 
 
 async def test_a_loop_that_is_gone_does_not_stop_the_writer(database, kv):
-    async def give_up():
+    async def give_up() -> None:
         database.submit(recording([]), 1)
 
     gate = Gate(database)
@@ -228,9 +229,6 @@ async def test_closing_finishes_what_was_accepted_and_refuses_the_rest(path, clo
 
 
 async def test_the_file_stays_open_until_its_last_user_has_closed(path, clock):
-    from vskill_platform.broker.sqlite import SqliteBroker
-    from vskill_platform.kv.sqlite import SqliteKV
-
     database = await SqliteDatabase.open(path, clock)
     broker = SqliteBroker(database)
     kv = SqliteKV(database, broker)
@@ -244,7 +242,7 @@ async def test_the_file_stays_open_until_its_last_user_has_closed(path, clock):
 # A disk that is full, a lock that is held.
 
 
-def limit_pages(tx, arguments):
+def limit_pages(tx: Tx, arguments: Sequence[int]) -> Sequence[int]:
     """SQLite refuses to grow the file beyond a number of pages, as it does on a full disk."""
     (pages,) = tx.execute("PRAGMA page_count").fetchone()
     tx.execute(f"PRAGMA max_page_count = {pages + arguments[0]}")
@@ -305,7 +303,10 @@ def test_a_process_that_may_not_write_more_stays_up_and_loses_nothing(path):
     assert children.run(script, path) in ("503 503 503", "503 503 503 503")
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("SELECT key FROM records ORDER BY key").fetchall() == [("kept",), ("large",)]
+        assert connection.execute("SELECT key FROM records ORDER BY key").fetchall() == [
+            ("kept",),
+            ("large",),
+        ]
     connection.close()
 
 

@@ -13,6 +13,7 @@ from vskill_platform.domain.identity import (
     clean_path,
     has_control_characters,
     normalise,
+    parse_place,
     submission_id,
     upload_identity,
 )
@@ -288,3 +289,12 @@ def test_cleaning_a_path_is_idempotent(text: str) -> None:
     except InvalidInput:
         return
     assert clean_path(cleaned) == cleaned
+
+
+def test_a_place_is_read_as_we_show_it():
+    upload = upload_identity("team", "demo")
+    assert parse_place(upload.url) == upload
+    assert parse_place("https://github.com/o/r").key == "github.com/o/r"
+    with pytest.raises(InvalidInput) as raised:
+        parse_place("upload://team")
+    assert raised.value.field == "slug"

@@ -46,7 +46,6 @@ from vskill_platform.domain.submission import CLAIM_MS, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import Outcome, submit_repository, submit_upload
 from vskill_platform.kv.entries import Operation
-from vskill_platform.queue import consumer
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import load_settings

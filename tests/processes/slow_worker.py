@@ -49,12 +49,9 @@ def shorten_claims(claim_ms: int) -> None:
 class SlowScanner:
     """The real scanner, after a while."""
 
-    inside: set[str] = set()  # noqa: RUF012 - one process, one scanner
-
-    def __init__(self, check_manifest: Any, known_bad_digests: Any = ()) -> None:
-        structure = import_module("vskill_platform.scan.structure")
-        self._inner = structure.StructureScanner(check_manifest, known_bad_digests)
-        self._check_manifest = check_manifest
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.inside: set[str] = set()
 
     @property
     def ruleset(self) -> str:
@@ -62,7 +59,7 @@ class SlowScanner:
 
     async def scan(self, files: Sequence[Any]) -> Any:
         text = b"".join(file.data for file in files)
-        name = self._check_manifest(next(file.data for file in files if file.path == "SKILL.md")).name
+        name = import_module("vskill_platform.intake.manifest").read_manifest(files[0].data).name
         self.inside.add(name)
         _note_scan(name, self.inside)
         if b"poison" in text:
@@ -72,6 +69,17 @@ class SlowScanner:
             await asyncio.sleep(_seconds())
         self.inside.discard(name)
         return await self._inner.scan(files)
+
+
+def slow_down(bootstrap: Any) -> None:
+    """Put the slow scanner around the one that every environment of this process is opened with."""
+    open_env = bootstrap.open_env
+
+    async def open_slow(*arguments: Any, **options: Any) -> Any:
+        env = await open_env(*arguments, **options)
+        return msgspec.structs.replace(env, scanner=SlowScanner(env.scanner))
+
+    bootstrap.open_env = open_slow
 
 
 def _note_scan(name: str, inside: set[str]) -> None:
@@ -90,7 +98,7 @@ def main() -> None:
     claim_ms = int(os.environ.get("TEST_CLAIM_MS", USUAL_CLAIM_MS))
     if claim_ms != USUAL_CLAIM_MS:
         shorten_claims(claim_ms)
-    import_module("vskill_platform.bootstrap").StructureScanner = SlowScanner
+    slow_down(import_module("vskill_platform.bootstrap"))
     process = import_module("vskill_platform.cli.process")
     serve = import_module("vskill_platform.cli.serve")
     settings = import_module("vskill_platform.settings").process_settings()

@@ -15,7 +15,8 @@ from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.dead_letters import list_dead_letters, replay_dead_letter
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
-from vskill_platform.queue.tasks import Done, TaskKind, handle_task
+from vskill_platform.queue.tasks import handle_task
+from vskill_platform.store.task_kinds import Done, TaskKind
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
 

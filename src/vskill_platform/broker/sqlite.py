@@ -43,6 +43,7 @@ _PULL_FORWARD = """
 UPDATE messages SET visible_at = wanted.value FROM json_each(?) AS wanted
 WHERE messages.key = wanted.key AND leased = 0 AND visible_at > wanted.value
 """
+_FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
 # One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
 _VISIBLE = """
 SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at)) FROM (
@@ -147,7 +148,7 @@ class SqliteBroker(Broker):
 
     def _until_visible(self) -> int | None:
         """Milliseconds until there is a message to take; None where there is none at all."""
-        ((visible_at,),) = self.database.point_read("SELECT min(visible_at) FROM messages")
+        ((visible_at,),) = self.database.point_read(_FIRST_VISIBLE)
         return None if visible_at is None else max(visible_at - self._clock.now(), 0)
 
     async def _take_now(self, limit: int) -> Sequence[Delivery]:
@@ -192,7 +193,7 @@ class SqliteBroker(Broker):
 
     def _run_settle(self, tx: Tx, batches: Sequence[Sequence[Settlement]]) -> Sequence[Sequence[bool]]:
         leases = [[one.delivery.id, one.delivery.token] for batch in batches for one in batch]
-        held = {number: token for number, token in _read_json(tx, _HELD, leases)}
+        held: dict[int, int] = dict(_read_json(tx, _HELD, leases))
         settling = _Settling(held, self._clock.now())
         applied = [tuple([settling.apply(one) for one in batch]) for batch in batches]
         settling.flush(tx)

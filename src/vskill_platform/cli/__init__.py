@@ -8,10 +8,14 @@ import click
 from vskill_platform import __version__
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.keys import keys
 from vskill_platform.cli.queue import queue
+from vskill_platform.cli.review import block, review
 from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.status import status
 from vskill_platform.cli.submit import submit
+from vskill_platform.cli.verify import verify
+from vskill_platform.cli.webhooks import webhook
 
 
 @click.group(cls=PlatformGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +29,7 @@ def cli(*, debug: bool) -> None:
     del debug  # read by PlatformGroup
 
 
-for command in (serve, worker, schedule, submit, status, queue, doctor):
+for command in (serve, worker, schedule, submit, status, queue, review, block, webhook, keys, verify, doctor):
     cli.add_command(command)
 
 

@@ -52,20 +52,22 @@ def begin(connection: sqlite3.Connection, busy_ms: int) -> None:
 
 def use_wal(connection: sqlite3.Connection, busy_ms: int) -> None:
     """Readers beside the writer. It is a property of the file, kept until it is changed."""
-    _retry_while_busy(connection, "PRAGMA journal_mode = WAL", busy_ms)
+    ((mode,),) = _retry_while_busy(connection, "PRAGMA journal_mode = WAL", busy_ms)
+    if mode != "wal":
+        raise sqlite3.OperationalError(
+            f"its journal mode is {mode}, not wal; the file must be on a local disk"
+        )
 
 
-def _retry_while_busy(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:
+def _retry_while_busy(connection: sqlite3.Connection, statement: str, busy_ms: int) -> list[tuple[str]]:
     """Short, random waits, so that a process that writes all the time cannot starve another."""
     deadline = time.monotonic() + busy_ms / 1000
     while True:
         try:
-            connection.execute(statement).fetchall()
+            return connection.execute(statement).fetchall()
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
-        else:
-            return
         time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads the attempts, nothing secret
 
 

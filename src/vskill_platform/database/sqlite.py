@@ -29,6 +29,9 @@ T = TypeVar("T")
 #: How long a write waits for another process before it fails as busy.
 BUSY_MS = 5_000
 
+#: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
+OLDEST_SQLITE = (3, 38, 0)
+
 
 class SqliteDatabase:
     """An open database file. Opening blocks and may migrate: in an event loop use `open`."""
@@ -129,15 +132,19 @@ class SqliteDatabase:
         """Finish accepted writes, move them from the log into the file, and let go of it."""
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        self._readers.close()
-        self._point.close()
-        self._writer.stop()
+            # Here, where it is read: in another thread it could be closed in the middle of a read.
+            self._point.close()
+            self._readers.close()
+            await asyncio.to_thread(self._writer.stop)
 
 
 def _open_writer(path: Path, busy_ms: int, migrations: tuple[Migration, ...]) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"{path}: SQLite {needed} or newer is needed, and this Python has {sqlite3.sqlite_version}",
+            file=str(path),
+        )
     connection: sqlite3.Connection | None = None
     try:
         connection = connect_writer(path)

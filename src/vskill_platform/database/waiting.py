@@ -27,11 +27,13 @@ class Watch:
         deadline = self.loop.time() + seconds
         while not self._woken and (left := deadline - self.loop.time()) > 0:
             await self._wait(min(left, POLL_SECONDS))
-            seen = self._data_version()
-            if seen != self._seen:
-                self._seen = seen
+            if not self._woken and self._has_file_changed():
                 break
         self._woken = False
+
+    def _has_file_changed(self) -> bool:
+        before, self._seen = self._seen, self._data_version()
+        return self._seen != before
 
     async def _wait(self, seconds: float) -> None:
         self._waiter = self.loop.create_future()

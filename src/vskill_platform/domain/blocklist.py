@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.identity import Identity, parse_place
 from vskill_platform.domain.scan import Severity
 
 _HEX = frozenset("0123456789abcdef")
@@ -81,6 +81,19 @@ def name_target(name: str) -> BlockTarget:
     if not folded:
         raise InvalidInput("The name is empty.", field="name", fix="give the skill's name")
     return BlockTarget(TargetKind.NAME, folded)
+
+
+def parse_target(kind: str, text: str) -> BlockTarget:
+    """A target as a person writes it: an address for a place or a repository, otherwise the value itself."""
+    match TargetKind(kind):
+        case TargetKind.PLACE:
+            return place_target(parse_place(text))
+        case TargetKind.REPOSITORY:
+            return repository_target(parse_place(text))
+        case TargetKind.DIGEST:
+            return digest_target(text)
+        case TargetKind.NAME:
+            return name_target(text)
 
 
 def targets_of(

@@ -110,6 +110,15 @@ def upload_identity(namespace: str, slug: str) -> Identity:
     return Identity(host=UPLOAD_HOST, owner=owner, repo=UPLOAD_REPO, path=path)
 
 
+def parse_place(text: str) -> Identity:
+    """A place as we show it: a repository's address, or `upload://namespace/slug`."""
+    scheme = f"{UPLOAD_HOST}://"
+    if not text.startswith(scheme):
+        return normalise(text)
+    namespace, _, slug = text.removeprefix(scheme).partition("/")
+    return upload_identity(namespace, slug)
+
+
 def submission_id(identity: Identity) -> str:
     """The id of the one submission of this place."""
     return f"sub_{uuid.uuid5(SUBMISSION_NAMESPACE, identity.key)}"

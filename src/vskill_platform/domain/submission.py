@@ -237,7 +237,7 @@ def claimable(record: Submission, now: int) -> bool:
     return record.state.active and is_due(record, now)
 
 
-def is_due(record: Owed, now: int) -> bool:
+def is_due(record: Owed, now: int, longest_delay_ms: int = UNAVAILABLE_MOST_MS) -> bool:
     """Its claim has ended, or its next attempt has come.
 
     A deadline further ahead than any that could have been set means that the store's clock went back; waiting
@@ -246,7 +246,7 @@ def is_due(record: Owed, now: int) -> bool:
     due = due_at(record)
     if due is None:
         return False
-    horizon = CLAIM_MS if record.claim else UNAVAILABLE_MOST_MS
+    horizon = CLAIM_MS if record.claim else longest_delay_ms
     return due <= now or due > now + horizon + CLOCK_SLACK_MS
 
 

@@ -19,6 +19,9 @@ from vskill_platform.domain.submission import (
     Claim,
 )
 
+#: The longest delay between two attempts at any kind of task.
+LONGEST_DELAY_MS = 12 * 3_600_000
+
 
 class TaskState(enum.StrEnum):
     """Where a run of a task stands."""

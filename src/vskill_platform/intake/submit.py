@@ -15,6 +15,7 @@ from vskill_platform.domain.content import (
     pack,
     skill_file_of,
 )
+from vskill_platform.domain.errors import InvalidManifest
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.naming import slug_of
@@ -22,6 +23,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Rerun, Source, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.moves import settled_place
+from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.store.blocklist import why_blocked
 from vskill_platform.submission_store import (
     Change,
@@ -66,6 +69,15 @@ class Request(msgspec.Struct, frozen=True):
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
     priority: int = 0
+    #: The name in the front matter, where it is known: the blocklist may know the skill by it.
+    declared_name: str | None = None
+    #: Where a SKILL.md was seen at this place; None: not looked at yet.
+    place: Place | None = None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that the run is to verify."""
+        return self.place.commit if self.place else None
 
 
 async def submit_repository(
@@ -75,10 +87,27 @@ async def submit_repository(
     source: Source = Source.API,
     submitter: str | None = None,
 ) -> Submitted:
-    """Submit the skill at one place of a repository."""
+    """Submit the skill at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
+    nothing was written."""
     identity = normalise(repo_url, skill_path)
+    return await submit_place(identity, None, None, source=source, submitter=submitter)
+
+
+async def submit_place(
+    identity: Identity,
+    place: Place | None,
+    declared_name: str | None,
+    *,
+    source: Source = Source.API,
+    submitter: str | None = None,
+) -> Submitted:
+    """Submit a place; `place` is what a look into the repository has just found there."""
     actor = f"user:{submitter}" if submitter else "system"
-    return await submit(Request(identity, identity.url, slug_of(identity), actor, source, submitter))
+    name = slug_of(identity)
+    request = Request(
+        identity, identity.url, name, actor, source, submitter, declared_name=declared_name, place=place
+    )
+    return await submit(request)
 
 
 async def submit_upload(
@@ -101,16 +130,59 @@ async def submit_upload(
 
 
 async def submit(request: Request) -> Submitted:
-    """Create the place's submission, or bring the one that is there up to date. Idempotent."""
+    """Create the place's submission, or bring the one that is there up to date. Idempotent.
+
+    What is blocked is refused before its host is asked; a place that moved is checked under both names.
+    """
     env = require_env("kv")
+    for admit in (_as_asked, _admitted):
+        request = await admit(env, request)
+        reason = await _why_blocked(request)
+        if reason is not None:
+            return await _blocked(submission_id(request.identity), reason)
     number = submission_id(request.identity)
-    reason = await why_blocked(request.identity, (request.skill_name,), request.upload)
-    if reason is not None:
-        return await _blocked(number, reason)
     created = await create_submission(_first(env, number, request))
     if created is not None:
         return Submitted(Outcome.CREATED, created)
     return await _again(env, number, request)
+
+
+async def _as_asked(_env: Env, request: Request) -> Request:
+    return request
+
+
+async def _admitted(env: Env, request: Request) -> Request:
+    """A repository's place must hold a SKILL.md, whoever submits it (A17). The commit that it was seen at goes into
+    the record, so that the run verifies that one. A source that cannot look leaves it to the run."""
+    if request.upload is not None or request.identity.is_upload or not isinstance(env.sources, Repositories):
+        return request
+    place = request.place or await env.sources.inspect(request.identity)
+    identity = await settled_place(request.identity, place.identity)
+    name = request.declared_name or declared_name(place.skill_md)
+    request = msgspec.structs.replace(request, declared_name=name, place=place)
+    if identity.key == request.identity.key:
+        return request
+    return msgspec.structs.replace(
+        request, identity=identity, repo_url=identity.url, skill_name=slug_of(identity)
+    )
+
+
+def declared_name(skill_md: bytes) -> str | None:
+    """The name in the front matter; None where it cannot be read, which the run will say more about."""
+    try:
+        return read_manifest(skill_md).name
+    except InvalidManifest:
+        return None
+
+
+async def _why_blocked(request: Request) -> str | None:
+    """By the place as it is submitted, and by where it is now."""
+    names = (request.skill_name, request.declared_name)
+    reason = await why_blocked(request.identity, names, request.upload)
+    moved = request.place.identity if request.place else request.identity
+    if reason is None and moved.key != request.identity.key:
+        reason = await why_blocked(moved, names, request.upload)
+    return reason
 
 
 async def _blocked(number: str, reason: str) -> Submitted:
@@ -119,7 +191,7 @@ async def _blocked(number: str, reason: str) -> Submitted:
 
 
 def _first(env: Env, number: str, request: Request) -> Submission:
-    return submission.create(
+    record = submission.create(
         submission_id=number,
         identity=request.identity,
         repo_url=request.repo_url,
@@ -130,6 +202,11 @@ def _first(env: Env, number: str, request: Request) -> Submission:
         upload=request.upload,
         priority=request.priority,
     )
+    return _at_commit(record, request)
+
+
+def _at_commit(record: Submission, request: Request) -> Submission:
+    return msgspec.structs.replace(record, commit=request.commit)
 
 
 async def _again(env: Env, number: str, request: Request) -> Submitted:
@@ -154,11 +231,11 @@ def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> t
     now = env.kv.now()
     if record.claim is None and record.state is State.RECEIVED:
         renewed = submission.refresh(record, now=now, submitter=request.submitter, upload=request.upload)
-        return Outcome.DUPLICATE, Change(renewed, (submission_send(record.id, record.run),))
+        change = Change(_at_commit(renewed, request), (submission_send(record.id, record.run),))
+        return Outcome.DUPLICATE, change
     # A worker is at it, or a reviewer's approval is about to be published: what they do stands, and the next run
-    # looks at what was submitted now.
-    expected = record.rerun_requested.upload if record.rerun_requested else record.upload
-    if request.upload is not None and request.upload == expected:
+    # looks at what was submitted now, unless that is what they are looking at.
+    if _expects(record, request):
         return Outcome.DUPLICATE, None
     rerun = Rerun(now, request.submitter, request.upload)
     return Outcome.DUPLICATE, Change(submission.request_rerun(record, rerun))
@@ -167,10 +244,27 @@ def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> t
 def _after_end(
     env: Env, record: Submission, request: Request, event_id: str
 ) -> tuple[Outcome, Change | None]:
-    unchanged = request.upload is not None and request.upload == record.digest
+    unchanged = _unchanged(record, request)
     if unchanged and record.state is State.PUBLISHED:
         return Outcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
         return Outcome.DUPLICATE, None
     step = Step(event_id, env.kv.now(), request.actor, "submitted again")
-    return Outcome.REQUEUED, next_run(record, step, submitter=request.submitter, upload=request.upload)
+    change = next_run(record, step, submitter=request.submitter, upload=request.upload)
+    return Outcome.REQUEUED, Change(_at_commit(change.record, request), change.operations)
+
+
+def _unchanged(record: Submission, request: Request) -> bool:
+    """Whether what is submitted is what the run that ended has looked at. For a repository: the same commit; where
+    only the rest of the repository changed, the run finds that out."""
+    if request.upload is not None:
+        return request.upload == record.digest
+    return request.commit is not None and request.commit == record.commit
+
+
+def _expects(record: Submission, request: Request) -> bool:
+    """Whether what is submitted is what the running or the next requested run looks at anyway."""
+    if request.upload is not None:
+        expected = record.rerun_requested.upload if record.rerun_requested else record.upload
+        return request.upload == expected
+    return record.rerun_requested is None and request.commit is not None and request.commit == record.commit

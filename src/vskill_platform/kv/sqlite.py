@@ -34,8 +34,8 @@ from vskill_platform.kv.sqlite_query import (
     read_ranges,
     search,
     select,
+    split_filters,
 )
-from vskill_platform.kv.sqlite_query import split_filters
 from vskill_platform.kv.terms import cut_terms
 
 _log = structlog.get_logger(__name__)

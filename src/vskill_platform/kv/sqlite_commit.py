@@ -81,12 +81,15 @@ class Group:
         ((self._version, self._record, found),) = self._tx.execute(
             _LOAD, (msgspec.json.encode(wanted).decode(),)
         )
-        for key, number, version, expires_at, searched, value in msgspec.json.decode(found):
-            if expires_at is not None and expires_at <= self._now:
-                version, value = ABSENT, None
-            self._known[key] = _Known(
-                number, version, searched, value.encode() if value is not None else None
-            )
+        for key, *row in msgspec.json.decode(found):
+            self._known[key] = self._as_known(*row)
+
+    def _as_known(
+        self, number: int, version: int, expires_at: int | None, searched: int | None, value: str | None
+    ) -> _Known:
+        if expires_at is not None and expires_at <= self._now:
+            return _Known(number, ABSENT, searched)
+        return _Known(number, version, searched, None if value is None else value.encode())
 
     # Deciding.
 

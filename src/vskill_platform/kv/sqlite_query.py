@@ -111,7 +111,7 @@ def select(read: Read, query: Query, now: int) -> list[Row]:
     if not branches:
         return []
     order = _order(query, "place", "key")
-    text = " UNION ALL ".join(f"SELECT * FROM ({branch.text})" for branch in branches)
+    text = " UNION ALL ".join(f"SELECT * FROM ({branch.text})" for branch in branches)  # noqa: S608 - the same
     parameters = [value for branch in branches for value in branch.parameters]
     return read(
         f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM "  # noqa: S608 - declared names only
@@ -142,12 +142,12 @@ def _combinations(query: Query) -> Iterator[tuple[Value, ...]]:
 
 
 def _branch(query: Query, values: tuple[Value, ...], now: int) -> Clause | None:
-    """The first rows of one run through the index, up to the limit."""
-    if not all(_storable(value) for value in values):
-        return None
+    """The first rows of one run through the index, up to the limit; None where there can be none."""
     collection, by_key = query.collection, query.order_by == "key"
     names = [name for name, _ in query.equal]
     bounds = _bounds_of_key(query) if by_key else _bounds(query)
+    if NEVER in bounds or not all(_storable(value) for value in values):
+        return None
     conditions = [
         Clause(f"collection = '{collection.name}'"),
         *(
@@ -178,24 +178,34 @@ def _bounds_of_key(query: Query) -> list[Clause]:
 
 
 def _bounds(query: Query) -> list[Clause]:
-    """The range on the field that orders. There always is one, so that entries without the field are not read."""
+    """The range on the field that orders. It always has a lower end, so that entries without the field are not
+    read; a cursor takes the place of the end that it lies beyond."""
     name = column(query.collection, query.order_by)
     kind = query.collection.fields[query.order_by].kind
-    if query.within is not None and kind is not int:
-        return [NEVER]
     within = query.within or Between()
-    bounds = []
-    if query.after is None or query.descending:
-        bounds.append(Clause(f"{name} >= ?", (_at_least(within) if kind is int else "",)))
-    if within.most is not None and (query.after is None or not query.descending):
-        bounds.append(Clause(f"{name} <= ?", (min(max(within.most, _LEAST), _MOST),)))
-    if query.after is not None:
-        bounds.append(_beyond(query, name, kind))
-    return [NEVER] if _is_empty(within) else bounds
+    if _is_empty(within) or (query.within is not None and kind is not int):
+        return [NEVER]
+    least: Value = _at_least(within) if kind is int else ""
+    lower = Clause(f"{name} >= ?", (least,))
+    upper = Clause(f"{name} <= ?", (min(within.most, _MOST),)) if within.most is not None else None
+    beyond = _beyond(query, name, kind)
+    # Of two ends at the same place the cursor is the narrower one, and of equals the first is taken.
+    if beyond is not None and not query.descending:
+        lower = max(beyond, lower, key=_place)
+    elif beyond is not None:
+        upper = beyond if upper is None else min(beyond, upper, key=_place)
+    return [lower] if upper is None else [lower, upper]
 
 
-def _beyond(query: Query, name: str, kind: type) -> Clause:
-    value, key = query.after or (None, "")
+def _place(bound: Clause) -> Any:
+    return bound.parameters[0]
+
+
+def _beyond(query: Query, name: str, kind: type) -> Clause | None:
+    """What lies after the cursor, in the query's direction."""
+    if query.after is None:
+        return None
+    value, key = query.after
     if type(value) is not kind or not _storable(value):
         raise InvalidInput("this cursor belongs to another order; leave it out to start over", field="after")
     return Clause(f"({name}, key) {'<' if query.descending else '>'} (?, ?)", (value, key))

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.worker_context import require_env
@@ -44,6 +45,11 @@ async def reapply(state: JobState) -> JobState:
     return {"applied": await reapply_blocklist(applied if isinstance(applied, int) else None)}
 
 
+async def notify(state: JobState) -> JobState:
+    """Ask for a delivery of everything that was decided since the last look."""
+    return {"cursor": await find_notices(_text(state.get("cursor")))}
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -55,5 +61,6 @@ async def sweep(_: JobState) -> JobState:
 JOBS = (
     Job("recovery", "sends a message for every submission that is owed work", 5_000, 30_000, recover),
     Job("blocklist", "applies the blocklist to what is queued and published", 10_000, 600_000, reapply),
+    Job("notices", "asks for the delivery of every decision to whoever subscribed", 2_000, 60_000, notify),
     Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
 )

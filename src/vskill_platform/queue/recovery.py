@@ -9,7 +9,7 @@ import msgspec
 from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain.task import LONGEST_DELAY_MS, TaskState
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import EntryPage
@@ -110,7 +110,7 @@ async def recover_tasks(*, after: str | None = None, limit: int = WAITING_AT_ONC
         return Recovered(paused=True, after=after)
     now = env.kv.now()
     skips = Skips("recover_tasks")
-    ahead = Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
+    ahead = Between(least=now + LONGEST_DELAY_MS + CLOCK_SLACK_MS)
     stray = await _send_tasks(env, skips, await _select_tasks(env, ahead, None, limit))
     waiting = await _select_tasks(env, Between(most=now), after, limit)
     owed = await _send_tasks(env, skips, waiting)

@@ -4,9 +4,6 @@ Every kind of task stands in one visible list, `KINDS`, with its budget and its 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-
-import msgspec
 
 from vskill_platform.broker.contract import Message
 from vskill_platform.domain import task as domain
@@ -18,35 +15,19 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
-from vskill_platform.domain.task import Task
-from vskill_platform.kv.entries import Operation
+from vskill_platform.notifications.deliveries import DELIVERY, deliver
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.task_kinds import TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
 from vskill_platform.worker_context import require_env
 
+#: Between deliveries that were not taken: 5 s to 10 h, as the convention for webhooks recommends.
+_DELIVERY_DELAYS_MS = (5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000)
 
-class Done(msgspec.Struct, frozen=True):
-    """What a task came to, and what is committed together with its end."""
-
-    outcome: str
-    operations: tuple[Operation, ...] = ()
-
-
-class TaskKind(msgspec.Struct, frozen=True):
-    """A kind of task."""
-
-    name: str
-    #: One line for people.
-    purpose: str
-    #: Raises for a failed attempt; SourceUnavailable and its like for a dependency that is down.
-    run: Callable[[Task], Awaitable[Done]]
-    budget_ms: int = 55_000
-    #: Between failed attempts; after the last one it has failed.
-    delays_ms: tuple[int, ...] = (10_000, 60_000, 300_000)
-
-
-KINDS: tuple[TaskKind, ...] = ()
+KINDS: tuple[TaskKind, ...] = (
+    TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
+)
 
 
 async def handle_task(message: Message, body: TaskMessage, kinds: tuple[TaskKind, ...] = KINDS) -> str:

@@ -134,6 +134,8 @@ class HttpJudge:
 
     async def review(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
         """The judge's report, or `JUDGE_DOWN`; it never raises for what the judge does."""
+        if too_many_criticals(report):
+            return self._down("too_large", "there are too many critical findings to ask about")
         if not self._breaker.lets_through(self._clock.monotonic()):
             self._metrics.judge_calls.labels("skipped").inc()
             self._log.info("judge skipped", reason="it failed repeatedly and is left alone for a while")
@@ -141,6 +143,7 @@ class HttpJudge:
         try:
             answered = await self._within_budget(files, report)
         except AnswerRefused as refused:
+            self._breaker.succeeded()
             return self._down(refused.kind, str(refused))
         except ServiceFailed as failed:
             self._breaker.failed(self._clock.monotonic())
@@ -168,8 +171,6 @@ class HttpJudge:
             raise ServiceFailed("timeout", f"no answer within {budget_ms} ms") from None
 
     async def _ask(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
-        if too_many_criticals(report):
-            raise AnswerRefused("too_large", "there are too many critical findings to ask about")
         # Up to a megabyte of text is cut and compared: not on the event loop.
         question = await asyncio.to_thread(
             make_question,

@@ -16,17 +16,40 @@ from vskill_platform.scan.rubric import RUBRIC, Question
 Score = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Prose = Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
 
-#: So many words in a row, the same as in the skill, with a steering word among them, are a quoted instruction.
-STEERING_WORDS_IN_A_ROW = 6
+#: So many words in a row, the same as in the skill, with so many different steering words among them, are a quoted
+#: instruction.
+STEERING_ROW, STEERING_LEAST = 8, 2
 #: So many words in a row, whatever they are, are a copied passage.
-ANY_WORDS_IN_A_ROW = 25
+ANY_ROW = 25
 #: Words by which a text can try to steer a review. An honest answer uses them too, but in sentences of its own.
 STEERING = frozenset(
-    """
-    answer approve approved assistant benign certified clean confirmed confirm disregard fail false forget harmless
-    ignore instruction instructions json judge malicious must override pass positive previous prior prompt rating
-    respond return review reviewer rubric safe scanner score system trust trusted verdict verified
-    """.split()
+    (
+        *(
+            "answer",
+            "approve",
+            "approved",
+            "benign",
+            "certified",
+            "confirmed",
+            "disregard",
+            "false",
+            "forget",
+        ),
+        *("harmless", "ignore", "instruction", "instructions", "judge", "malicious", "override", "pass"),
+        *(
+            "positive",
+            "previous",
+            "prior",
+            "prompt",
+            "rating",
+            "reviewer",
+            "rubric",
+            "safe",
+            "score",
+            "trusted",
+        ),
+        *("verdict", "verified"),
+    )
 )
 #: Half of the marker is enough to know that it was copied.
 MARKER_PART = 16
@@ -62,7 +85,6 @@ def read_answer(content: str, question: Question, model: str) -> JudgeReport:
     try:
         answer = msgspec.json.decode(content.encode(), type=_Answer)
     except (msgspec.DecodeError, UnicodeError) as error:
-        # The decoder names the place in the answer and the types, never the answer's own words.
         raise AnswerRefused(
             "invalid", f"the answer is not of the shape that was asked for: {error}"
         ) from None
@@ -99,17 +121,16 @@ def _check_own_words(answer: _Answer, question: Question) -> None:
     if any(part in squeezed for part in _windows(question.marker, MARKER_PART)):
         raise AnswerRefused("echo", "the answer repeats the marker of the evidence")
     shown = _words(question.shown)
-    if _copies(texts, shown, ANY_WORDS_IN_A_ROW, steering=False):
+    if _copies(texts, shown, ANY_ROW, steering=0):
         raise AnswerRefused("echo", "the answer copies a passage of the skill")
-    if _copies(texts, shown, STEERING_WORDS_IN_A_ROW, steering=True):
+    if _copies(texts, shown, STEERING_ROW, steering=STEERING_LEAST):
         raise AnswerRefused("echo", "the answer quotes a sentence of the skill that steers a review")
 
 
-def _copies(texts: Sequence[str], shown: Sequence[str], length: int, *, steering: bool) -> bool:
-    """Whether so many words in a row stand in both."""
-    said = {row for text in texts for row in _rows(_words(text), length)}
-    if steering:
-        said = {row for row in said if not STEERING.isdisjoint(row)}
+def _copies(texts: Sequence[str], shown: Sequence[str], length: int, *, steering: int) -> bool:
+    """Whether so many words in a row, so many of them steering ones, stand in both."""
+    rows = {row for text in texts for row in _rows(_words(text), length)}
+    said = {row for row in rows if len(STEERING.intersection(row)) >= steering}
     return bool(said) and any(row in said for row in _rows(shown, length))
 
 

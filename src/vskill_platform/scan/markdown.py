@@ -24,7 +24,7 @@ COMMANDS = frozenset(
 _LIST_ITEM = re2.compile(rb"^\s{0,12}(?:[-*+]|[0-9]{1,3}[.)])\s+")
 _HEADING = re2.compile(rb"^ {0,3}(#{1,6})(?:\s|$)")
 _FENCE = re2.compile(rb"^[ \t>]{0,12}(?:[-*+]\s+)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
-_CODE_SPAN = re2.compile(rb"``[^\n]{1,2000}?``|`[^`\n]{2,2000}`")
+_CODE_SPAN = re2.compile(rb"``[^\n]+?``|`[^`\n]+`")
 _PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>] ")
 _SPEECH = re2.compile(rb'"[^"\n]{8,300}"')
 _ADMONITION = re2.compile(
@@ -299,14 +299,18 @@ class _Cutter:
         if warns or not polarity.speaks_about(stretch):
             self._add(start, end, role, start if warns else -1)
         else:
-            for begin, stop in polarity.sentences(self.text, start, end):
-                for piece in polarity.warned(self.text, begin, stop):
-                    self._add(piece[0], piece[1], role, piece[2])
+            self._sentences(start, end, role)
         if b"`" in stretch:
             self._code_spans(first, start, end)
         if b'"' in stretch and role is Role.FOLLOW and polarity.gives_example(stretch):
             speech = _SPEECH.finditer(self.text, start, end)
             self._overlay_from(first, [Stretch(one.start(), one.end(), Role.QUOTE) for one in speech])
+
+    def _sentences(self, start: int, end: int, role: Role) -> None:
+        for begin, stop in polarity.sentences(self.text, start, end):
+            about = (begin, stop) if polarity.is_about(self.text, begin, stop) else (-1, -1)
+            for low, high, denied_from in polarity.warned(self.text, begin, stop):
+                self.pieces.append(Piece(low, high, role, self.segment, self.section, denied_from, *about))
 
     def _join_lines(self, start: int, end: int) -> None:
         stretch = self.text[start:end].rstrip()

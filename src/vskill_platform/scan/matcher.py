@@ -13,6 +13,11 @@ from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
 MOST_MATCHES = 200
 
+HINT = (
+    "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters beyond ASCII "
+    "may stand in an alternation, not in brackets."
+)
+
 Match = tuple[int, int, int]
 
 
@@ -48,7 +53,8 @@ def _compiled(ruleset: Ruleset, leaves: Iterable[Leaf]) -> yara_x.Rules:
             compiler.add_source(source(leaf))
         except yara_x.CompileError as error:
             rule = ruleset.by_leaf[leaf.number]
-            raise InvalidRule(f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error}") from None
+            message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
+            raise InvalidRule(message, rule=rule.id, field="match") from None
     return compiler.build()
 
 

@@ -110,9 +110,9 @@ class Piece(msgspec.Struct, gc=False):
     section: int = 0
     #: from this offset on the text warns of what it says; -1 is never
     warns_from: int = -1
-
-    def polarity_at(self, offset: int) -> Polarity:
-        return Polarity.WARNING if 0 <= self.warns_from <= offset else Polarity.NEUTRAL
+    #: the sentence around it, where that speaks about bad things; -1 where it does not
+    about_from: int = -1
+    about_to: int = -1
 
 
 class CodeBlock(msgspec.Struct, frozen=True, gc=False):
@@ -141,12 +141,28 @@ class Layer(msgspec.Struct):
     decoded: bool = False
     #: the file's text as it was written, where `text` differs from it; for columns
     written: str | None = None
+    #: files that its code writes secrets into, and files that it sends
+    stored: dict[str, tuple[int, frozenset[str]]] = {}
+    sent: dict[str, int] = {}
     starts: list[int] = []
 
     def piece_at(self, offset: int) -> Piece:
-        if not self.starts:
+        return self.pieces[self._index(offset)]
+
+    def segment_around(self, offset: int) -> tuple[int, int]:
+        """Where the segment begins and ends that the offset stands in."""
+        low = high = self._index(offset)
+        segment = self.pieces[low].segment
+        while low > 0 and self.pieces[low - 1].segment == segment:
+            low -= 1
+        while high + 1 < len(self.pieces) and self.pieces[high + 1].segment == segment:
+            high += 1
+        return self.pieces[low].start, self.pieces[high].end
+
+    def _index(self, offset: int) -> int:
+        if len(self.starts) != len(self.pieces):
             self.starts = [piece.start for piece in self.pieces]
-        return self.pieces[max(0, bisect_right(self.starts, offset) - 1)]
+        return max(0, bisect_right(self.starts, offset) - 1)
 
     def line_start(self, offset: int) -> int:
         return self.text.rfind(b"\n", 0, offset) + 1

@@ -42,9 +42,14 @@ def overlay(pieces: list[Piece], stretches: Iterable[Stretch]) -> list[Piece]:
 
 
 def _cut(piece: Piece, start: int, end: int) -> Piece:
-    return Piece(start, end, piece.role, piece.segment, piece.section, piece.warns_from)
+    return Piece(
+        start, end, piece.role, piece.segment, piece.section, piece.warns_from, piece.about_from, piece.about_to
+    )
 
 
 def _changed(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
-    warns_from = start if stretch.warns else piece.warns_from
-    return Piece(start, end, stretch.role or piece.role, piece.segment, piece.section, warns_from)
+    changed = _cut(piece, start, end)
+    changed.role = stretch.role or piece.role
+    if stretch.warns:
+        changed.warns_from = start
+    return changed

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import re2
 
+LONGEST_TITLE = 70
+
 _ABOUT = re2.compile(
     rb"(?i)\b(?:malicious|malware|dangerous|suspicious|unsafe|insecure|harmful|untrusted|vulnerab\w+|exploit(?:s|ed|ation)?"
     rb"|attack(?:s|er|ers|ing)?|injections?|threats?|red[ -]flags?|anti-?patterns?|indicators? of|phishing|backdoors?"
@@ -24,9 +26,12 @@ _ABOUT = re2.compile(
     rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab|\xe2\x9b\x94"
 )
 _DENIAL = re2.compile(
-    rb"(?i)\b(?:never|do not|don't|does not|doesn't|must not|mustn't|should not|shouldn't|cannot|can't|can not|will not"
-    rb"|won't|may not|avoid(?:s|ing)?|refrain from|instead of|rather than|no longer|stop (?:\w+ing)|prevent(?:s|ing)?"
-    rb"|protect(?:s|ing)? (?:against|from)|guard(?:s|ing)? against|beware of|not to|is not|are not|without ever|nor)\b"
+    rb"(?i)\b(?:never|do not|don't|must not|mustn't|should not|shouldn't|may not|avoid(?:s|ing)?|refrain from"
+    rb"|instead of|rather than|no longer|stop (?:\w+ing)|prevent(?:s|ing)?|protect(?:s|ing)? (?:against|from)"
+    rb"|guard(?:s|ing)? against|beware of|not to|without ever|nor"
+    # That a thing cannot work denies nothing that the text asks for; that it cannot send does.
+    rb"|(?:does not|doesn't|will not|won't|cannot|can't|can not) (?:ever )?(?:send|upload|read|access|store|collect|share"
+    rb"|transmit|delete|modify|execute|write|touch|require|need|include|contain|log|leak|expose|steal|exfiltrate|install))\b"
 )
 #: Where what was denied ends, and something else is asked for.
 _TURN = re2.compile(
@@ -59,7 +64,8 @@ def speaks_about(text: bytes) -> bool:
 
 
 def heading_warns(text: bytes) -> bool:
-    return _HEADING.search(text) is not None
+    """Whether a title announces bad things; a whole sentence set as a heading is no title."""
+    return len(text) <= LONGEST_TITLE and _HEADING.search(text) is not None
 
 
 def gives_example(text: bytes) -> bool:
@@ -86,11 +92,13 @@ def sentence_around(text: bytes, start: int, end: int, offset: int) -> int:
     return last
 
 
+def is_about(text: bytes, start: int, end: int) -> bool:
+    """Whether this stretch speaks about bad things."""
+    return start < end and _ABOUT.search(text, start, end) is not None
+
+
 def warned(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The stretches of one sentence, each with the offset from which it warns, or -1."""
-    if _ABOUT.search(text, start, end):
-        yield start, end, start
-        return
+    """The stretches of one sentence, each with the offset from which something in it is denied, or -1."""
     at = start
     while at < end:
         denial = _DENIAL.search(text, at, end)

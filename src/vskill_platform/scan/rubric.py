@@ -90,8 +90,8 @@ def make_question(
     findings = counting(report.findings)
     asked = {f"F{number}": key for number, key in enumerate(_critical_keys(findings), start=1)}
     sections, partial = _file_sections(files, findings, max_bytes)
+    shown = "\n".join([*(text for _, text in sections), *(finding.excerpt for finding in findings)])
     sections += _finding_sections(findings, asked)
-    shown = "\n".join(text for _, text in sections)
     schema = answer_schema(asked)
     rules = INSTRUCTIONS.format(
         marker=marker,

@@ -29,7 +29,8 @@ WIDEST_WINDOW = 1000
 RuleId = Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,4}-[0-9]{3}$")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Wanted = str | tuple[str, ...]
-Example = str | dict[str, str | bytes]
+#: Content is text, or bytes where YAML says `!!binary`; one type for both is more than msgspec can tell apart.
+Example = str | dict[str, Any]
 
 
 class InvalidRule(PlatformError):
@@ -278,6 +279,9 @@ def _check(name: str, rule: TextRule) -> None:
     ):
         if len(given) < least:
             raise _invalid(name, rule.id, f"examples.{field}", f"has {len(given)}; give at least {least}")
+        for example in given:
+            if isinstance(example, dict) and not all(isinstance(one, str | bytes) for one in example.values()):
+                raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
     if not _positive(rule.match):
         raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
     for problem in _problems(rule.match, "match"):

@@ -1,10 +1,7 @@
-"""Tier 1 as far as it goes today: is it a skill by the specification, which binaries does it carry, and is it
-content that the operator knows to be bad. Rules that read the text join it later.
-
-It never raises, and never calls clean what it could not look at.
+"""What the engine checks of a skill as a whole: is it one by the specification, which binaries does it carry, and is it
+content that the operator knows to be bad. These rules need no text and no examples, so they stand here as code.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -15,21 +12,14 @@ from vskill_platform.domain.errors import InvalidManifest
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import (
     Category,
-    Coverage,
     Finding,
     Kind,
-    ScanStatus,
     Severity,
-    StaticReport,
 )
-
-RULESET = "structure-1"
 
 #: An agent reads all of SKILL.md before it starts; the specification advises to stay below this.
 SKILL_LINES = 500
 LARGE_FILE_BYTES = 1024 * 1024
-#: Below this, hashing takes less time than handing the work to a thread.
-INLINE_BYTES = 64 * 1024
 
 #: How files that a machine executes begin.
 BINARY_TYPES: tuple[tuple[bytes, str], ...] = (
@@ -126,53 +116,30 @@ KNOWN_BAD = Rule(
 RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, KNOWN_BAD)
 
 
-class StructureScanner:
+def findings(
+    files: Sequence[SkillFile], check_manifest: Callable[[bytes], object], known_bad: Collection[str] = ()
+) -> Iterator[Finding]:
     """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a bad SKILL.md."""
+    if known_bad and (digest := digest_of_files(files)) in known_bad:
+        yield KNOWN_BAD.found(excerpt=digest)
+    yield from _skill_file(files, check_manifest)
+    for file in files:
+        yield from _file_findings(file)
 
-    def __init__(
-        self, check_manifest: Callable[[bytes], object], known_bad_digests: Collection[str] = ()
-    ) -> None:
-        self._check_manifest = check_manifest
-        self._known_bad = frozenset(known_bad_digests)
 
-    @property
-    def ruleset(self) -> str:
-        return RULESET
-
-    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
-        if sum(len(file.data) for file in files) <= INLINE_BYTES:
-            return self._report(files)
-        return await asyncio.to_thread(self._report, files)
-
-    def _report(self, files: Sequence[SkillFile]) -> StaticReport:
-        try:
-            findings = tuple(self._findings(files))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
-            return StaticReport(RULESET, ScanStatus.ERROR, problem=f"the scanner failed: {error!r}")
-        return StaticReport(RULESET, findings=findings, coverage=_coverage(files))
-
-    def _findings(self, files: Sequence[SkillFile]) -> Iterator[Finding]:
-        if self._known_bad and (digest := digest_of_files(files)) in self._known_bad:
-            yield KNOWN_BAD.found(excerpt=digest)
-        yield from self._skill_file(files)
-        for file in files:
-            yield from _file_findings(file)
-
-    def _skill_file(self, files: Sequence[SkillFile]) -> Iterator[Finding]:
-        skill_md = next((file for file in files if file.path == SKILL_FILE), None)
-        if skill_md is None:
-            yield NO_SKILL_FILE.found()
-            return
-        try:
-            self._check_manifest(skill_md.data)
-        except InvalidManifest as error:
-            line = error.details.get("line")
-            yield BAD_MANIFEST.found(
-                SKILL_FILE, line=line if isinstance(line, int) else 0, remedy=error.message
-            )
-        lines = skill_md.data.count(b"\n") + 1
-        if lines > SKILL_LINES:
-            yield LONG_SKILL_FILE.found(SKILL_FILE, excerpt=f"{lines} lines")
+def _skill_file(files: Sequence[SkillFile], check_manifest: Callable[[bytes], object]) -> Iterator[Finding]:
+    skill_md = next((file for file in files if file.path == SKILL_FILE), None)
+    if skill_md is None:
+        yield NO_SKILL_FILE.found()
+        return
+    try:
+        check_manifest(skill_md.data)
+    except InvalidManifest as error:
+        line = error.details.get("line")
+        yield BAD_MANIFEST.found(SKILL_FILE, line=line if isinstance(line, int) else 0, remedy=error.message)
+    lines = skill_md.data.count(b"\n") + 1
+    if lines > SKILL_LINES:
+        yield LONG_SKILL_FILE.found(SKILL_FILE, excerpt=f"{lines} lines")
 
 
 def binary_type(data: bytes) -> str | None:
@@ -189,8 +156,3 @@ def _file_findings(file: SkillFile) -> Iterator[Finding]:
         yield BINARY.found(file.path, excerpt=f"{kind}, {len(file.data)} bytes, sha256 {sha256}")
     if len(file.data) > LARGE_FILE_BYTES:
         yield LARGE_FILE.found(file.path, excerpt=f"{len(file.data)} bytes")
-
-
-def _coverage(files: Sequence[SkillFile]) -> Coverage:
-    size = sum(len(file.data) for file in files)
-    return Coverage(len(files), len(files), size, size)

@@ -27,7 +27,9 @@ MIRROR_PROTOCOLS = frozenset({"http", "https", "file"})
 _GIT_SUFFIX_HOSTS = frozenset({"gitlab.com"})
 
 #: What `is_global` of some Python releases lets through.
-_FURTHER_PRIVATE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10")))
+_FURTHER_PRIVATE = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10"))
+)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _IPV4_COMPATIBLE = ipaddress.IPv6Network("::/96")
 
@@ -96,7 +98,9 @@ class Hosts:
         try:
             found = list(dict.fromkeys(await self._resolve(name, port)))
         except OSError as error:
-            raise SourceUnavailable(f"The name {name} cannot be resolved at the moment.", host=name) from error
+            raise SourceUnavailable(
+                f"The name {name} cannot be resolved at the moment.", host=name
+            ) from error
         if not found:
             raise SourceUnavailable(f"The name {name} has no address at the moment.", host=name)
         if not private and not all(map(is_public, found)):

@@ -95,7 +95,9 @@ class GitSource:
         await self._folders.close()
 
     @asynccontextmanager
-    async def _snapshot(self, identity: Identity, commit: str | None) -> AsyncIterator[tuple[Snapshot, Identity]]:
+    async def _snapshot(
+        self, identity: Identity, commit: str | None
+    ) -> AsyncIterator[tuple[Snapshot, Identity]]:
         """The snapshot of a commit, or of the head, and where it was found; kept until the body ends."""
         if commit is not None and self._has(identity, commit):
             head = Head(commit, identity)
@@ -150,7 +152,9 @@ class GitSource:
         snapshot: Snapshot | None = None
         try:
             head = await self._remote.fetch(identity, folder, commit)
-            snapshot = Snapshot(self._git, folder, head.commit, self._settings.content, self._settings.seconds)
+            snapshot = Snapshot(
+                self._git, folder, head.commit, self._settings.content, self._settings.seconds
+            )
             await snapshot.load()
         except CommitGone:
             await _remove(folder)
@@ -169,7 +173,9 @@ class GitSource:
         try:
             await asyncio.wait_for(self._slots.acquire(), self._settings.seconds)
         except TimeoutError:
-            raise SourceUnavailable("Too many repositories are being fetched at the moment.", host=host) from None
+            raise SourceUnavailable(
+                "Too many repositories are being fetched at the moment.", host=host
+            ) from None
         try:
             yield
         finally:

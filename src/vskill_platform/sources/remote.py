@@ -25,7 +25,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts, Route
-from vskill_platform.sources.command import CONFIG, Finished, Git, Limits, TimedOut, too_large
+from vskill_platform.sources.command import CONFIG, Finished, Git, Limits, TimedOut, size_of, too_large
 
 T = TypeVar("T")
 
@@ -106,9 +106,12 @@ class Remote:
             seconds = self._limits.seconds
             message = f"{route.host} did not deliver the repository within {seconds:g} s."
             raise SourceUnavailable(message, host=route.host) from None
-        if done.code != 0:
-            raise _failure(route, done.err, self._limits)
-        return done
+        if done.code == 0:
+            return done
+        # What the kernel's limit ended says nothing about why.
+        if await asyncio.to_thread(size_of, folder / "objects") >= self._limits.disk_bytes:
+            raise too_large(self._limits)
+        raise _failure(route, done.err)
 
     async def _redirected_once(self, identity: Identity, work: Callable[[Route], Awaitable[str]]) -> Head:
         route = await self._hosts.route(identity)
@@ -145,8 +148,16 @@ class Remote:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 head = await _response_head(route, urlsplit(url).netloc, url)
-        except (OSError, TimeoutError, ssl.SSLError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise SourceUnavailable(f"{route.host} cannot be reached at the moment.", host=route.host) from error
+        except (
+            OSError,
+            TimeoutError,
+            ssl.SSLError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        ) as error:
+            raise SourceUnavailable(
+                f"{route.host} cannot be reached at the moment.", host=route.host
+            ) from error
         for line in head.splitlines():
             name, _, value = line.partition(":")
             if name.strip().lower() == "location":
@@ -205,10 +216,19 @@ _GONE = (
 )
 _NOT_GIT = ("is this a git repository", "dumb http transport", "invalid server response", "not valid: ")
 _NO_COMMIT = ("not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref")
-_OVER = ("died of signal", "out of memory", "malloc failed", "File too large", "unable to create thread", "mmap failed")
+_OVER = (
+    "died of signal",
+    "out of memory",
+    "malloc failed",
+    "File too large",
+    "unable to create thread",
+    "mmap failed",
+)
+#: All that is said when the program that unpacks was ended by a limit.
+_KILLED = "fatal: fetch-pack: invalid index-pack output"
 
 
-def _failure(route: Route, err: bytes, limits: Limits) -> Exception:
+def _failure(route: Route, err: bytes) -> Exception:
     lines = [line for line in err.decode("utf-8", "replace").splitlines() if not line.startswith("remote:")]
     own = "\n".join(line for line in lines if "remote error:" not in line)
     said = "\n".join(lines)
@@ -218,18 +238,16 @@ def _failure(route: Route, err: bytes, limits: Limits) -> Exception:
         return _empty()
     if any(words in said for words in _NO_COMMIT):
         return CommitGone()
-    return _lasting(route, own, limits) or _passing(route, lines)
+    return _lasting(route, own) or _passing(route, lines)
 
 
-def _lasting(route: Route, own: str, limits: Limits) -> PlatformError | None:
+def _lasting(route: Route, own: str) -> PlatformError | None:
     """What no other attempt would change."""
     if any(words in own for words in _GONE):
         return SourceGone(f"{route.host} has no public repository at that address.", host=route.host)
     if any(words in own for words in _NOT_GIT):
         return SourceGone(f"{route.host} does not answer as a git host at that address.", host=route.host)
-    if "died of signal 25" in own or "File too large" in own:
-        return too_large(limits)
-    if any(words in own for words in _OVER):
+    if any(words in own for words in _OVER) or own.strip() == _KILLED:
         return LimitExceeded("The repository cannot be unpacked within the limits of memory and time.")
     if "object-format" in own or "mismatched algorithms" in own or "hash algorithm" in own:
         return SourceGone("The repository uses SHA-256 object names, which are not supported.")

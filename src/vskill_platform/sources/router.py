@@ -7,7 +7,9 @@ from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.sources.git import GitSource
 from vskill_platform.sources.upload import UploadSource
 
-_NO_GIT = "The git command is not installed here, so repositories cannot be fetched; upload the skill instead."
+_NO_GIT = (
+    "The git command is not installed here, so repositories cannot be fetched; upload the skill instead."
+)
 
 
 class SourceRouter:

@@ -101,7 +101,11 @@ class Snapshot:
         found = await asyncio.to_thread(_skill_folders, lines, below)
         named = sorted(path for path in found if _can_be_named(path))
         odd = sorted(_shown(path) for path in found if not _can_be_named(path))
-        return named[:MOST_SKILLS], odd[:MOST_SKILLS], cut or len(named) > MOST_SKILLS or len(odd) > MOST_SKILLS
+        return (
+            named[:MOST_SKILLS],
+            odd[:MOST_SKILLS],
+            cut or len(named) > MOST_SKILLS or len(odd) > MOST_SKILLS,
+        )
 
     async def skill_texts(self, folders: Sequence[str]) -> dict[str, bytes]:
         """The SKILL.md of each folder, as far as it is a plain file of a sane size."""
@@ -131,7 +135,9 @@ class Snapshot:
     async def _near(self, folder: str) -> str:
         lines = self._lines or ()
         wanted = (f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE).lower()
-        paths = (_path(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode())
+        paths = (
+            _path(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode()
+        )
         return next((path for path in paths if path.lower() == wanted), "")
 
     async def _entries(self, folder: str) -> list[TreeEntry]:
@@ -159,7 +165,15 @@ class Snapshot:
 
     async def _list(self, tree: str, path: str = "") -> tuple[list[bytes], bool]:
         """`git ls-tree`, without the last line where it was cut."""
-        arguments = ("ls-tree", "-r", "-z", "--full-tree", "--end-of-options", tree, *((path,) if path else ()))
+        arguments = (
+            "ls-tree",
+            "-r",
+            "-z",
+            "--full-tree",
+            "--end-of-options",
+            tree,
+            *((path,) if path else ()),
+        )
         done = await self._git.run(*arguments, folder=self._here(), limits=self._cost)
         if done.code != 0 and b"Not a valid object name" in done.err:
             return [], False

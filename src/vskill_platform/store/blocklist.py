@@ -23,7 +23,7 @@ from vskill_platform.domain.blocklist import (
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.naming import clash_slug, slug_of
-from vskill_platform.domain.skill import PublishedSkill, Role
+from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
@@ -32,7 +32,14 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.skills import read_skill, skill_writes
-from vskill_platform.submission_store import Change, next_run, persist, update_submission
+from vskill_platform.submission_store import (
+    Change,
+    next_run,
+    persist,
+    read_submission,
+    stored_form,
+    update_submission,
+)
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
@@ -47,6 +54,16 @@ async def blocklist_version() -> int:
 async def assert_blocklist() -> Assert:
     """What whoever acts on an entry commits with it: nothing is written if the blocklist has changed meanwhile."""
     return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
+
+
+async def list_blocks() -> list[BlockEntry]:
+    """Every entry, whole or not at all: one that cannot be read must not look like one that was lifted."""
+    found: list[BlockEntry] = []
+    async for page in iterate_pages(require_env("kv").kv, keys.BLOCK):
+        for error in page.failed.values():
+            raise error
+        found += [decode(stored, BlockEntry) for stored in page.items]
+    return found
 
 
 async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
@@ -123,7 +140,7 @@ async def reapply_blocklist(applied: int | None = None) -> int:
     if version == applied:
         return version
     walk = _Walk(env)
-    entries = await _all_entries(env)
+    entries = {entry.target for entry in await list_blocks()}
     async for record in walk.records(SUBMISSIONS, Submission):
         hit = any(target in entries for target in targets_for(record))
         if hit and may_move(record.state, State.BLOCKED):
@@ -135,16 +152,6 @@ async def reapply_blocklist(applied: int | None = None) -> int:
             await _take_down(env, published.canonical)
     walk.finish()
     return version
-
-
-async def _all_entries(env: Env) -> frozenset[BlockTarget]:
-    """Whole or not at all: an entry that cannot be read must not look like one that was lifted."""
-    found: set[BlockTarget] = set()
-    async for page in iterate_pages(env.kv, keys.BLOCK):
-        for error in page.failed.values():
-            raise error
-        found.update(decode(stored, BlockEntry).target for stored in page.items)
-    return frozenset(found)
 
 
 class _Walk:
@@ -181,16 +188,14 @@ async def _end_run(env: Env, record: Submission) -> None:
         reason = hit_reason(await find_hits(targets_for(current)))
         if reason is None or not may_move(current.state, State.BLOCKED):
             return None
-        step = Step(event_id, env.kv.now(), "system", reason)
-        blocked = submission.move(
-            submission.cancel_rerun(current),
-            State.BLOCKED,
-            step,
-            decision=submission.RecordedDecision(reason),
-        )
-        return Change(blocked, (asserted,))
+        return Change(_blocked(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
 
     await update_submission(record.id, decide, event_id=event_id)
+
+
+def _blocked(record: Submission, step: Step) -> Submission:
+    decision = submission.RecordedDecision(step.reason)
+    return submission.move(submission.cancel_rerun(record), State.BLOCKED, step, decision=decision)
 
 
 async def _restart(env: Env, record: Submission) -> None:
@@ -213,7 +218,12 @@ def _targets_of_skill(published: PublishedSkill) -> tuple[BlockTarget, ...]:
 
 
 async def _take_down(env: Env, canonical: str) -> None:
-    """Every version that an entry hits at this moment: all by place, repository or name, some by digest."""
+    """Every version that an entry hits at this moment: all by place, repository or name, some by digest.
+
+    A submission that is PUBLISHED with such a version is BLOCKED in the same commit: where the pass could not read
+    it, or breaks off here, and the entry is lifted before the next one, nobody would ever bring the version back.
+    """
+    event_id = env.clock.new_id()
 
     async def write() -> None:
         asserted = await assert_blocklist()
@@ -223,9 +233,22 @@ async def _take_down(env: Env, canonical: str) -> None:
         hits = await find_hits(_targets_of_skill(published))
         changed = _without_hit(published, hits, env.kv.now())
         if changed != published:
-            await env.kv.commit([asserted, *skill_writes(changed, version)])
+            publisher = await _publisher_writes(env, changed, event_id)
+            await env.kv.commit([asserted, *skill_writes(changed, version), *publisher])
 
     await persist(write)
+
+
+async def _publisher_writes(env: Env, changed: PublishedSkill, event_id: str) -> tuple[Operation, ...]:
+    found = None if changed.submission is None else await read_submission(changed.submission)
+    if found is None or found[0].state is not State.PUBLISHED:
+        return ()
+    record, version = found
+    ref = next((ref for ref in reversed(changed.versions) if ref.digest == record.digest), None)
+    if ref is None or ref.status is not VersionStatus.TAKEN_DOWN:
+        return ()
+    blocked = _blocked(record, Step(event_id, env.kv.now(), "system", ref.reason))
+    return stored_form(Change(blocked), version, event_id)[1]
 
 
 def _without_hit(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:

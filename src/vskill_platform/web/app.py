@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
-from vskill_platform.web import api, operations
+from vskill_platform.web import api, keys, operations
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.problems import http_problem, platform_problem
 from vskill_platform.web.routing import get
@@ -23,9 +23,12 @@ ROUTES: tuple[BaseRoute, ...] = (
     get("/healthz", operations.healthz),
     get("/readyz", operations.readyz),
     get("/metrics", operations.metrics),
+    get("/.well-known/vskill-keys.json", keys.key_set),
+    get("/.well-known/vskill-keys.pem", keys.key_texts),
     get("/api/v1/queue/health", api.queue_health),
     get("/api/v1/submissions/stats", api.submission_stats),
     get("/api/v1/submissions/{submission_id}", api.submission),
+    get("/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation", keys.attestation),
 )
 
 

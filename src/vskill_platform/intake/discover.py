@@ -1,0 +1,162 @@
+"""Discovery: which skills a repository holds, and submitting all of them through the one door.
+
+The repository is looked at once, at one commit; every skill in it is then a submission of its own, and one that is
+refused disturbs no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from vskill_platform.domain.errors import InvalidManifest, PlatformError, Unsupported
+from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.submission import Source
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.submit import Submitted, submit_place, submit_repository
+from vskill_platform.sources.contract import Place, Repositories
+from vskill_platform.worker_context import require_env
+
+T = TypeVar("T")
+
+#: How many places of one bulk are submitted at the same time.
+AT_ONCE = 16
+
+
+class FoundSkill(msgspec.Struct, frozen=True):
+    """A folder with a SKILL.md."""
+
+    place: Place
+    #: From the front matter; None where that cannot be read.
+    name: str | None
+    description: str = ""
+    #: What is wrong with the front matter.
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.place.identity.path
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """The skills of a repository, sorted by path."""
+
+    skills: tuple[FoundSkill, ...]
+    #: There are more than are listed.
+    truncated: bool = False
+    #: Folders with a SKILL.md whose names no address can hold.
+    skipped: tuple[str, ...] = ()
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One place of a bulk submission."""
+
+    repo_url: str
+    skill_path: str = ""
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What became of one place: submitted, or refused with a reason."""
+
+    repo_url: str
+    skill_path: str
+    submitted: Submitted | None = None
+    error: PlatformError | None = None
+
+
+class RepositorySubmitted(msgspec.Struct, frozen=True):
+    """What became of every skill of a repository."""
+
+    results: tuple[Settled, ...]
+    #: The skills below the one that was submitted, which were not asked for.
+    not_submitted: tuple[str, ...] = ()
+    truncated: bool = False
+    skipped: tuple[str, ...] = ()
+
+
+async def discover(repo_url: str, skill_path: str = "") -> Discovery:
+    """Every folder at or below the path, in the default branch, that has a SKILL.md; NoSkillFound if none has."""
+    survey = await _repositories().survey(normalise(repo_url, skill_path))
+    return Discovery(tuple(map(_found, survey.places)), survey.truncated, survey.skipped)
+
+
+async def submit_skills(
+    repo_url: str,
+    skill_path: str = "",
+    *,
+    every: bool = False,
+    source: Source = Source.API,
+    submitter: str | None = None,
+) -> RepositorySubmitted:
+    """Submit the skill at the place, or where there is none, every one below it; `every` takes all in any case."""
+    asked = normalise(repo_url, skill_path)
+    found = await discover(repo_url, skill_path)
+    here = [one for one in found.skills if one.path == asked.path]
+    chosen: Sequence[FoundSkill] = found.skills if every or not here else here
+    results = await _settle_all([_submission(asked, one, source, submitter) for one in chosen])
+    left = tuple(one.path for one in found.skills if one not in chosen)
+    return RepositorySubmitted(tuple(results), left, found.truncated, found.skipped)
+
+
+async def submit_many(
+    wanted: Iterable[Wanted], *, source: Source = Source.API, submitter: str | None = None
+) -> tuple[Settled, ...]:
+    """Submit many places, each with an outcome or an error of its own, in the order given."""
+
+    def one(place: Wanted) -> Callable[[], Awaitable[Settled]]:
+        async def submit() -> Settled:
+            return await _settled(
+                place.repo_url,
+                place.skill_path,
+                submit_repository(place.repo_url, place.skill_path, source=source, submitter=submitter),
+            )
+
+        return submit
+
+    return tuple(await _settle_all([one(place) for place in wanted]))
+
+
+def _submission(
+    asked: Identity, found: FoundSkill, source: Source, submitter: str | None
+) -> Callable[[], Awaitable[Settled]]:
+    place = msgspec.structs.replace(asked, path=found.path)
+
+    async def submit() -> Settled:
+        submitting = submit_place(place, found.place, found.name, source=source, submitter=submitter)
+        return await _settled(place.url, place.path, submitting)
+
+    return submit
+
+
+async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> Settled:
+    try:
+        return Settled(repo_url, skill_path, await submitting)
+    except PlatformError as error:
+        return Settled(repo_url, skill_path, error=error)
+
+
+async def _settle_all(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Some at a time, the answers in order."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def bounded(work: Callable[[], Awaitable[T]]) -> T:
+        async with slots:
+            return await work()
+
+    return await asyncio.gather(*map(bounded, works))
+
+
+def _repositories() -> Repositories:
+    sources = require_env("sources").sources
+    if not isinstance(sources, Repositories):
+        raise Unsupported("The configured source cannot look into repositories.")
+    return sources
+
+
+def _found(place: Place) -> FoundSkill:
+    try:
+        manifest = read_manifest(place.skill_md)
+    except InvalidManifest as error:
+        return FoundSkill(place, None, problem=error.message)
+    return FoundSkill(place, manifest.name, manifest.description)

@@ -1,0 +1,57 @@
+"""Repositories that moved: whoever submits the old address or the new one means the same submission.
+
+The record of the place before the redirect is kept, and `sub_alias:` of the new place points to it. A new place that
+has a record of its own already keeps that one.
+"""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import Conflict
+from vskill_platform.domain.identity import Identity, submission_id
+from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.store.records import decode
+from vskill_platform.submission_store import persist, read_submission
+from vskill_platform.worker_context import require_env
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """The record at `sub_alias:{id of the new place}`."""
+
+    #: The id of the submission that the place belongs to.
+    submission: str
+
+
+async def settled_place(asked: Identity, found: Identity) -> Identity:
+    """The place whose submission this is: `found` is where the host says that `asked` is now."""
+    earlier = await _earlier_place(found)
+    if earlier is not None:
+        return earlier
+    if asked.key == found.key or await read_submission(submission_id(found)) is not None:
+        return found
+    if await read_submission(submission_id(asked)) is None:
+        return found
+    await _point(found, asked)
+    return asked
+
+
+async def _earlier_place(found: Identity) -> Identity | None:
+    entry = await require_env("kv").kv.get(keys.sub_alias(submission_id(found)))
+    if entry is None:
+        return None
+    record = await read_submission(decode(entry, Moved).submission)
+    return record[0].identity if record is not None else None
+
+
+async def _point(found: Identity, asked: Identity) -> None:
+    put = Put(keys.sub_alias(submission_id(found)), msgspec.json.encode(Moved(submission_id(asked))), ABSENT)
+
+    async def write() -> None:
+        try:
+            await require_env("kv").kv.commit([put])
+        except Conflict:
+            # Somebody who saw the same redirect was first, and wrote the same.
+            if await _earlier_place(found) is None:
+                raise
+
+    await persist(write)

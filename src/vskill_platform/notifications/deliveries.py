@@ -1,0 +1,104 @@
+"""Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work.
+
+Notices are found by following the store's changes from where the last look ended. Looking twice is harmless: a
+delivery's id is made of the webhook and the notice.
+"""
+
+import msgspec
+
+from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
+from vskill_platform.domain.keys import SUB, SUBRUN
+from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.task import Task
+from vskill_platform.notifications.notices import Notice, notices_of
+from vskill_platform.notifications.post import post
+from vskill_platform.notifications.signature import sign
+from vskill_platform.store.records import Skips
+from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks
+from vskill_platform.submission_store import get_run
+from vskill_platform.worker_context import require_env
+
+DELIVERY = "delivery"
+#: Changes looked at in one step.
+STEP = 500
+
+_OK = range(200, 300)
+#: The receiver says that it is gone for good.
+_GONE = 410
+
+
+async def find_notices(cursor: str | None) -> str:
+    """Ask for every delivery that follows from changes after the cursor; where the next look goes on.
+
+    None begins now: what was decided before nobody subscribed is nobody's news.
+    """
+    kv = require_env("kv").kv
+    if cursor is None:
+        return await kv.change_cursor()
+    while True:
+        try:
+            page = await kv.changes("sub", after=cursor, limit=STEP)
+        except CursorGone:
+            require_env("log").log.error(
+                "notices were missed: nobody looked for longer than changes are kept"
+            )
+            return await kv.change_cursor()
+        wanted = {
+            change.key for change in page.items if change.key.startswith((SUB, SUBRUN)) and not change.deleted
+        }
+        await _ask_for_deliveries(sorted(wanted))
+        cursor = page.after or cursor
+        if len(page.items) < STEP:
+            return cursor
+
+
+async def _ask_for_deliveries(keys: list[str]) -> None:
+    hooks = await list_webhooks() if keys else []
+    if not hooks:
+        return
+    env = require_env("kv")
+    skips = Skips("find_notices")
+    settled = await env.kv.get_many(keys)
+    for error in settled.failed.values():
+        raise error
+    for entry in settled.found.values():
+        record = skips.decode(entry, Submission)
+        for notice in notices_of(record) if record is not None else ():
+            for hook in hooks:
+                await _ask_for_delivery(hook, notice)
+    skips.report(env)
+
+
+async def _ask_for_delivery(hook: Webhook, notice: Notice) -> None:
+    if notice.type.value not in hook.events or notice.at < hook.created_at:
+        return
+    subject = {
+        "webhook": hook.id,
+        "notice": notice.id,
+        "submission": notice.data.submission_id,
+        "run": str(notice.data.run),
+    }
+    await ask_for(DELIVERY, f"{hook.id}:{notice.id}", subject, again=False)
+
+
+async def deliver(task: Task) -> Done:
+    """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
+    try:
+        hook = await get_webhook(task.subject["webhook"])
+        record = await get_run(task.subject["submission"], int(task.subject["run"]))
+    except NotFound as error:
+        return Done(f"not delivered: {error}")
+    notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
+    if notice is None:
+        return Done("not delivered: the history holds no such event")
+    env = require_env("clock")
+    body = msgspec.json.encode(notice)
+    headers = sign(hook.secret, notice.id, env.clock.now() // 1000, body)
+    status = await post(hook.url, body, headers, env.settings.allowed_private_hosts)
+    if status in _OK:
+        return Done(f"delivered: {status}")
+    if status == _GONE:
+        return Done("the receiver answered 410: it wants no more of these")
+    raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")

@@ -1,0 +1,72 @@
+"""Sending a request to an address that somebody else chose: resolved once, pinned, public only, no redirects."""
+
+import asyncio
+import ssl
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+# Loaded here, because httpx2 would load it at its first use, on the event loop.
+import httpcore2  # noqa: F401
+import httpx2
+
+from vskill_platform.domain.errors import InvalidInput, SourceUnavailable
+from vskill_platform.sources.addresses import is_public, resolve_name
+
+TIMEOUT_S = 10.0
+#: Of an answer only so much is read; nobody needs its body.
+ANSWER_BYTES = 4096
+
+
+def check_url(url: str) -> str:
+    """Refuses what is not a plain http(s) address with a host."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.username or parts.fragment:
+        raise InvalidInput(
+            "This is not an address that can be posted to.",
+            field="url",
+            fix="give https://host/path without user name and fragment",
+        )
+    return url
+
+
+async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Collection[str] = ()) -> int:
+    """Post it, and return the status. A host that cannot be reached is SourceUnavailable."""
+    parts = urlsplit(check_url(url))
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    address = await _address(host, port, private=host in private_hosts or f"{host}:{port}" in private_hosts)
+    pinned = httpx2.URL(url).copy_with(host=address)
+    # Reading the certificates takes milliseconds of blocking; plain http needs none.
+    trust = await asyncio.to_thread(ssl.create_default_context) if parts.scheme == "https" else False
+    sent = {
+        **headers,
+        "host": parts.netloc,
+        "content-type": "application/json",
+        "user-agent": "vskill-platform",
+    }
+    try:
+        async with (
+            httpx2.AsyncClient(verify=trust, timeout=TIMEOUT_S, trust_env=False) as client,
+            client.stream(
+                "POST", pinned, content=body, headers=sent, extensions={"sni_hostname": host}
+            ) as answer,
+        ):
+            async for _ in answer.aiter_bytes(ANSWER_BYTES):
+                break
+            return answer.status_code
+    except httpx2.HTTPError as error:
+        raise SourceUnavailable(f"{host} cannot be reached: {error!r}", host=host) from error
+
+
+async def _address(host: str, port: int, *, private: bool) -> str:
+    try:
+        found = list(await resolve_name(host, port))
+    except OSError as error:
+        raise SourceUnavailable(f"The name {host} cannot be resolved at the moment.", host=host) from error
+    if not private and not all(map(is_public, found)):
+        raise InvalidInput(
+            f"{host} is not a public address.",
+            field="url",
+            fix="use a public host, or ask the operator to add it to VSKILL_ALLOWED_PRIVATE_HOSTS",
+        )
+    return found[0]

@@ -1,0 +1,188 @@
+"""What the well-known functions of Python and JavaScript do with their arguments: read, write, fetch, send, decode, run.
+
+Tables by full name or by last name; the languages' readers resolve names and evaluate arguments, and ask here.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, Value, joined
+
+#: Reads a command line as a shell would; the offset is where facts are placed.
+RunShell = Callable[[str, int, int], None]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call with its evaluated parts."""
+
+    #: dotted, aliases resolved
+    name: str
+    receiver: Value
+    arguments: list[Value]
+    keywords: Mapping[str, Value]
+    start: int
+    length: int
+
+    @property
+    def last(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def everything(self) -> Value:
+        return joined([*self.arguments, *self.keywords.values()])
+
+    @property
+    def first(self) -> Value:
+        return self.arguments[0] if self.arguments else next(iter(self.keywords.values()), NOTHING)
+
+
+Effect = Callable[[Program, Call, RunShell], Value]
+
+
+def _fetch(program: Program, call: Call, _: RunShell) -> Value:
+    sends = any(name in call.keywords for name in ("data", "json", "files", "content", "body"))
+    if sends or "POST" in call.everything.text or "PUT" in call.everything.text:
+        return _send(program, call, _)
+    return program.fetch(call.everything, call.last, call.start, call.length)
+
+
+def _send(program: Program, call: Call, _: RunShell) -> Value:
+    return program.send(call.first, call.everything | Value(call.receiver.tags), call.last, call.start, call.length)
+
+
+def _read(program: Program, call: Call, _: RunShell) -> Value:
+    path = call.receiver | call.first if call.last in _OF_RECEIVER else call.first
+    return program.read_file(path, call.start, call.length)
+
+
+def _open(program: Program, call: Call, _: RunShell) -> Value:
+    mode = call.arguments[1].text if len(call.arguments) > 1 else call.keywords.get("mode", NOTHING).text
+    if any(letter in mode for letter in "wax+"):
+        program.write_file(call.first, NOTHING, call.start, call.length)
+        # What is written later goes to the same name.
+        return Value(frozenset({f"out:{call.first.text[-80:]}"}))
+    return program.read_file(call.first, call.start, call.length)
+
+
+def _write(program: Program, call: Call, _: RunShell) -> Value:
+    if call.last in {"write_text", "write_bytes"}:
+        program.write_file(call.receiver, call.first, call.start, call.length)
+    elif call.last in {"write", "writelines", "dump"}:
+        for tag in call.everything.tags | call.receiver.tags:
+            if tag.startswith("out:"):
+                program.write_file(Value(text=tag[4:]), call.everything, call.start, call.length)
+    elif len(call.arguments) > 1:
+        program.write_file(call.arguments[0], call.arguments[1], call.start, call.length)
+    return NOTHING
+
+
+def _copy(program: Program, call: Call, _: RunShell) -> Value:
+    content = program.read_file(call.first, call.start, call.length)
+    if len(call.arguments) > 1:
+        program.write_file(call.arguments[1], content, call.start, call.length)
+    return content
+
+
+def _shell(program: Program, call: Call, run: RunShell) -> Value:
+    command = call.first
+    rest = joined(call.arguments[1:2], " ")
+    program.fact("exec.shell", call.start, call.length, how=call.last)
+    program.execute(Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length)
+    if command.text:
+        run(f"{command.text} {rest.text}".strip(), call.start, call.length)
+    return Value(command.tags)
+
+
+def _evaluate(program: Program, call: Call, _: RunShell) -> Value:
+    program.execute(call.first, call.last, call.start, call.length, dynamic=bool(call.arguments))
+    return call.first
+
+
+def _decode(program: Program, call: Call, _: RunShell) -> Value:
+    return program.decode(call.everything | call.receiver, call.last, call.start, call.length)
+
+
+def _assemble(program: Program, call: Call, _: RunShell) -> Value:
+    if len(call.arguments) >= 8:
+        program.fact("obfuscated", call.start, call.length, how="characters", layers="1")
+    return call.everything.tagged(ASSEMBLED)
+
+
+def _unpickle(program: Program, call: Call, _: RunShell) -> Value:
+    program.execute(call.first, call.last, call.start, call.length)
+    return Value(call.first.tags)
+
+
+def _remove_tree(program: Program, call: Call, _: RunShell) -> Value:
+    target = (call.first.text or call.receiver.text).strip()
+    if target in {"/", "~", "~/", "/home", "/Users", "C:\\", "C:/", "/etc", "/usr"} or call.first.tags & {"path:home"}:
+        program.fact("delete.broad", call.start, call.length, what=target or "home")
+    return NOTHING
+
+
+def _registry(program: Program, call: Call, _: RunShell) -> Value:
+    program.fact("persist", call.start, call.length, what="registry")
+    return NOTHING
+
+
+def _same(_: Program, call: Call, __: RunShell) -> Value:
+    """Changes the form of a value, not what it is."""
+    return call.receiver | call.everything
+
+
+_OF_RECEIVER = frozenset("read_text read_bytes open rglob glob iterdir".split())
+
+FULL: dict[str, Effect] = {
+    **dict.fromkeys("requests.get requests.head httpx.get httpx.stream urllib.request.urlopen urllib.request.urlretrieve "
+                    "urllib.request.Request urlopen urlretrieve wget.download aiohttp.request urllib3.request "
+                    "urllib.urlopen urllib2.urlopen".split(), _fetch),
+    **dict.fromkeys("requests.post requests.put requests.patch requests.request httpx.post httpx.put httpx.patch "
+                    "httpx.request navigator.sendBeacon axios.post axios.put axios.patch axios.request".split(), _send),
+    **dict.fromkeys("fetch axios axios.get got got.get http.get https.get node-fetch needle ky undici.fetch "
+                    "undici.request superagent.get http.request https.request request request.get".split(), _fetch),
+    **dict.fromkeys("got.post request.post superagent.post needle.post ky.post".split(), _send),
+    **dict.fromkeys("os.system os.popen subprocess.run subprocess.call subprocess.check_call subprocess.check_output "
+                    "subprocess.Popen subprocess.getoutput subprocess.getstatusoutput pty.spawn asyncio.create_subprocess_shell "
+                    "asyncio.create_subprocess_exec os.execvp os.execv os.execl os.spawnl child_process.exec "
+                    "child_process.execSync child_process.spawn child_process.spawnSync child_process.execFile "
+                    "child_process.execFileSync execa shelljs.exec Bun.spawn Deno.run Deno.Command commands.getoutput "
+                    "platform.popen".split(), _shell),
+    **dict.fromkeys("eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext vm.runInNewContext "
+                    "vm.runInContext vm.Script __import__ importlib.import_module globalThis.eval window.eval".split(), _evaluate),
+    **dict.fromkeys("base64.b64decode base64.b32decode base64.b85decode base64.a85decode base64.urlsafe_b64decode "
+                    "base64.decodebytes base64.standard_b64decode base64.b16decode bytes.fromhex bytearray.fromhex binascii.unhexlify "
+                    "binascii.a2b_base64 codecs.decode zlib.decompress gzip.decompress lzma.decompress bz2.decompress atob unescape "
+                    "window.atob zlib.inflateSync zlib.gunzipSync zlib.unzipSync".split(), _decode),
+    **dict.fromkeys("marshal.loads pickle.loads pickle.load dill.loads cloudpickle.loads".split(), _unpickle),
+    **dict.fromkeys("String.fromCharCode String.fromCodePoint chr".split(), _assemble),
+    **dict.fromkeys("open io.open codecs.open".split(), _open),
+    **dict.fromkeys("fs.readFileSync fs.readFile fs.promises.readFile fs.createReadStream fs.readdirSync fs.readdir Bun.file "
+                    "Deno.readTextFile Deno.readFile sqlite3.connect dotenv_values dotenv.dotenv_values os.listdir os.walk glob.glob "
+                    "os.scandir fsPromises.readFile".split(), _read),
+    **dict.fromkeys("fs.writeFileSync fs.writeFile fs.appendFileSync fs.appendFile fs.promises.writeFile fs.promises.appendFile "
+                    "fs.createWriteStream Deno.writeTextFile Bun.write".split(), _write),
+    **dict.fromkeys("shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move fs.copyFileSync fs.cpSync fs.copyFile "
+                    "os.rename fs.renameSync shutil.make_archive".split(), _copy),
+    **dict.fromkeys("shutil.rmtree fs.rmSync fs.rm fs.rmdirSync rimraf rimraf.sync fs.promises.rm".split(), _remove_tree),
+    **dict.fromkeys("winreg.SetValueEx winreg.CreateKey _winreg.SetValueEx".split(), _registry),
+}  # fmt: skip
+
+#: By the last name alone, where the object before it is not known.
+LAST: dict[str, Effect] = {
+    **dict.fromkeys("post put patch sendall sendto sendmail send_message sendBeacon storbinary upload_file upload_fileobj "
+                    "put_object publish urlopen_post".split(), _send),
+    **dict.fromkeys("b64decode fromhex unhexlify atob".split(), _decode),
+    **dict.fromkeys("read_text read_bytes readFileSync createReadStream rglob iterdir glob readFile".split(), _read),
+    **dict.fromkeys("write_text write_bytes write writelines writeFileSync appendFileSync dump".split(), _write),
+    **dict.fromkeys("execSync spawnSync execFileSync".split(), _shell),
+    **dict.fromkeys("rmtree".split(), _remove_tree),
+    "urlopen": _fetch,
+    "urlretrieve": _fetch,
+    "fromCharCode": _assemble,
+}  # fmt: skip
+
+
+def effect_of(name: str) -> Effect:
+    """What a call does; a function that nobody knows passes on what it is given."""
+    return FULL.get(name) or LAST.get(name.rpartition(".")[2]) or _same

@@ -1,0 +1,166 @@
+"""Facts from syntax: parses scripts and code blocks, lets the reader of their language find what the code does, and gives
+comments and deny-lists their own roles.
+
+Parsing costs more than everything else together, so it is done only where a pattern matched or a word stands that any
+harm would need. A file that does not parse is read as far as its tree goes.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+import re2
+import tree_sitter
+import tree_sitter_bash
+import tree_sitter_javascript
+import tree_sitter_python
+import tree_sitter_typescript
+
+from vskill_platform.scan.javascript_code import JavaScriptCode
+from vskill_platform.scan.languages import PARSED
+from vskill_platform.scan.model import CodeBlock, Fact, Layer, Role
+from vskill_platform.scan.overlay import Stretch, overlay
+from vskill_platform.scan.python_code import PythonCode
+from vskill_platform.scan.shell import Shell
+from vskill_platform.scan.taint import SOURCES, Program
+
+#: Command lines inside other languages that are read as shell, per block.
+MOST_COMMAND_LINES = 50
+MOST_BLOCKS = 300
+
+_TELLING = re2.compile(
+    rb"(?i)curl|wget|\bnc\b|ncat|socat|base64|eval|exec|\.ssh|\.aws|\.env\b|environ|process\.env|printenv|\benv\b|/dev/tcp|cron|launch"
+    rb"|systemctl|rm -|rmtree|rmsync|source |<\(|\bsh\b|bash|git push|install|npx|uvx|scp|https?:|socket|fetch|request|urlopen|httpx|axios"
+    rb"|smtp|subprocess|os\.system|popen|spawn|child_process|atob|fromcharcode|fromhex|decode|marshal|pickle|compile\(|__import__"
+    rb"|function\(|keychain|wallet|cookies|login data|credentials|rc\b|\.profile|authorized_keys|hooks|claude|agents\.md|soul\.md|memory\.md"
+    rb"|winreg|schtasks|powershell|crontab|shutil|security find|getattr|chr\(|id_rsa|mail|nslookup|\bdig\b|telnet|require\("
+)
+_DENY_NAME = re2.compile(
+    rb"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|blacklist|threat|risk|"
+    rb"banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
+)
+_HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
+_OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
+
+
+def refine(layer: Layer, matched: bool) -> None:
+    """Adds the facts of the layer's code, and separates its comments and deny-lists."""
+    stretches: list[Stretch] = []
+    for block in layer.blocks[:MOST_BLOCKS]:
+        source = layer.flowing[block.start : block.end]
+        if block.language not in PARSED:
+            if matched:
+                found = _HASH_COMMENT.finditer(source)
+                stretches.extend(Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found)
+        elif _TELLING.search(source) or (matched and block.language != "bash"):
+            stretches.extend(_read(layer, block, source))
+    if stretches:
+        kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
+        layer.pieces = overlay(layer.pieces, kept)
+
+
+_REFINED = frozenset({Role.CODE, Role.COMMAND, Role.LOAD})
+
+
+def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
+    """A secret that one file writes down and another sends."""
+    stored = {name: tags for layer in layers for name, (_, tags) in layer.stored.items()}
+    for number, layer in enumerate(layers):
+        for name, offset in layer.sent.items():
+            for tag in sorted(stored.get(name, ())):
+                if tag.startswith(SOURCES):
+                    attributes = {"from": tag.partition(":")[2] or tag, "to": "unknown", "how": "file"}
+                    yield number, Fact("flow", offset, 0, attributes)
+
+
+def _read(layer: Layer, block: CodeBlock, source: bytes) -> list[Stretch]:
+    root = _parser(block.language).parse(source).root_node
+    program = Program(block.start)
+    if block.language == "bash":
+        Shell(program, source).run(root)
+    else:
+        reader = PythonCode if block.language == "python" else JavaScriptCode
+        reader(program, source, _command_lines(program)).run(root)
+        _whole_file(program, source)
+    layer.facts.extend(program.facts.values())
+    layer.stored.update(program.stored)
+    layer.sent.update(program.sent)
+    return _apart(root, block, source)
+
+
+class _command_lines:
+    """Reads command lines that a program runs; what they do is placed at the call that runs them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._left = MOST_COMMAND_LINES
+
+    def __call__(self, text: str, start: int, length: int) -> None:
+        self._left -= 1
+        if self._left < 0:
+            return
+        source = text.encode("utf-8", "replace")
+        inner = Program(0)
+        inner.names.update(self._program.names)
+        Shell(inner, source).run(_parser("bash").parse(source).root_node)
+        for fact in inner.facts.values():
+            self._program.fact(fact.name, start, length, **fact.attributes)
+
+
+def _whole_file(program: Program, source: bytes) -> None:
+    """What only several calls together show."""
+    shell = b"/bin/sh" in source or b"/bin/bash" in source or b"cmd.exe" in source or b"powershell" in source
+    if shell and (b"dup2" in source or b"pty.spawn" in source) and b"socket" in source:
+        program.fact("reverse.shell", max(source.find(b"dup2"), source.find(b"pty.spawn"), 0), how="socket")
+    if shell and b"net." in source and b".pipe(" in source and (b"spawn" in source or b"exec" in source):
+        program.fact("reverse.shell", source.find(b".pipe("), how="socket")
+    names = {match.group() for match in _OBFUSCATED_NAME.finditer(source)}
+    if len(names) >= 8:
+        program.fact("obfuscated", source.find(min(names)), how="names", layers="1")
+
+
+# Comments and deny-lists.
+
+
+def _apart(root: tree_sitter.Node, block: CodeBlock, source: bytes) -> list[Stretch]:
+    captured = tree_sitter.QueryCursor(_query(block.language)).captures(root)
+    stretches = [
+        Stretch(block.start + node.start_byte, block.start + node.end_byte, Role.COMMENT)
+        for name in ("comment", "docstring")
+        for node in captured.get(name, ())
+    ]
+    for name in captured.get("name", ()):
+        value = name.parent.child_by_field_name("right" if block.language == "python" else "value") if name.parent else None
+        if value is not None and value.type in _COLLECTIONS and _DENY_NAME.search(source[name.start_byte : name.end_byte]):
+            stretches.append(Stretch(block.start + value.start_byte, block.start + value.end_byte, Role.QUOTE))
+    return stretches
+
+
+_COLLECTIONS = frozenset({"list", "tuple", "set", "dictionary", "array", "object", "call", "new_expression", "regex", "as_expression"})
+_QUERIES = {
+    "bash": "(comment) @comment (variable_assignment name: (variable_name) @name value: (array))",
+    "python": "(comment) @comment (block . (expression_statement (string) @docstring)) "
+    "(module . (expression_statement (string) @docstring)) (assignment left: (identifier) @name)",
+    "javascript": "(comment) @comment (variable_declarator name: (identifier) @name)",
+}
+
+
+@cache
+def _query(language: str) -> tree_sitter.Query:
+    return tree_sitter.Query(_language(language), _QUERIES.get(language, _QUERIES["javascript"]))
+
+
+@cache
+def _parser(language: str) -> tree_sitter.Parser:
+    return tree_sitter.Parser(_language(language))
+
+
+@cache
+def _language(language: str) -> tree_sitter.Language:
+    grammars = {
+        "bash": tree_sitter_bash.language,
+        "python": tree_sitter_python.language,
+        "javascript": tree_sitter_javascript.language,
+        "typescript": tree_sitter_typescript.language_typescript,
+        "tsx": tree_sitter_typescript.language_tsx,
+    }
+    return tree_sitter.Language(grammars[language]())

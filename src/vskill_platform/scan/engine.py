@@ -1,0 +1,247 @@
+"""The scan itself: files in, a report out, in one thread and without any outside help.
+
+Every file becomes one or more layers of text; patterns and facts are found in each; rules join them; what holds
+becomes a finding with its place. Budgets are checked between steps, and a scan that could not look at everything
+says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` for people.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
+from vskill_platform.scan import code, facts, structure
+from vskill_platform.scan.decode import decoded_layers
+from vskill_platform.scan.evaluate import Hits, places
+from vskill_platform.scan.limits import Budget, Exceeded, Limits
+from vskill_platform.scan.matcher import Matcher
+from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity
+from vskill_platform.scan.normal import normalised, written_column
+from vskill_platform.scan.polarity import is_about
+from vskill_platform.scan.reading import Reading, Source
+from vskill_platform.scan.ruleset import Leaf, Ruleset, TextRule
+from vskill_platform.scan.segments import hidden_layer, segmented
+
+EXCERPT = 200
+#: Of one rule in one file; more would bury everything else.
+MOST_FINDINGS = 20
+
+CheckManifest = Callable[[bytes], object]
+
+
+def accept_manifest(_: bytes) -> None:
+    """For callers that check the manifest elsewhere."""
+
+
+class Engine:
+    """A rule set, compiled. One scan at a time."""
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        check_manifest: CheckManifest = accept_manifest,
+        known_bad_digests: Collection[str] = (),
+        limits: Limits = Limits(),
+    ) -> None:
+        self.ruleset = ruleset
+        self._matcher = Matcher(ruleset)
+        self._check_manifest = check_manifest
+        self._known_bad = frozenset(known_bad_digests)
+        self._limits = limits
+
+    @property
+    def version(self) -> str:
+        return self.ruleset.version
+
+    def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        """Never raises, and never calls clean what it could not look at."""
+        began = time.monotonic()
+        scan = _Scan(self.ruleset, self._matcher, Budget(self._limits))
+        status, problem = ScanStatus.COMPLETE, ""
+        try:
+            scan.structure(files, self._check_manifest, self._known_bad)
+            scan.read(files)
+            scan.judge()
+        except Exceeded as error:
+            status, problem = ScanStatus.TIMED_OUT, str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
+            status, problem = ScanStatus.ERROR, f"the scanner failed: {error!r}"
+        if status is ScanStatus.COMPLETE and scan.reading.problems:
+            status, problem = ScanStatus.INCOMPLETE, "; ".join(scan.reading.problems[:5])
+        return StaticReport(
+            self.version,
+            status,
+            tuple(scan.findings),
+            scan.coverage(files),
+            problem,
+            round((time.monotonic() - began) * 1000),
+        )
+
+
+class _Scan:
+    """What is known so far of one skill."""
+
+    def __init__(self, ruleset: Ruleset, matcher: Matcher, budget: Budget) -> None:
+        self._ruleset = ruleset
+        self._matcher = matcher
+        self._budget = budget
+        self.reading = Reading(budget)
+        self.findings: list[Finding] = []
+        self._layers: list[Layer] = []
+        self._hits: Hits = {}
+        self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
+
+    def structure(
+        self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]
+    ) -> None:
+        self.findings.extend(structure.findings(files, check, known_bad))
+
+    def read(self, files: Sequence[SkillFile]) -> None:
+        """Every text, however deep it lies, becomes layers with hits."""
+        for source in self.reading.sources(files):
+            self._budget.check()
+            if source.finding is not None:
+                self.findings.append(source.finding)
+            if source.text is not None:
+                self._read_text(source, source.text)
+        joined = code.across_files(self._layers)
+        for number, fact in joined:
+            self._fact(number, self._layers[number], fact)
+
+    def _read_text(self, source: Source, text: str) -> None:
+        normal = normalised(text)
+        layer = segmented(source.path, normal, referenced=source.referenced)
+        layer.origin = source.first_line
+        number = len(self._layers)
+        self._add(layer)
+        for line, _, said in normal.spelt:
+            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line))
+        for found in decoded_layers(layer.text):
+            self._budget.check()
+            attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
+            self._fact(number, layer, Fact("encoded", found.offset, found.length, attributes))
+            place = layer.piece_at(found.offset)
+            self._add(hidden_layer(source.path, found.text, layer.line_at(found.offset), place))
+
+    def _add(self, layer: Layer) -> None:
+        number = len(self._layers)
+        self._layers.append(layer)
+        matches = list(self._matcher.matches(layer.flowing))
+        code.refine(layer, bool(matches))
+        for leaf, offset, length in matches:
+            self._note(self._ruleset.leaves[leaf], number, layer, offset, length)
+        for fact in (*layer.facts, *facts.facts_of(layer)):
+            self._fact(number, layer, fact)
+
+    def _fact(self, number: int, layer: Layer, fact: Fact) -> None:
+        for leaf in self._ruleset.by_fact.get(fact.name, ()):
+            if _fits(leaf, fact):
+                self._note(leaf, number, layer, fact.offset, fact.length)
+
+    def _note(self, leaf: Leaf, number: int, layer: Layer, offset: int, length: int) -> None:
+        """Keep a match if it stands where the leaf counts."""
+        piece = layer.piece_at(offset)
+        if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
+            return
+        if leaf.files and not self._in_files(leaf.files, layer.path):
+            return
+        hit = Hit(number, offset, length, piece.segment, piece.section)
+        self._hits.setdefault(leaf.number, []).append(hit)
+
+    def _in_files(self, patterns: tuple[str, ...], path: str) -> bool:
+        key = (patterns, path)
+        if key not in self._counts_in:
+            name = path.rpartition("/")[2]
+            self._counts_in[key] = any(fnmatchcase(path, one) or fnmatchcase(name, one) for one in patterns)
+        return self._counts_in[key]
+
+    def judge(self) -> None:
+        """Each rule of which at least one leaf was found."""
+        touched = {self._ruleset.by_leaf[number].id: None for number in self._hits}
+        for rule in self._ruleset.rules:
+            if rule.id in touched:
+                self._budget.check()
+                found = places(self._ruleset.conditions[rule.id], self._hits, self._layers)
+                self.findings.extend(self._findings(rule, found))
+
+    def _findings(self, rule: TextRule, found: list[Hit]) -> Iterator[Finding]:
+        by_file: dict[str, dict[int, Hit]] = {}
+        for hit in found:
+            layer = self._layers[hit.layer]
+            by_file.setdefault(layer.path, {}).setdefault(layer.line_at(hit.offset), hit)
+        for lines in by_file.values():
+            shown = sorted(lines)[:MOST_FINDINGS]
+            for line in shown:
+                left = len(lines) - len(shown) if line == shown[-1] else 0
+                yield _finding(rule, self._layers[lines[line].layer], lines[line], line, left)
+
+    def coverage(self, files: Sequence[SkillFile]) -> Coverage:
+        return Coverage(
+            len(files),
+            self.reading.files_scanned,
+            sum(len(file.data) for file in files),
+            self.reading.bytes_scanned,
+            tuple(self.reading.sampled),
+        )
+
+
+def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarity:
+    """A word of warning that is itself part of the match does not turn the match into a warning."""
+    if 0 <= piece.warns_from <= offset:
+        return Polarity.WARNING
+    around = ((piece.about_from, offset), (offset + length, piece.about_to))
+    if piece.about_from >= 0 and any(is_about(layer.text, start, end) for start, end in around):
+        return Polarity.WARNING
+    return Polarity.NEUTRAL
+
+
+def _fits(leaf: Leaf, fact: Fact) -> bool:
+    return all(
+        any(fnmatchcase(fact.attributes.get(name, ""), pattern) for pattern in wanted)
+        for name, wanted in leaf.condition.attributes.items()
+    )
+
+
+def _finding(rule: TextRule, layer: Layer, hit: Hit, line: int, left: int) -> Finding:
+    why = f"{rule.title}. {rule.why}"
+    if left:
+        why += f" The same stands at {left} more places in this file."
+    return Finding(
+        rule_id=rule.id,
+        severity=rule.severity,
+        category=rule.category,
+        kind=rule.kind,
+        file=layer.path,
+        line=line,
+        column=_column(layer, hit.offset, line),
+        excerpt=_excerpt(layer, hit),
+        why=why,
+        remedy=rule.remedy,
+        certain=rule.certain,
+    )
+
+
+def _column(layer: Layer, offset: int, line: int) -> int:
+    if layer.decoded:
+        return 0
+    start = layer.line_start(offset)
+    if layer.written is not None:
+        return written_column(layer.written, line - layer.origin + 1, offset - start + 1)
+    return offset - start + 1
+
+
+def _excerpt(layer: Layer, hit: Hit) -> str:
+    """The match with what surrounds it on its line, on one line."""
+    start = max(layer.line_start(hit.offset), hit.offset - EXCERPT // 4)
+    stop = layer.text.find(b"\n", hit.offset)
+    stop = len(layer.text) if stop < 0 else stop
+    cut = layer.text[start : max(stop, hit.offset + hit.length)][: EXCERPT * 4].decode("utf-8", "replace")
+    return " ".join(cut.split())[:EXCERPT]
+
+
+def report_error(version: str, status: ScanStatus, problem: str) -> StaticReport:
+    """The report of a scan that did not come to an end."""
+    return msgspec.structs.replace(StaticReport(version, status), problem=problem)

@@ -1,0 +1,196 @@
+"""Tier 1 as far as it goes today: is it a skill by the specification, which binaries does it carry, and is it
+content that the operator knows to be bad. Rules that read the text join it later.
+
+It never raises, and never calls clean what it could not look at.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.errors import InvalidManifest
+from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.scan import (
+    Category,
+    Coverage,
+    Finding,
+    Kind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+)
+
+RULESET = "structure-1"
+
+#: An agent reads all of SKILL.md before it starts; the specification advises to stay below this.
+SKILL_LINES = 500
+LARGE_FILE_BYTES = 1024 * 1024
+#: Below this, hashing takes less time than handing the work to a thread.
+INLINE_BYTES = 64 * 1024
+
+#: How files that a machine executes begin.
+BINARY_TYPES: tuple[tuple[bytes, str], ...] = (
+    (b"\x7fELF", "ELF program or library"),
+    (b"MZ", "Windows program or library"),
+    (b"\xfe\xed\xfa\xce", "Mach-O program or library"),
+    (b"\xfe\xed\xfa\xcf", "Mach-O program or library"),
+    (b"\xce\xfa\xed\xfe", "Mach-O program or library"),
+    (b"\xcf\xfa\xed\xfe", "Mach-O program or library"),
+    (b"\xca\xfe\xba\xbe", "Java class or universal Mach-O program"),
+    (b"\x00asm", "WebAssembly module"),
+    (b"dex\n", "Android program"),
+)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One thing that this tier looks for."""
+
+    id: str
+    severity: Severity
+    category: Category
+    kind: Kind
+    #: why it matters
+    why: str
+    #: what the author can do about it
+    remedy: str
+    certain: bool = False
+
+    def found(self, file: str = "", *, line: int = 0, excerpt: str = "", remedy: str = "") -> Finding:
+        return Finding(
+            rule_id=self.id,
+            severity=self.severity,
+            category=self.category,
+            kind=self.kind,
+            file=file,
+            line=line,
+            excerpt=excerpt,
+            why=self.why,
+            remedy=remedy or self.remedy,
+            certain=self.certain,
+        )
+
+
+NO_SKILL_FILE = Rule(
+    "ST-001",
+    Severity.HIGH,
+    Category.STRUCTURE,
+    Kind.MISMATCH,
+    why="Without SKILL.md at its root a folder is no skill.",
+    remedy="Put SKILL.md, written exactly so, at the root of the skill's folder.",
+)
+BAD_MANIFEST = Rule(
+    "ST-002",
+    Severity.HIGH,
+    Category.STRUCTURE,
+    Kind.MISMATCH,
+    why="Agents choose a skill by the name and description of its front matter.",
+    remedy="Correct the front matter.",
+)
+LONG_SKILL_FILE = Rule(
+    "ST-003",
+    Severity.LOW,
+    Category.STRUCTURE,
+    Kind.CAPABILITY,
+    why=f"An agent loads all of SKILL.md; the specification advises fewer than {SKILL_LINES} lines.",
+    remedy="Move details into files of their own that SKILL.md refers to.",
+)
+BINARY = Rule(
+    "ST-004",
+    Severity.MEDIUM,
+    Category.STRUCTURE,
+    Kind.CAPABILITY,
+    why="What a compiled program does cannot be read by the person who installs it.",
+    remedy="Ship the source, or name where the program comes from.",
+)
+LARGE_FILE = Rule(
+    "ST-005",
+    Severity.LOW,
+    Category.STRUCTURE,
+    Kind.CAPABILITY,
+    why=f"A file over {LARGE_FILE_BYTES} bytes is rarely instructions or code.",
+    remedy="Leave it out, or make it smaller.",
+)
+KNOWN_BAD = Rule(
+    "KB-001",
+    Severity.CRITICAL,
+    Category.KNOWN_BAD,
+    Kind.MALICE,
+    why="The operator has listed exactly this content as malicious.",
+    remedy="Do not use it.",
+    certain=True,
+)
+
+RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, KNOWN_BAD)
+
+
+class StructureScanner:
+    """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a bad SKILL.md."""
+
+    def __init__(
+        self, check_manifest: Callable[[bytes], object], known_bad_digests: Collection[str] = ()
+    ) -> None:
+        self._check_manifest = check_manifest
+        self._known_bad = frozenset(known_bad_digests)
+
+    @property
+    def ruleset(self) -> str:
+        return RULESET
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        if sum(len(file.data) for file in files) <= INLINE_BYTES:
+            return self._report(files)
+        return await asyncio.to_thread(self._report, files)
+
+    def _report(self, files: Sequence[SkillFile]) -> StaticReport:
+        try:
+            findings = tuple(self._findings(files))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
+            return StaticReport(RULESET, ScanStatus.ERROR, problem=f"the scanner failed: {error!r}")
+        return StaticReport(RULESET, findings=findings, coverage=_coverage(files))
+
+    def _findings(self, files: Sequence[SkillFile]) -> Iterator[Finding]:
+        if self._known_bad and (digest := digest_of_files(files)) in self._known_bad:
+            yield KNOWN_BAD.found(excerpt=digest)
+        yield from self._skill_file(files)
+        for file in files:
+            yield from _file_findings(file)
+
+    def _skill_file(self, files: Sequence[SkillFile]) -> Iterator[Finding]:
+        skill_md = next((file for file in files if file.path == SKILL_FILE), None)
+        if skill_md is None:
+            yield NO_SKILL_FILE.found()
+            return
+        try:
+            self._check_manifest(skill_md.data)
+        except InvalidManifest as error:
+            line = error.details.get("line")
+            yield BAD_MANIFEST.found(
+                SKILL_FILE, line=line if isinstance(line, int) else 0, remedy=error.message
+            )
+        lines = skill_md.data.count(b"\n") + 1
+        if lines > SKILL_LINES:
+            yield LONG_SKILL_FILE.found(SKILL_FILE, excerpt=f"{lines} lines")
+
+
+def binary_type(data: bytes) -> str | None:
+    """What kind of executable the bytes are, told by how they begin; None for anything else."""
+    # Two letters do not make a text a Windows program: its header also holds zero bytes.
+    if data.startswith(b"MZ") and b"\0" not in data[:64]:
+        return None
+    return next((name for magic, name in BINARY_TYPES if data.startswith(magic)), None)
+
+
+def _file_findings(file: SkillFile) -> Iterator[Finding]:
+    if (kind := binary_type(file.data)) is not None:
+        sha256 = hashlib.sha256(file.data).hexdigest()
+        yield BINARY.found(file.path, excerpt=f"{kind}, {len(file.data)} bytes, sha256 {sha256}")
+    if len(file.data) > LARGE_FILE_BYTES:
+        yield LARGE_FILE.found(file.path, excerpt=f"{len(file.data)} bytes")
+
+
+def _coverage(files: Sequence[SkillFile]) -> Coverage:
+    size = sum(len(file.data) for file in files)
+    return Coverage(len(files), len(files), size, size)

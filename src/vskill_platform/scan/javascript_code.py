@@ -1,0 +1,302 @@
+"""JavaScript and TypeScript: evaluates every expression of a tree roughly, with imports and `require` resolved, and lets
+`calls` say what each call does.
+"""
+
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from vskill_platform.scan.calls import Call, RunShell, effect_of
+from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, Program, Value, joined, literal
+
+_PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
+
+
+class JavaScriptCode:
+    """Reads one tree."""
+
+    def __init__(self, program: Program, source: bytes, run_shell: RunShell) -> None:
+        self._program = program
+        self._source = source
+        self._run_shell = run_shell
+        self._aliases: dict[str, str] = {}
+        self._function = ""
+
+    def run(self, root: Node) -> None:
+        self._children(root)
+        if self._program.parameters:
+            # Functions may be called before, or above, what they do is known.
+            self._children(root)
+
+    def _children(self, node: Node) -> Value:
+        return joined(map(self._value, node.named_children))
+
+    def _value(self, node: Node) -> Value:
+        self._program.depth += 1
+        try:
+            if self._program.depth > DEEPEST:
+                return NOTHING
+            handler = _NODES.get(node.type)
+            if handler is not None:
+                return handler(self, node)
+            return self._children(node) if node.named_child_count else NOTHING
+        finally:
+            self._program.depth -= 1
+
+    # Statements.
+
+    def _empty(self, node: Node) -> Value:
+        return EMPTY
+
+    def _import(self, node: Node) -> Value:
+        source = node.child_by_field_name("source")
+        module = self._module(self._string_text(source)) if source is not None else ""
+        for clause in node.named_children:
+            if clause.type == "import_clause":
+                self._import_clause(clause, module)
+        return NOTHING
+
+    def _import_clause(self, clause: Node, module: str) -> None:
+        for child in clause.named_children:
+            if child.type == "identifier":
+                self._aliases[self._text(child)] = module
+            elif child.type == "namespace_import" and child.named_children:
+                self._aliases[self._text(child.named_children[0])] = module
+            else:
+                self._members(child, module)
+
+    def _members(self, pattern: Node, module: str) -> None:
+        """`{ a, b as c }` and `{ a, b: c }`."""
+        for child in pattern.named_children:
+            names = [one for one in child.named_children if "identifier" in one.type] or [child]
+            real, alias = self._text(names[0]), self._text(names[-1])
+            self._aliases[alias] = f"{module}.{real}"
+
+    def _module(self, name: str) -> str:
+        plain = name.removeprefix("node:")
+        return {"fs/promises": "fs", "fs-extra": "fs", "node-fetch": "fetch"}.get(plain, plain)
+
+    def _declarator(self, node: Node) -> Value:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None or value is None:
+            return NOTHING
+        return self._bound(name, value)
+
+    def _assignment(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is None or right is None:
+            return NOTHING
+        return self._bound(left, right)
+
+    def _bound(self, target: Node, node: Node) -> Value:
+        module = self._required(node)
+        if module and target.type == "identifier":
+            self._aliases[self._text(target)] = module
+        elif module and target.type == "object_pattern":
+            self._members(target, module)
+        if node.type in {"arrow_function", "function_expression", "function"}:
+            self._define(self._text(target), node)
+            return NOTHING
+        value = self._value(node)
+        self._bind(target, value)
+        return value
+
+    def _bind(self, target: Node, value: Value) -> None:
+        if target.type in {"identifier", "member_expression", "shorthand_property_identifier_pattern"}:
+            self._program.assign(self._text(target), value)
+        elif target.type == "subscript_expression":
+            base = target.child_by_field_name("object")
+            if base is not None:
+                self._program.assign(self._text(base), Value(value.tags))
+        else:
+            for child in target.named_children:
+                self._bind(child, Value(value.tags, value.text))
+
+    def _required(self, node: Node) -> str:
+        """The module that `require("x")`, or a member of it, names."""
+        name = self._dotted(node)
+        if node.type == "await_expression" and node.named_children:
+            return self._required(node.named_children[0])
+        if node.type in {"call_expression", "member_expression"} and name.startswith("<"):
+            return name.strip("<>").replace(">", "")
+        first = name.split(".")[0]
+        return self._resolved(name) if first in self._aliases and node.type == "member_expression" else ""
+
+    def _definition(self, node: Node) -> Value:
+        name = node.child_by_field_name("name")
+        self._define(self._text(name) if name is not None else "", node)
+        return NOTHING
+
+    def _define(self, name: str, node: Node) -> None:
+        outer, self._function = self._function, name
+        parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
+        if parameters is not None and name:
+            several = parameters.named_children or [parameters]
+            self._program.parameters[name] = [self._text(one).split(":")[0].split("=")[0].strip() for one in several]
+        body = node.child_by_field_name("body")
+        if body is not None:
+            value = self._value(body)
+            if body.type != "statement_block" and name and value.tags:
+                self._program.assign(f"(){name}", Value(value.tags))
+        self._function = outer
+
+    def _return(self, node: Node) -> Value:
+        value = self._children(node)
+        if self._function and value.tags:
+            self._program.assign(f"(){self._function}", Value(value.tags))
+        return value
+
+    # Expressions.
+
+    def _identifier(self, node: Node) -> Value:
+        return self._program.look_up(self._text(node))
+
+    def _member(self, node: Node) -> Value:
+        name = self._resolved(self._dotted(node))
+        if name == "process.env":
+            return self._environment(node)
+        known = self._program.look_up(self._text(node))
+        if known is not NOTHING:
+            return known
+        base = node.child_by_field_name("object")
+        if base is not None and self._resolved(self._dotted(base)) == "process.env":
+            return NOTHING
+        return self._value(base) if base is not None else NOTHING
+
+    def _environment(self, node: Node) -> Value:
+        """The whole environment; one variable of it is how honest programs are configured."""
+        parent = node.parent
+        if parent is not None and parent.type in {"member_expression", "subscript_expression", "pair", "spread_element"}:
+            return NOTHING
+        if parent is not None and parent.type == "variable_declarator":
+            name = parent.child_by_field_name("name")
+            if name is not None and name.type == "object_pattern":
+                return NOTHING
+        return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
+
+    def _string(self, node: Node) -> Value:
+        return literal(self._string_text(node))
+
+    def _template(self, node: Node) -> Value:
+        parts = []
+        for child in node.named_children:
+            if child.type == "string_fragment":
+                parts.append(literal(self._text(child)))
+            else:
+                value = self._children(child)
+                parts.append(Value(value.tags, value.text))
+        return joined(parts)
+
+    def _array(self, node: Node) -> Value:
+        return joined(map(self._value, node.named_children), " ")
+
+    def _pair(self, node: Node) -> Value:
+        key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
+        if value is None:
+            return NOTHING
+        named = literal(self._text(key) + "=") if key is not None and self._text(key) in {"method", "hostname", "host"} else EMPTY
+        return named | self._value(value)
+
+    def _call(self, node: Node) -> Value:
+        function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
+        arguments = node.child_by_field_name("arguments")
+        if function is None:
+            return NOTHING
+        name = self._resolved(self._dotted(function))
+        receiver = NOTHING
+        if function.type == "member_expression":
+            base = function.child_by_field_name("object")
+            receiver = self._value(base) if base is not None else NOTHING
+        elif function.type not in {"identifier", "import", "super"}:
+            receiver = self._value(function)
+        given = [child for child in (arguments.named_children if arguments is not None else ()) if child.type != "comment"]
+        if name.rpartition(".")[2] in _PROMISED:
+            self._promised(given, receiver)
+        call = Call(name, receiver, list(map(self._value, given)), {}, node.start_byte, node.end_byte - node.start_byte)
+        return self._called(call)
+
+    def _promised(self, given: list[Node], receiver: Value) -> None:
+        """What a callback is given is what the promise held."""
+        for function in given:
+            parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+            for one in (parameters.named_children or [parameters]) if parameters is not None else ():
+                if receiver.tags:
+                    self._program.assign(self._text(one).split(":")[0], Value(receiver.tags))
+
+    def _called(self, call: Call) -> Value:
+        program = self._program
+        if call.name in {"path.join", "path.resolve", "join", "path.posix.join"}:
+            return joined(call.arguments, "/")
+        if call.name in {"os.homedir", "homedir"}:
+            return Value(frozenset({"path:home"}), "~")
+        if call.last in {"existsSync", "log", "error", "warn", "isArray", "accessSync"}:
+            return NOTHING
+        if call.name == "Buffer.from" and len(call.arguments) > 1 and call.arguments[1].text in {"base64", "hex", "base64url"}:
+            return program.decode(call.first, "Buffer", call.start, call.length)
+        if call.name in {"require", "import"}:
+            program.execute(call.first, call.name, call.start, call.length, dynamic=True)
+            return NOTHING
+        if call.name in {"setTimeout", "setInterval"} and not call.first.text:
+            return call.first
+        for name, value in zip(program.parameters.get(call.last, ()), call.arguments, strict=False):
+            if value.tags:
+                program.assign(name, Value(value.tags))
+        result = effect_of(call.name)(program, call, self._run_shell)
+        returned = program.look_up(f"(){call.last}")
+        return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
+
+    # Names.
+
+    def _dotted(self, node: Node) -> str:
+        parts: list[str] = []
+        while node.type == "member_expression":
+            member = node.child_by_field_name("property")
+            parts.append(self._text(member) if member is not None else "")
+            base = node.child_by_field_name("object")
+            if base is None:
+                break
+            node = base
+        parts.append(self._base(node))
+        return ".".join(reversed(parts))
+
+    def _base(self, node: Node) -> str:
+        if node.type in {"identifier", "import", "super"}:
+            return self._text(node)
+        if node.type == "call_expression":
+            function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+            if function is not None and arguments is not None and self._text(function) in {"require", "import"}:
+                return f"<{self._module(joined(map(self._value, arguments.named_children)).text)}>"
+        return ""
+
+    def _resolved(self, name: str) -> str:
+        first, dot, rest = name.partition(".")
+        return (self._aliases.get(first, first) + dot + rest).replace("<", "").replace(">", "")
+
+    def _string_text(self, node: Node) -> str:
+        return self._text(node)[1:-1]
+
+    def _text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
+
+
+_NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
+    **dict.fromkeys(("comment", "number", "true", "false", "null", "undefined", "regex", "type_annotation"), JavaScriptCode._empty),
+    "import_statement": JavaScriptCode._import,
+    "variable_declarator": JavaScriptCode._declarator,
+    "assignment_expression": JavaScriptCode._assignment,
+    "augmented_assignment_expression": JavaScriptCode._assignment,
+    **dict.fromkeys(
+        ("function_declaration", "method_definition", "arrow_function", "function_expression", "generator_function_declaration"),
+        JavaScriptCode._definition,
+    ),
+    "return_statement": JavaScriptCode._return,
+    "identifier": JavaScriptCode._identifier,
+    "shorthand_property_identifier": JavaScriptCode._identifier,
+    "member_expression": JavaScriptCode._member,
+    "string": JavaScriptCode._string,
+    "template_string": JavaScriptCode._template,
+    "array": JavaScriptCode._array,
+    "pair": JavaScriptCode._pair,
+    "call_expression": JavaScriptCode._call,
+    "new_expression": JavaScriptCode._call,
+}  # fmt: skip

@@ -1,0 +1,284 @@
+"""Python code: evaluates every expression of a tree roughly, with imports resolved, and lets `calls` say what each call
+does. Broken files are read as far as they can be.
+"""
+
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from vskill_platform.scan.calls import Call, RunShell, effect_of
+from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, Program, Value, joined, literal
+
+
+class PythonCode:
+    """Reads one tree."""
+
+    def __init__(self, program: Program, source: bytes, run_shell: RunShell) -> None:
+        self._program = program
+        self._source = source
+        self._run_shell = run_shell
+        self._aliases: dict[str, str] = {}
+        self._function = ""
+
+    def run(self, root: Node) -> None:
+        self._block(root)
+        if self._program.parameters or any(name.startswith("()") for name in self._program.names):
+            # Functions may be called before, or above, what they do is known.
+            self._block(root)
+
+    def _block(self, node: Node) -> Value:
+        for child in node.named_children:
+            self._value(child)
+        return NOTHING
+
+    def _value(self, node: Node) -> Value:
+        self._program.depth += 1
+        try:
+            if self._program.depth > DEEPEST:
+                return NOTHING
+            handler = _NODES.get(node.type)
+            if handler is not None:
+                return handler(self, node)
+            return joined(map(self._value, node.named_children)) if node.named_child_count else NOTHING
+        finally:
+            self._program.depth -= 1
+
+    # Statements.
+
+    def _comment(self, node: Node) -> Value:
+        return EMPTY
+
+    def _import(self, node: Node) -> Value:
+        module = node.child_by_field_name("module_name")
+        prefix = self._text(module) + "." if module is not None else ""
+        for name in node.children_by_field_name("name"):
+            real, alias = name, name
+            if name.type == "aliased_import":
+                real = name.child_by_field_name("name") or name
+                alias = name.child_by_field_name("alias") or name
+            known = self._text(real)
+            self._aliases[self._text(alias)] = prefix + known if prefix or real is not alias else known
+        return NOTHING
+
+    def _assignment(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is None or right is None:
+            return NOTHING
+        value = self._value(right)
+        name = self._dotted(right)
+        if left.type == "identifier" and name and name.split(".")[0] in self._aliases:
+            self._aliases[self._text(left)] = self._resolved(name)
+        self._bind(left, value)
+        return value
+
+    def _bind(self, target: Node, value: Value) -> None:
+        if target.type in {"identifier", "attribute"}:
+            self._program.assign(self._text(target), value)
+        elif target.type == "subscript":
+            base = target.child_by_field_name("value")
+            if base is not None:
+                self._program.assign(self._text(base), Value(value.tags))
+        else:
+            for child in target.named_children:
+                self._bind(child, Value(value.tags, value.text))
+
+    def _for(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is not None and right is not None:
+            self._bind(left, self._value(right))
+        for child in node.named_children:
+            if child not in (left, right):
+                self._value(child)
+        return NOTHING
+
+    def _as_pattern(self, node: Node) -> Value:
+        value = self._value(node.named_children[0]) if node.named_children else NOTHING
+        alias = node.child_by_field_name("alias")
+        if alias is not None:
+            self._bind(alias.named_children[0] if alias.named_children else alias, value)
+        return value
+
+    def _definition(self, node: Node) -> Value:
+        name, parameters = node.child_by_field_name("name"), node.child_by_field_name("parameters")
+        body = node.child_by_field_name("body")
+        outer, self._function = self._function, self._text(name) if name is not None else ""
+        if name is not None and parameters is not None:
+            names = [self._parameter(one) for one in parameters.named_children]
+            self._program.parameters[self._function] = [one for one in names if one not in {"self", "cls", ""}]
+        if body is not None:
+            self._block(body)
+        self._function = outer
+        return NOTHING
+
+    def _parameter(self, node: Node) -> str:
+        name = node if node.type == "identifier" else node.child_by_field_name("name")
+        if name is None:
+            name = next((child for child in node.named_children if child.type == "identifier"), None)
+        return self._text(name) if name is not None else ""
+
+    def _return(self, node: Node) -> Value:
+        value = joined(map(self._value, node.named_children))
+        if self._function and value.tags:
+            self._program.assign(f"(){self._function}", Value(value.tags))
+        return value
+
+    # Expressions.
+
+    def _identifier(self, node: Node) -> Value:
+        return self._program.look_up(self._text(node))
+
+    def _attribute(self, node: Node) -> Value:
+        name = self._resolved(self._dotted(node))
+        if name == "os.environ":
+            return self._environment(node)
+        known = self._program.look_up(self._text(node))
+        if known is not NOTHING:
+            return known
+        base = node.child_by_field_name("object")
+        return self._value(base) if base is not None else NOTHING
+
+    def _environment(self, node: Node) -> Value:
+        """The whole environment; one variable of it is how honest programs are configured."""
+        parent = node.parent
+        if parent is not None and parent.type == "subscript":
+            return NOTHING
+        if parent is not None and parent.type == "attribute":
+            member = parent.child_by_field_name("attribute")
+            if member is not None and self._text(member) not in {"items", "values"}:
+                return self._copied(parent, node) if self._text(member) == "copy" else NOTHING
+        if parent is not None and parent.type in {"comparison_operator", "dictionary_splat", "keyword_argument"}:
+            return NOTHING
+        return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
+
+    def _copied(self, _: Node, __: Node) -> Value:
+        """A copy is what a child process is given."""
+        return NOTHING
+
+    def _subscript(self, node: Node) -> Value:
+        return joined(map(self._value, node.named_children))
+
+    def _string(self, node: Node) -> Value:
+        parts = []
+        for child in node.named_children:
+            if child.type == "string_content":
+                parts.append(literal(self._text(child)))
+            elif child.type == "interpolation":
+                value = joined(map(self._value, child.named_children))
+                parts.append(Value(value.tags, value.text))
+        return joined(parts)
+
+    def _number(self, node: Node) -> Value:
+        return EMPTY
+
+    def _list(self, node: Node) -> Value:
+        return joined(map(self._value, node.named_children), " ")
+
+    def _binary(self, node: Node) -> Value:
+        """A path grows by `/`, a text by `+`."""
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        operator = node.child_by_field_name("operator")
+        between = "/" if operator is not None and operator.type == "/" else ""
+        return joined([self._value(one) for one in (left, right) if one is not None], between)
+
+    def _call(self, node: Node) -> Value:
+        function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        if function is None:
+            return NOTHING
+        name = self._resolved(self._dotted(function))
+        receiver = NOTHING
+        if function.type == "attribute":
+            base = function.child_by_field_name("object")
+            receiver = self._attribute(function) if name.startswith("os.environ.") else NOTHING
+            receiver = receiver | self._value(base) if base is not None else receiver
+        elif function.type != "identifier":
+            receiver = self._value(function)
+        positional, keywords = self._arguments(arguments)
+        call = Call(name, receiver, positional, keywords, node.start_byte, node.end_byte - node.start_byte)
+        return self._called(call)
+
+    def _called(self, call: Call) -> Value:
+        if call.name in {"os.path.join", "Path", "pathlib.Path", "PurePath"}:
+            return joined(call.arguments, "/")
+        if call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"} and call.first.text in {"", "~"}:
+            return Value(frozenset({"path:home"}), "~", literal=False)
+        if call.last in {"exists", "isfile", "isdir", "is_file", "is_dir", "print", "len", "getenv", "isinstance"}:
+            return NOTHING
+        for name, value in zip(self._program.parameters.get(call.last, ()), call.arguments, strict=False):
+            if value.tags:
+                self._program.assign(name, Value(value.tags))
+        result = effect_of(call.name)(self._program, call, self._run_shell)
+        returned = self._program.look_up(f"(){call.last}")
+        return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
+
+    def _arguments(self, node: Node | None) -> tuple[list[Value], dict[str, Value]]:
+        positional: list[Value] = []
+        keywords: dict[str, Value] = {}
+        for child in node.named_children if node is not None else ():
+            name = child.child_by_field_name("name") if child.type == "keyword_argument" else None
+            value = child.child_by_field_name("value") if name is not None else None
+            if name is not None and value is not None:
+                keywords[self._text(name)] = self._value(value)
+            elif child.type != "comment":
+                positional.append(self._value(child))
+        return positional, keywords
+
+    # Names.
+
+    def _dotted(self, node: Node) -> str:
+        """`a.b.c` of nested attributes; what hangs on a call or subscript begins with a dot."""
+        parts: list[str] = []
+        while node.type == "attribute":
+            member = node.child_by_field_name("attribute")
+            parts.append(self._text(member) if member is not None else "")
+            base = node.child_by_field_name("object")
+            if base is None:
+                break
+            node = base
+        parts.append(self._base(node))
+        return ".".join(reversed(parts))
+
+    def _base(self, node: Node) -> str:
+        if node.type == "identifier":
+            return self._text(node)
+        if node.type == "call":
+            function = node.child_by_field_name("function")
+            if function is not None and self._text(function) in {"__import__", "importlib.import_module"}:
+                arguments = node.child_by_field_name("arguments")
+                return joined(map(self._value, arguments.named_children)).text if arguments is not None else ""
+        return ""
+
+    def _resolved(self, name: str) -> str:
+        first, dot, rest = name.partition(".")
+        return self._aliases.get(first, first) + dot + rest
+
+    def _text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
+
+
+_NODES: dict[str, Callable[[PythonCode, Node], Value]] = {
+    "comment": PythonCode._comment,
+    "import_statement": PythonCode._import,
+    "import_from_statement": PythonCode._import,
+    "assignment": PythonCode._assignment,
+    "augmented_assignment": PythonCode._assignment,
+    "named_expression": PythonCode._assignment,
+    "for_statement": PythonCode._for,
+    "for_in_clause": PythonCode._for,
+    "as_pattern": PythonCode._as_pattern,
+    "function_definition": PythonCode._definition,
+    "return_statement": PythonCode._return,
+    "yield": PythonCode._return,
+    "identifier": PythonCode._identifier,
+    "attribute": PythonCode._attribute,
+    "subscript": PythonCode._subscript,
+    "string": PythonCode._string,
+    "integer": PythonCode._number,
+    "float": PythonCode._number,
+    "true": PythonCode._number,
+    "false": PythonCode._number,
+    "none": PythonCode._number,
+    "list": PythonCode._list,
+    "tuple": PythonCode._list,
+    "binary_operator": PythonCode._binary,
+    "call": PythonCode._call,
+}

@@ -1,0 +1,396 @@
+"""Shell code: follows what flows through pipes, variables, substitutions and files from commands that read or fetch to
+commands that send or run. Serves scripts, fenced and inline commands, and command lines inside other languages.
+"""
+
+import itertools
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from vskill_platform.scan.known import persists_at, secret_at
+from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, STORED, Program, Value, joined, literal
+
+_SHELLS = frozenset("sh bash zsh dash ksh ash fish busybox".split())
+_INTERPRETERS = frozenset("python python2 python3 node nodejs perl ruby php deno bun osascript pwsh powershell".split())
+_WRAPPERS = frozenset("sudo doas nohup time env command exec builtin nice timeout stdbuf setsid xargs caffeinate".split())
+_READERS = frozenset(
+    "cat less more head tail tac nl grep egrep fgrep rg awk sed cut sort uniq strings xxd od hexdump base64 base32 tar zip gzip "
+    "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil".split()
+)
+_SEND_OPTIONS = (
+    "-d", "--data", "-F", "--form", "-T", "--upload-file", "--json", "--post-data", "--post-file", "--body-data", "--body-file",
+)  # fmt: skip
+_SENDERS = frozenset("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks".split())
+_NAME_SERVICES = frozenset("nslookup dig host ping".split())
+_MANAGERS = frozenset(
+    "pip pip3 pipx uv uvx npm npx pnpm yarn bun bunx gem cargo go brew apt apt-get yum dnf apk pacman snap choco winget".split()
+)
+_BROAD = frozenset(
+    {"/", "/*", "~", "~/", "~/*", "$HOME", "$HOME/", "$HOME/*", "${HOME}", "*", "/home", "/Users", "/etc", "/usr", "/var", "C:\\", "."}
+)
+_REVERSE = ("/dev/tcp/", "/dev/udp/")
+
+
+class Shell:
+    """Reads one tree."""
+
+    def __init__(self, program: Program, source: bytes) -> None:
+        self._program = program
+        self._source = source
+
+    def run(self, node: Node, stdin: Value = NOTHING) -> Value:
+        """What a statement writes to its output."""
+        program = self._program
+        program.depth += 1
+        try:
+            if program.depth > DEEPEST:
+                return NOTHING
+            handler = _STATEMENTS.get(node.type)
+            if handler is not None:
+                return handler(self, node, stdin)
+            total = NOTHING
+            for child in node.named_children:
+                total = Value(total.tags | self.run(child, stdin).tags)
+            return total
+        finally:
+            program.depth -= 1
+
+    # Statements.
+
+    def _pipeline(self, node: Node, stdin: Value) -> Value:
+        value = stdin
+        for child in node.named_children:
+            value = self.run(child, value)
+        return value
+
+    def _redirected(self, node: Node, stdin: Value) -> Value:
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.children if child.type.endswith("_redirect")]
+        for redirect in redirects:
+            stdin = stdin | self._input(redirect)
+        output = self.run(body, stdin) if body is not None else stdin
+        for redirect in redirects:
+            self._output(redirect, output)
+        return output
+
+    def _input(self, redirect: Node) -> Value:
+        start = redirect.start_byte
+        if redirect.type == "heredoc_redirect":
+            return joined(self._word(child) for child in redirect.named_children if child.type == "heredoc_body")
+        if redirect.type == "herestring_redirect":
+            return joined(self._word(child) for child in redirect.named_children)
+        target = redirect.child_by_field_name("destination")
+        if target is None or self._text(redirect).lstrip("0123456789")[:1] != "<":
+            return EMPTY
+        if target.type == "process_substitution":
+            return self._word(target)
+        return self._program.read_file(self._word(target), start)
+
+    def _output(self, redirect: Node, output: Value) -> None:
+        target = redirect.child_by_field_name("destination")
+        if target is None or redirect.type != "file_redirect" or ">" not in self._text(redirect)[:4]:
+            return
+        place = self._word(target)
+        if place.text.startswith(_REVERSE):
+            self._program.fact("reverse.shell", redirect.start_byte, how="dev-tcp")
+            self._program.send(place, output, "socket", redirect.start_byte)
+            return
+        self._program.write_file(place, output, redirect.start_byte, redirect.end_byte - redirect.start_byte)
+
+    def _assignment(self, node: Node, stdin: Value) -> Value:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and value is not None:
+            self._program.assign(self._text(name), self._word(value))
+        return NOTHING
+
+    def _command(self, node: Node, stdin: Value) -> Value:
+        name = node.child_by_field_name("name")
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._assignment(child, stdin)
+            elif child.type.endswith("_redirect"):
+                stdin = stdin | self._input(child)
+        if name is None:
+            return NOTHING
+        output = NOTHING
+        for line in self._lines([name, *node.children_by_field_name("argument")]):
+            output = self._call(list(map(self._word, line)), stdin, line[0].start_byte, line[-1].end_byte)
+            stdin = NOTHING
+        for child in node.named_children:
+            if child.type == "file_redirect":
+                self._output(child, output)
+        return output
+
+    def _lines(self, words: list[Node]) -> list[list[Node]]:
+        """The grammar sometimes runs commands on several lines together; only a backslash really joins lines."""
+        lines = [words[:1]]
+        for before, word in itertools.pairwise(words):
+            between = self._source[before.end_byte : word.start_byte]
+            if b"\n" in between and b"\\" not in between:
+                lines.append([])
+            lines[-1].append(word)
+        return lines
+
+    # Words.
+
+    def _word(self, node: Node) -> Value:
+        match node.type:
+            case "simple_expansion" | "expansion":
+                name = self._text(node).strip("${}").split(":")[0].split("/")[0]
+                known = self._program.look_up(name)
+                return Value(known.tags, known.text or self._text(node), literal=known.literal)
+            case "command_substitution" | "process_substitution":
+                total = NOTHING
+                for child in node.named_children:
+                    total = Value(total.tags | self.run(child).tags)
+                return total
+            case "raw_string" | "ansi_c_string":
+                return literal(self._text(node).lstrip("$").strip("'"))
+        parts = [child for child in node.named_children if child.type in _PARTS]
+        if not parts:
+            return literal(self._text(node).strip("\"'"))
+        return self._compound(node, parts)
+
+    def _compound(self, node: Node, parts: list[Node]) -> Value:
+        """Literal text between the parts is kept in order."""
+        self._program.depth += 1
+        try:
+            if self._program.depth > DEEPEST:
+                return NOTHING
+            total, at = EMPTY, node.start_byte
+            for part in parts:
+                total = total | literal(self._slice(at, part.start_byte).replace('"', "")) | self._word(part)
+                at = part.end_byte
+            return total | literal(self._slice(at, node.end_byte).replace('"', ""))
+        finally:
+            self._program.depth -= 1
+
+    def _text(self, node: Node) -> str:
+        return self._slice(node.start_byte, node.end_byte)
+
+    def _slice(self, start: int, end: int) -> str:
+        return self._source[start:end][:2000].decode("utf-8", "replace")
+
+    # Commands by name.
+
+    def _call(self, words: list[Value], stdin: Value, start: int, end: int) -> Value:
+        words = _unwrapped(words)
+        name = words[0].text.rpartition("/")[2].lower().removesuffix(".exe")
+        arguments = words[1:]
+        length = end - start
+        handler = _COMMANDS.get(name)
+        if handler is not None:
+            return handler(self, name, arguments, stdin, start, length)
+        if name in _SHELLS or name in _INTERPRETERS:
+            return self._interpreter(name, arguments, stdin, start, length)
+        if name in _MANAGERS:
+            self._install(name, arguments, start, length)
+        if name in _SENDERS:
+            return self._sender(name, arguments, stdin, start, length)
+        if name in _NAME_SERVICES and joined(arguments).sensitive:
+            return self._program.send(NOTHING, joined(arguments), "dns", start, length)
+        if name in _READERS or stdin.tags:
+            return self._reader(name, arguments, stdin, start, length)
+        self._runs_file(words[0], start, length)
+        return Value(joined(arguments).tags)
+
+    def _reader(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """Reads its files or its input, and passes them on."""
+        program = self._program
+        output = stdin
+        for argument in arguments:
+            if secret_at(argument.text) or STORED + argument.text.rpartition("/")[2] in program.names:
+                output = output | program.read_file(argument, start, length)
+            output = Value(output.tags | argument.tags)
+        texts = [argument.text for argument in arguments]
+        if name in {"base64", "base32", "xxd", "openssl"} and _decodes(name, texts):
+            return program.decode(Value(output.tags, output.text), name, start, length)
+        if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:
+            self._writes(name, arguments, output, start, length)
+        return Value(output.tags, output.text)
+
+    def _writes(self, name: str, arguments: list[Value], content: Value, start: int, length: int) -> None:
+        plain = [argument for argument in arguments if not argument.text.startswith("-")]
+        if name == "tar" and plain and set(plain[0].text) <= set("cxzvfjJpr"):
+            plain = plain[1:]
+        targets = {"tee": plain, "tar": plain[:1], "zip": plain[:1]}.get(name, plain[-1:])
+        for target in targets:
+            self._program.write_file(target, content, start, length)
+
+    def _curl(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        texts = [argument.text for argument in arguments]
+        content, target, output_file = self._transfer(arguments, stdin)
+        sends = any(text.startswith(_SEND_OPTIONS) and not text.startswith("--data-dir") for text in texts)
+        sends = sends or bool(content.sensitive)
+        result = (
+            program.send(target, content, name, start, length)
+            if sends
+            else program.fetch(target, name, start, length)
+        )
+        if output_file:
+            program.write_file(literal(output_file), result, start, length)
+        elif name == "wget" and not {"-O-", "-qO-"} & set(texts):
+            program.assign(STORED + target.text.rpartition("/")[2], result)
+        elif "-O" in texts or "-LO" in texts or "--remote-name" in texts:
+            program.assign(STORED + target.text.rpartition("/")[2], result)
+        return result
+
+    def _transfer(self, arguments: list[Value], stdin: Value) -> tuple[Value, Value, str]:
+        """What is sent, where to, and which file the answer goes to."""
+        content, target, output_file = EMPTY, NOTHING, ""
+        expects = ""
+        for argument in arguments:
+            text = argument.text
+            if expects == "file":
+                output_file = text
+            elif "@" in text and not text.startswith("http"):
+                path = text.rpartition("@")[2]
+                content = content | (stdin if path == "-" else self._program.read_file(literal(path), 0))
+            elif "://" in text or (not target.text and "." in text and not text.startswith("-")):
+                target = target if "://" in target.text else argument
+            content = Value(content.tags | argument.tags, content.text)
+            short = text.startswith("-") and not text.startswith("--")
+            expects = "file" if (short and text[-1] in "oO" and text != "-O") or text in {"--output", "-O"} else ""
+        return content, target, "" if output_file == "-" else output_file
+
+    def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        for number, argument in enumerate(arguments):
+            if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
+                program.execute(arguments[number + 1], name, start, length)
+            elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {"powershell", "pwsh"}:
+                program.fact("exec.decoded", start, length, how=name)
+        if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in joined(arguments).text:
+            program.fact("reverse.shell", start, length, how="dev-tcp")
+        plain = [argument for argument in arguments if not argument.text.startswith("-")]
+        program.execute(stdin | joined(argument for argument in arguments if not argument.text), name, start, length)
+        if plain:
+            self._runs_file(plain[0], start, length)
+            program.execute(Value(plain[0].tags), name, start, length)
+        return Value(stdin.tags)
+
+    def _runs_file(self, path: Value, start: int, length: int) -> None:
+        stored = self._program.look_up(STORED + path.text.rpartition("/")[2])
+        self._program.execute(Value(stored.tags), "file", start, length)
+
+    def _evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        content = joined(arguments, " ")
+        self._program.execute(content, name, start, length, dynamic=name == "eval")
+        if arguments:
+            self._runs_file(arguments[0], start, length)
+            if name == "source" and secret_at(arguments[0].text):
+                self._program.read_file(arguments[0], start, length)
+        return NOTHING
+
+    def _environment(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if arguments and not all(argument.text in {"-0", "-p", "-x"} for argument in arguments):
+            return NOTHING
+        if name in {"set", "export", "declare"} and not arguments and not stdin.tags and name != "set":
+            return NOTHING
+        return self._program.dump_environment(start, length)
+
+    def _echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        return joined(arguments, " ")
+
+    def _sender(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        content = stdin
+        for argument in arguments:
+            if secret_at(argument.text):
+                content = content | program.read_file(argument, start, length)
+            content = Value(content.tags | argument.tags)
+        texts = [argument.text for argument in arguments]
+        if name in {"nc", "ncat", "netcat", "socat"} and any(_runs_shell(text) for text in texts):
+            program.fact("reverse.shell", start, length, how=name)
+        return program.send(joined(arguments, " "), content, name, start, length)
+
+    def _remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))
+        for argument in arguments:
+            if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
+                self._program.fact("delete.broad", start, length, what=argument.text)
+        return NOTHING
+
+    def _persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        texts = [argument.text for argument in arguments]
+        what = {"crontab": "cron", "launchctl": "launchd", "systemctl": "systemd", "schtasks": "task", "reg": "registry", "at": "at"}[name]
+        acts = {"launchctl": {"load", "bootstrap", "enable"}, "systemctl": {"enable"}, "schtasks": {"/create"}, "reg": {"add"}}.get(name)
+        if acts is None:
+            acts = set(texts) - {"-l", "-r", "-u"} or ({"-"} if stdin.tags or stdin.text else set())
+        if acts & {text.lower() for text in texts} or (name in {"crontab", "at"} and (acts or stdin.tags)):
+            if name != "reg" or persists_at(" ".join(texts)):
+                self._program.fact("persist", start, length, what=what)
+        return NOTHING
+
+    def _security(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if secret_at(joined(arguments, " ").text):
+            return self._program.read_file(literal("find-generic-password"), start, length)
+        return NOTHING
+
+    def _git(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        texts = [argument.text for argument in arguments]
+        if "push" in texts:
+            return self._program.send(joined(arguments, " "), joined(arguments), "git", start, length)
+        if "config" in texts and persists_at(" ".join(texts)):
+            self._program.fact("persist", start, length, what="git-hook")
+        if "clone" in texts:
+            return self._program.fetch(joined(arguments, " "), "git", start, length)
+        return NOTHING
+
+    def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
+        texts = [argument.text for argument in arguments]
+        if name not in {"npx", "uvx", "bunx", "pipx"} and not {"install", "add", "i", "tool", "get", "run"} & set(texts):
+            return
+        index = ""
+        for number, text in enumerate(texts[:-1]):
+            if text in {"-i", "--index-url", "--extra-index-url", "--registry", "--index", "-f", "--find-links"}:
+                index = texts[number + 1]
+        index = index or next((text.partition("=")[2] for text in texts if "index" in text and "=" in text), "")
+        skipped = {"install", "add", "i", "pip", "tool", "get", "run", index}
+        for text in texts:
+            if text and not text.startswith("-") and text not in skipped:
+                self._program.fact("install", start, length, name=text, index=index, manager=name)
+
+
+def _unwrapped(words: list[Value]) -> list[Value]:
+    """The command that `sudo`, `nohup` and their like start."""
+    while len(words) > 1 and words[0].text.rpartition("/")[2] in _WRAPPERS:
+        rest = words[1:]
+        while len(rest) > 1 and (rest[0].text.startswith("-") or "=" in rest[0].text or rest[0].text.isdigit()):
+            rest = rest[1:]
+        words = rest
+    return words
+
+
+def _decodes(name: str, texts: list[str]) -> bool:
+    wanted = {"base64": {"-d", "-D", "--decode", "-di"}, "base32": {"-d", "--decode"}, "xxd": {"-r", "-p"}, "openssl": {"-d"}}
+    return bool(wanted[name] & set(texts))
+
+
+def _runs_shell(text: str) -> bool:
+    return text in {"-e", "-c", "-lvpe", "--exec", "--sh-exec"} or text.lower().startswith(("exec:", "system:"))
+
+
+_PARTS = frozenset(
+    "simple_expansion expansion command_substitution process_substitution string raw_string ansi_c_string concatenation "
+    "string_expansion".split()
+)
+_STATEMENTS: dict[str, Callable[[Shell, Node, Value], Value]] = {
+    "pipeline": Shell._pipeline,
+    "redirected_statement": Shell._redirected,
+    "variable_assignment": Shell._assignment,
+    "command": Shell._command,
+    "comment": lambda _, __, ___: NOTHING,
+}
+Handler = Callable[[Shell, str, list[Value], Value, int, int], Value]
+_COMMANDS: dict[str, Handler] = {
+    **dict.fromkeys(("curl", "wget", "http", "https", "fetch"), Shell._curl),
+    **dict.fromkeys(("eval", "source", "."), Shell._evaluate),
+    **dict.fromkeys(("env", "printenv", "set", "export", "declare"), Shell._environment),
+    **dict.fromkeys(("echo", "printf"), Shell._echo),
+    **dict.fromkeys(("rm", "shred"), Shell._remove),
+    **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), Shell._persist),
+    "security": Shell._security,
+    "git": Shell._git,
+}

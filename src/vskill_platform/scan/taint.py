@@ -1,0 +1,159 @@
+"""What the languages have in common: a value with the tags of where it comes from, and a program that remembers which
+names carry which tags, and reports facts when a tagged value reaches a place that matters.
+
+It is deliberately blunt: names are not scoped, branches are not told apart, and everything that touches a tagged value
+is tagged. It looks for code that takes a secret and sends it, not for proof.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_platform.scan.known import host_in, persists_at, secret_at
+from vskill_platform.scan.model import Fact
+
+#: Literals are remembered up to this length; more is never needed to tell a path or an address.
+TEXT = 400
+#: A literal of this length that is decoded is a payload.
+PAYLOAD = 120
+#: Nesting beyond what people write; deeper code is not followed.
+DEEPEST = 120
+MOST_FACTS = 400
+
+FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
+SECRET, STORED, PATH = "secret:", "file:", "path:"
+SOURCES = (SECRET, ENVIRONMENT)
+NO_TAGS: frozenset[str] = frozenset()
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """What is known of an expression."""
+
+    tags: frozenset[str] = NO_TAGS
+    #: its literal parts, joined
+    text: str = ""
+    #: nothing in it is unknown
+    literal: bool = False
+
+    def __or__(self, other: "Value") -> "Value":
+        return Value(self.tags | other.tags, (self.text + other.text)[:TEXT], self.literal and other.literal)
+
+    def tagged(self, *tags: str) -> "Value":
+        return Value(self.tags | frozenset(tags), self.text)
+
+    @property
+    def sensitive(self) -> list[str]:
+        """What of it must not leave: kinds of secrets, and the environment."""
+        return sorted(tag.removeprefix(SECRET) for tag in self.tags if tag.startswith(SOURCES))
+
+
+NOTHING = Value()
+EMPTY = Value(literal=True)
+
+
+def literal(text: str) -> Value:
+    return Value(NO_TAGS, text[:TEXT], literal=True)
+
+
+def joined(values: Iterable[Value], between: str = "") -> Value:
+    total = EMPTY
+    for number, value in enumerate(values):
+        total = total | Value(value.tags, (between if number else "") + value.text, value.literal)
+    return total
+
+
+class Program:
+    """One stretch of code being read: names, and the facts found so far."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+        self.names: dict[str, Value] = {}
+        self.parameters: dict[str, list[str]] = {}
+        self.facts: dict[tuple[object, ...], Fact] = {}
+        #: files written with something sensitive, and files whose content is sent: name → offset, tags
+        self.stored: dict[str, tuple[int, frozenset[str]]] = {}
+        self.sent: dict[str, int] = {}
+        self.depth = 0
+
+    def fact(self, name: str, start: int, length: int = 0, /, **attributes: str) -> None:
+        key = (name, start, *sorted(attributes.items()))
+        if len(self.facts) < MOST_FACTS:
+            self.facts.setdefault(key, Fact(name, self._offset + start, min(length, TEXT), attributes))
+
+    def assign(self, name: str, value: Value) -> None:
+        """What a name may hold: flows are collected over the whole text."""
+        before = self.names.get(name)
+        if before is None:
+            self.names[name] = value
+        else:
+            self.names[name] = Value(before.tags | value.tags, value.text or before.text, value.literal)
+
+    def look_up(self, name: str) -> Value:
+        return self.names.get(name, NOTHING)
+
+    # What code can do, whatever its language.
+
+    def read_file(self, path: Value, start: int, length: int = 0) -> Value:
+        tags = set(path.tags - {tag for tag in path.tags if tag.startswith(PATH)})
+        if what := secret_at(path.text):
+            self.fact("secret.read", start, length, what=what)
+            tags.add(SECRET + what)
+        if path.text:
+            name = base_name(path.text)
+            tags.add(STORED + name)
+            tags |= self.look_up(STORED + name).tags
+        return Value(frozenset(tags))
+
+    def write_file(self, path: Value, content: Value, start: int, length: int = 0) -> None:
+        if what := persists_at(path.text):
+            self.fact("persist", start, length, what=what)
+        if path.text:
+            name = base_name(path.text)
+            self.assign(STORED + name, Value(content.tags))
+            if content.sensitive:
+                self.stored[name] = (self._offset + start, content.tags)
+
+    def dump_environment(self, start: int, length: int = 0) -> Value:
+        self.fact("env.dump", start, length)
+        return Value(frozenset({ENVIRONMENT}))
+
+    def fetch(self, target: Value, how: str, start: int, length: int = 0) -> Value:
+        """Getting something; an address that a secret was put into is a way of sending it."""
+        host = host_in(target.text) or "unknown"
+        if target.sensitive:
+            self.send(target, target, how, start, length)
+        self.fact("net.fetch", start, length, to=host, how=how)
+        return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
+
+    def send(self, target: Value, content: Value, how: str, start: int, length: int = 0) -> Value:
+        host = host_in(target.text) or host_in(content.text) or "unknown"
+        self.fact("net.send", start, length, to=host, how=how)
+        for what in (target | content).sensitive:
+            self.fact("flow", start, length, **{"from": what, "to": host, "how": how})
+        for tag in content.tags:
+            if tag.startswith(STORED):
+                self.sent[tag.removeprefix(STORED)] = self._offset + start
+        return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
+
+    def execute(self, content: Value, how: str, start: int, length: int = 0, *, dynamic: bool = False) -> None:
+        """Running a value. `dynamic` means that running anything but a literal is worth saying."""
+        if FETCHED in content.tags:
+            hosts = [tag.removeprefix(FETCHED + ":") for tag in content.tags if tag.startswith(FETCHED + ":")]
+            self.fact("exec.fetched", start, length, how=how, to=min(hosts, default="unknown"))
+        if DECODED in content.tags:
+            self.fact("exec.decoded", start, length, how=how)
+        if dynamic and not content.literal:
+            self.fact("exec.dynamic", start, length, how=how)
+        if ASSEMBLED in content.tags:
+            self.fact("obfuscated", start, length, how="assembled", layers="1")
+
+    def decode(self, content: Value, how: str, start: int, length: int = 0) -> Value:
+        """Decoding twice, or decoding a long literal, hides something."""
+        layers = 1 + (DECODED in content.tags)
+        if layers > 1 or len(content.text) >= PAYLOAD:
+            self.fact("obfuscated", start, length, how=how, layers=str(layers))
+        return Value(content.tags | {DECODED}, content.text)
+
+
+def base_name(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]

@@ -1,0 +1,282 @@
+"""Uploaded archives (zip, tar, tar.gz), read in memory under limits and never extracted.
+
+A zip is read by the standard library, which only parses and inflates it; a tar is read here, because the library's
+reader can be made to loop. Whatever is not a plain file with a plain name is refused, and the refusal names the
+member and the fix. SKILL.md stands at the root or in the one folder that holds everything.
+"""
+
+import io
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from vskill_platform.domain.content import (
+    DEFAULT_LIMITS,
+    ContentLimits,
+    Mode,
+    SkillFile,
+    check_files,
+    check_path,
+    skill_file_of,
+)
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded
+from vskill_platform.domain.identity import SKILL_FILE
+
+#: A member that is larger inflated than this many times its packed size is a bomb, if it is large at all.
+MOST_RATIO = 200
+RATIO_FROM_BYTES = 1024 * 1024
+#: Folders and the metadata of a file system count as members, but not as files.
+MEMBERS_PER_FILE = 4
+#: Metadata of one member of a tar, such as a long name.
+MOST_HEADER_BYTES = 64 * 1024
+
+BLOCK = 512
+#: What one system adds to archives beside the files themselves.
+_LITTER = "__MACOSX/"
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+_GZIP_MAGIC = b"\x1f\x8b"
+#: What the library raises over archives that are none.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    IndexError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+_TAR_KINDS = {
+    b"1": "a hard link",
+    b"2": "a symbolic link",
+    b"3": "a device",
+    b"4": "a device",
+    b"6": "a named pipe",
+    b"S": "a sparse file",
+}
+
+
+def read_archive(data: bytes, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """The files of the one skill in an archive, sorted by path; InvalidInput, LimitExceeded or NoSkillFound."""
+    if len(data) > limits.bytes_total:
+        raise _over("The archive", "bytes", limits.bytes_total, "leave out what the skill does not need")
+    members = _zip_members(data, limits) if data.startswith(_ZIP_MAGIC) else _tar_members(data, limits)
+    files = _without_top([file for file in members if not file.path.startswith(_LITTER)])
+    check_files(files, limits)
+    skill_file_of(files)
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _without_top(files: list[SkillFile]) -> list[SkillFile]:
+    """Many tools pack a folder as one: what it holds counts from there."""
+    tops = {file.path.partition("/")[0] for file in files}
+    if len(tops) != 1 or any("/" not in file.path or file.path == SKILL_FILE for file in files):
+        return files
+    return [SkillFile(file.path.partition("/")[2], file.mode, file.data) for file in files]
+
+
+class _Room:
+    """What may still be taken out of an archive."""
+
+    def __init__(self, limits: ContentLimits) -> None:
+        self._limits = limits
+        self._members = limits.files * MEMBERS_PER_FILE
+        self._files = limits.files
+        self._bytes = limits.bytes_total
+
+    def member(self) -> None:
+        self._members -= 1
+        if self._members < 0:
+            most = self._limits.files * MEMBERS_PER_FILE
+            raise _over("The archive", "members", most, "pack one skill only")
+
+    def file(self, name: str, size: int) -> None:
+        """Before a byte of it is inflated; one folder of all may stand around the files."""
+        check_path(
+            name, ContentLimits(path_length=self._limits.path_length * 2, depth=self._limits.depth + 1)
+        )
+        if any(part.lower() == ".git" for part in name.split("/")):
+            raise _refused(name, "is part of a repository", "leave the folder .git out")
+        self._files -= 1
+        self._bytes -= size
+        if self._files < 0:
+            raise _over("The archive", "files", self._limits.files, "pack one skill only")
+        if size > self._limits.bytes_file:
+            raise _over(f"The member {_shown(name)}", "bytes", self._limits.bytes_file, "make it smaller")
+        if self._bytes < 0:
+            raise _over("What the archive holds", "bytes", self._limits.bytes_total, "make it smaller")
+
+
+# Zip.
+
+
+def _zip_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
+    # The library reads the whole directory at once, so a directory that is too long is not given to it.
+    if data.count(b"PK\x01\x02") > limits.files * MEMBERS_PER_FILE:
+        raise _over("The archive", "members", limits.files * MEMBERS_PER_FILE, "pack one skill only")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            room = _Room(limits)
+            for member in archive.infolist():
+                room.member()
+                # Not is_dir(), which an empty name makes fail.
+                if not member.filename.endswith("/"):
+                    _check_zip_member(member)
+                    room.file(member.filename, member.file_size)
+                    yield SkillFile(member.filename, _zip_mode(member), _inflated(archive, member))
+    except _UNREADABLE as error:
+        raise _damaged(str(error)) from None
+
+
+def _check_zip_member(member: zipfile.ZipInfo) -> None:
+    name = member.orig_filename
+    if "\0" in name:
+        raise _refused(name, "has a name with a NUL in it", "rename it")
+    kind = stat.S_IFMT(member.external_attr >> 16) if member.create_system == 3 else 0
+    if kind == stat.S_IFLNK:
+        raise _refused(name, "is a symbolic link", "pack the file that it points to")
+    if kind not in (0, stat.S_IFREG):
+        raise _refused(name, "is not a plain file", "leave it out")
+    if member.flag_bits & 0x1:
+        raise _refused(name, "is encrypted", "pack it without a password")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _refused(
+            name, "is packed by a method that is not read here", "pack it with the usual one, deflate"
+        )
+    if member.file_size > RATIO_FROM_BYTES and member.file_size > MOST_RATIO * max(member.compress_size, 1):
+        raise _refused(name, f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
+
+
+def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    with archive.open(member) as stream:
+        data = stream.read(member.file_size + 1)
+    if len(data) != member.file_size:
+        raise _refused(member.filename, "has another size than the archive says", "pack it again")
+    return data
+
+
+def _zip_mode(member: zipfile.ZipInfo) -> Mode:
+    executable = member.create_system == 3 and (member.external_attr >> 16) & stat.S_IXUSR
+    return "100755" if executable else "100644"
+
+
+# Tar: blocks of 512 bytes, each member a header and its bytes.
+
+
+def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
+    if data.startswith(_GZIP_MAGIC):
+        data = _gunzipped(data, limits)
+    if data[257:262] != b"ustar":
+        raise InvalidInput(
+            "The file is not an archive that is read here.",
+            field="archive",
+            fix="pack it as zip, tar or tar.gz",
+        )
+    room = _Room(limits)
+    position, noted = 0, b""
+    while position + BLOCK <= len(data) and any(header := data[position : position + BLOCK]):
+        room.member()
+        size, kind = _tar_number(header[124:136]), header[156:157]
+        start, position = position + BLOCK, position + BLOCK + -(-size // BLOCK) * BLOCK
+        if start + size > len(data) or not _checksum_fits(header):
+            raise _damaged("a member of the tar is cut off or damaged")
+        if kind in (b"x", b"L", b"g"):
+            noted = _noted_name(kind, data[start : start + size], size) or noted
+            continue
+        name = _decoded(noted or _header_name(header))
+        noted = b""
+        if kind == b"5":
+            continue
+        if kind not in (b"0", b"\0"):
+            raise _refused(name, f"is {_TAR_KINDS.get(kind, 'of an unknown kind')}", "pack plain files only")
+        room.file(name.removeprefix("./"), size)
+        mode: Mode = "100755" if _tar_number(header[100:108]) & stat.S_IXUSR else "100644"
+        yield SkillFile(name.removeprefix("./"), mode, data[start : start + size])
+
+
+def _gunzipped(data: bytes, limits: ContentLimits) -> bytes:
+    """Inflated up to what the limits and a tar's own blocks can need."""
+    most = limits.bytes_total + (limits.files * MEMBERS_PER_FILE + 20) * BLOCK * 2
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        plain = stream.decompress(data, most)
+    except zlib.error as error:
+        raise _damaged(str(error)) from None
+    if stream.unconsumed_tail or len(plain) >= most:
+        raise _over("What the archive holds", "bytes", limits.bytes_total, "make it smaller")
+    if not stream.eof:
+        raise _damaged("it ends too early")
+    if len(plain) > RATIO_FROM_BYTES and len(plain) > MOST_RATIO * len(data):
+        raise _refused("tar", f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
+    return plain
+
+
+def _header_name(header: bytes) -> bytes:
+    name, prefix = header[:100].split(b"\0")[0], header[345:500].split(b"\0")[0]
+    # The older format of GNU tar keeps times where the prefix would be.
+    return prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name
+
+
+def _noted_name(kind: bytes, text: bytes, size: int) -> bytes:
+    """A long name that stands before its member, in either of the two ways; empty where it notes something else."""
+    if size > MOST_HEADER_BYTES:
+        raise _over("A member's metadata", "bytes", MOST_HEADER_BYTES, "pack it with fewer attributes")
+    if kind == b"L":
+        return text.rstrip(b"\0")
+    if kind == b"g":
+        return b""
+    records = dict(_pax_records(text))
+    if b"size" in records or any(key.startswith(b"GNU.sparse") for key in records):
+        raise _refused("tar", "holds a sparse or very large file", "pack plain files only")
+    return records.get(b"path", b"")
+
+
+def _pax_records(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """`length key=value` and a line end, where the length counts all of it."""
+    while text:
+        digits, space, _ = text[:16].partition(b" ")
+        if not space or not digits.isdigit() or not len(digits) + 3 < int(digits) <= len(text):
+            raise _damaged("the metadata of a member cannot be read")
+        key, equals, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
+        if not equals:
+            raise _damaged("the metadata of a member cannot be read")
+        yield key, value
+        text = text[int(digits) :]
+
+
+def _tar_number(field: bytes) -> int:
+    """Octal digits; the other way to write a number is for sizes beyond every limit of ours."""
+    digits = field.strip(b" \0")
+    if not digits:
+        return 0
+    if len(digits) > 12 or not set(digits) <= set(b"01234567"):
+        raise _damaged("a number in the tar cannot be read")
+    return int(digits, 8)
+
+
+def _checksum_fits(header: bytes) -> bool:
+    return _tar_number(header[148:156]) == sum(header[:148]) + sum(header[156:]) + 8 * 32
+
+
+def _decoded(name: bytes) -> str:
+    """Bytes that are not UTF-8 become lone surrogates, which no path may hold."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _shown(name: str) -> str:
+    return repr(name[:120].encode("ascii", "backslashreplace").decode("ascii"))
+
+
+def _refused(name: str, problem: str, fix: str) -> InvalidInput:
+    return InvalidInput(f"The member {_shown(name)} {problem}; {fix}.", field="archive", fix=fix)
+
+
+def _over(what: str, unit: str, most: int, fix: str) -> LimitExceeded:
+    return LimitExceeded(f"{what} has more than {most} {unit}; {fix}.", limit=unit, allowed=most, fix=fix)
+
+
+def _damaged(reason: str) -> InvalidInput:
+    return InvalidInput(f"The archive is damaged: {reason[:120]}.", field="archive", fix="pack it again")

@@ -1,0 +1,82 @@
+"""Suppressions: a reviewer's word that a rule is wrong about one content. Each is bound to the rule and the digest,
+so a change of any byte ends it.
+
+The record keeps who said so, when and why, also after it was withdrawn: it is its own account.
+"""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import ABSENT
+from vskill_platform.store.records import decode
+from vskill_platform.submission_store import persist, require_reason
+from vskill_platform.worker_context import require_env
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing that somebody did to a suppression."""
+
+    #: `added` or `removed`
+    action: str
+    by: str
+    at: int
+    #: never empty
+    reason: str
+
+
+class Suppression(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `suppress:{digest}:{rule}`."""
+
+    digest: str
+    rule_id: str
+    active: bool
+    #: oldest first, never shortened
+    history: tuple[Step, ...]
+
+
+async def add_suppression(digest: str, rule_id: str, *, by: str, reason: str) -> Suppression:
+    """From now on the rule does not count for this content. Once more changes nothing."""
+    return await _change(digest, rule_id, active=True, by=by, reason=reason)
+
+
+async def remove_suppression(digest: str, rule_id: str, *, by: str, reason: str) -> Suppression:
+    """The rule counts again; NotFound where it was not suppressed."""
+    return await _change(digest, rule_id, active=False, by=by, reason=reason)
+
+
+async def list_suppressions(digest: str) -> list[Suppression]:
+    """All that were ever said about this content, withdrawn ones too, by rule."""
+    found: list[Suppression] = []
+    async for page in iterate_pages(require_env("kv").kv, keys.suppressions_of(digest)):
+        for error in page.failed.values():
+            raise error
+        found += [decode(entry, Suppression) for entry in page.items]
+    return found
+
+
+async def suppressed_rules(digest: str) -> frozenset[str]:
+    """The rules that do not count for this content. A read that fails raises: unknown is not "none"."""
+    return frozenset(one.rule_id for one in await list_suppressions(digest) if one.active)
+
+
+async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: str) -> Suppression:
+    env = require_env("kv")
+    key = keys.suppress(digest, rule_id)
+    require_reason(reason)
+
+    async def write() -> Suppression:
+        entry = await env.kv.get(key)
+        known = decode(entry, Suppression) if entry else None
+        if known is None and not active:
+            raise NotFound(f"rule {rule_id} is not suppressed for {digest}", digest=digest, rule=rule_id)
+        if known is not None and known.active is active:
+            return known
+        step = Step("added" if active else "removed", by, env.kv.now(), reason)
+        changed = Suppression(digest, rule_id, active, (*(known.history if known else ()), step))
+        version = entry.version if entry else ABSENT
+        await env.kv.put(key, msgspec.json.encode(changed), if_version=version)
+        return changed
+
+    return await persist(write)

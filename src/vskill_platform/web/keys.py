@@ -1,0 +1,37 @@
+"""What lets anyone check offline what this registry vouches for: its public keys, and each version's attestation."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.signing.dsse import ENVELOPE_TYPE
+from vskill_platform.store.attestations import get_attestation, public_keys
+
+JWKS_TYPE = "application/jwk-set+json"
+PEM_TYPE = "application/x-pem-file"
+#: Keys change by rotation only; a client that finds an unknown key id asks again anyway.
+KEYS_MAX_AGE_S = 300
+
+
+async def key_set(_request: Request) -> Response:
+    """Every public key as a JSON Web Key Set, the one that signs now first."""
+    body = {"keys": [one.jwk for one in await public_keys()]}
+    return Response(msgspec.json.encode(body), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
+
+
+async def key_texts(_request: Request) -> Response:
+    """The same keys as PEM, one after the other."""
+    body = "".join(one.key.pem for one in await public_keys())
+    return Response(body, 200, _cached_for(KEYS_MAX_AGE_S), PEM_TYPE)
+
+
+async def attestation(request: Request) -> Response:
+    """The signed statement about one version, byte for byte as it was signed."""
+    parts = request.path_params
+    canonical = f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
+    envelope = await get_attestation(canonical, parts["number"])
+    return Response(envelope, 200, {"cache-control": "no-store"}, ENVELOPE_TYPE)
+
+
+def _cached_for(seconds: int) -> dict[str, str]:
+    return {"cache-control": f"public, max-age={seconds}"}

@@ -1,0 +1,60 @@
+"""A judge over a server on this machine, with the clock and the counters that the test looks at."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from tests.judge.server import JudgeServer, judge_server
+from tests.support.manual_clock import ManualClock
+from vskill_platform.observability import Metrics, logger
+from vskill_platform.scan.judge import HttpJudge, make_client
+from vskill_platform.settings import Settings
+
+SECRET = "sk-do-not-tell"
+
+
+class Bench:
+    """One judge and everything around it."""
+
+    def __init__(self, server: JudgeServer) -> None:
+        self.server = server
+        self.clock = ManualClock()
+        self.metrics = Metrics()
+        self.settings = Settings(
+            judge_url=server.url, judge_model="m", judge_api_key=SECRET, judge_budget_ms=3_000
+        )
+
+    def count(self, outcome: str) -> float:
+        return self.metrics.judge_calls.labels(outcome)._value.get()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[JudgeServer]:
+    async with judge_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def bench(server) -> Bench:
+    return Bench(server)
+
+
+@pytest.fixture
+async def open_judge(bench) -> AsyncIterator[Callable[..., Awaitable[HttpJudge]]]:
+    clients = []
+
+    async def make(**settings: object) -> HttpJudge:
+        values = {name: getattr(bench.settings, name) for name in Settings.__struct_fields__}
+        chosen = Settings(**{**values, **settings})
+        clients.append(await asyncio.to_thread(make_client, chosen))
+        return HttpJudge(clients[-1], chosen, clock=bench.clock, log=logger(), metrics=bench.metrics)
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def judge(open_judge) -> HttpJudge:
+    return await open_judge()

@@ -1,0 +1,176 @@
+"""Every decision reaches whoever subscribed, signed, once to a receiver that answers, and never inside our network."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+
+import pytest
+
+from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.receiver import receiver
+from tests.support.skills import skill_files
+from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.domain.task import TaskState
+from vskill_platform.intake.submit import submit_upload
+from vskill_platform.notifications.deliveries import DELIVERY, find_notices
+from vskill_platform.notifications.notices import NoticeType, notices_of
+from vskill_platform.notifications.post import check_url, post
+from vskill_platform.notifications.signature import new_secret, sign
+from vskill_platform.store.actions import cancel
+from vskill_platform.store.tasks import read_task
+from vskill_platform.store.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.submission_store import get_submission
+
+pytestmark = pytest.mark.anyio
+
+ALL = tuple(kind.value for kind in NoticeType)
+
+
+@pytest.fixture
+def inbox():
+    with receiver() as state:
+        yield state
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path, inbox):
+    async with open_test_env(request.param, tmp_path, allowed_private_hosts=(inbox.address,)) as env:
+        yield env
+
+
+async def published(env, slug: str = "demo", body: str = ""):
+    submitted = await submit_upload(skill_files(slug, body), namespace="tests", slug=slug)
+    assert submitted.submission is not None
+    await run_until_quiet(env)
+    record = await get_submission(submitted.submission.id)
+    assert record.state is State.PUBLISHED
+    return record
+
+
+async def look_and_deliver(env, cursor: str | None) -> str:
+    after = await find_notices(cursor)
+    await run_until_quiet(env)
+    return after
+
+
+async def test_a_decision_is_delivered_signed_and_once(env, inbox):
+    secret = new_secret()
+    await add_webhook(inbox.url, secret, ALL, by="admin:me")
+    cursor = await find_notices(None)
+    record = await published(env)
+    after = await look_and_deliver(env, cursor)
+    await look_and_deliver(env, cursor)
+    assert after != cursor
+    kinds = sorted(json.loads(body)["type"] for _, body in inbox.posts)
+    assert kinds == ["skill.published", "submission.decided"]
+    headers, body = inbox.posts[0]
+    notice = json.loads(body)
+    assert notice["data"]["submissionId"] == record.id
+    assert notice["data"]["skill"] == "upload~tests/skills/demo" and notice["data"]["version"] == "1.0.0"
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["webhook-id"] == notice["id"]
+    assert headers["host"] == inbox.address
+
+
+async def test_only_what_was_asked_for_and_only_from_then_on(env, inbox):
+    cursor = await find_notices(None)
+    await published(env, "before")
+    env.clock.advance(1)
+    await add_webhook(inbox.url, new_secret(), ("skill.published",), by="admin:me")
+    await published(env, "after")
+    await look_and_deliver(env, cursor)
+    (post_,) = inbox.posts
+    assert json.loads(post_[1])["data"]["skillName"] == "after"
+
+
+async def test_a_decision_of_a_run_that_has_been_followed_by_another_is_delivered_too(env, inbox):
+    await add_webhook(inbox.url, new_secret(), ("submission.decided",), by="admin:me")
+    cursor = await find_notices(None)
+    await published(env, body="one")
+    await published(env, body="two")
+    await look_and_deliver(env, cursor)
+    assert sorted(json.loads(body)["data"]["run"] for _, body in inbox.posts) == [1, 2]
+
+
+async def test_a_receiver_that_fails_is_tried_again_and_410_ends_it(env, inbox):
+    hook = await add_webhook(inbox.url, new_secret(), ("submission.decided",), by="admin:me")
+    cursor = await find_notices(None)
+    record = await published(env)
+    inbox.statuses = [500, 302, 200]
+    await look_and_deliver(env, cursor)
+    (notice, _) = tuple(notices_of(record))
+    task, _ = await read_task(DELIVERY, f"{hook.id}:{notice.id}")
+    assert task is not None and task.state is TaskState.ACTIVE and "500" in task.outcome
+    for delay in (5_000, 300_000):
+        env.clock.advance(delay)
+        await run_until_quiet(env)
+    task, _ = await read_task(DELIVERY, f"{hook.id}:{notice.id}")
+    assert task is not None and (task.state, task.outcome) == (TaskState.DONE, "delivered: 200")
+    inbox.statuses = [410]
+    await submit_upload(skill_files("other"), namespace="tests", slug="other")
+    await run_until_quiet(env)
+    await look_and_deliver(env, await find_notices(cursor))
+    assert len(inbox.posts) == 4
+
+
+async def test_a_webhook_that_was_removed_gets_nothing_more(env, inbox):
+    hook = await add_webhook(inbox.url, new_secret(), ALL, by="admin:me")
+    cursor = await find_notices(None)
+    await published(env)
+    await find_notices(cursor)
+    await remove_webhook(hook.id)
+    await run_until_quiet(env)
+    assert inbox.posts == []
+    assert await list_webhooks() == []
+    with pytest.raises(NotFound):
+        await remove_webhook(hook.id)
+
+
+async def test_a_receiver_that_is_down_is_waited_for(env, inbox):
+    gone = "127.0.0.1:9"
+    with pytest.raises(SourceUnavailable):
+        await post(f"http://{gone}/", b"{}", {}, (gone,))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://localhost/x", "http://[::1]/", "http://169.254.1.1/"]
+)
+async def test_nothing_is_posted_inside_our_network(env, url):
+    with pytest.raises(InvalidInput, match="public"):
+        await post(url, b"{}", {})
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/", "https://", "https://user@host/", "file:///etc/passwd", "nonsense"]
+)
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(InvalidInput, match="address"):
+        check_url(url)
+
+
+async def test_webhooks_are_bounded_and_need_an_event(env, inbox):
+    with pytest.raises(InvalidInput, match="event"):
+        await add_webhook(inbox.url, new_secret(), (), by="admin:me")
+    await asyncio.gather(*(add_webhook(inbox.url, new_secret(), ALL, by="x") for _ in range(MOST_WEBHOOKS)))
+    with pytest.raises(InvalidInput, match="already"):
+        await add_webhook(inbox.url, new_secret(), ALL, by="admin:me")
+
+
+async def test_a_cursor_that_is_gone_is_said_and_started_anew(env):
+    cursor = await find_notices(None)
+    record = await submit_upload(skill_files("demo"), namespace="tests", slug="demo")
+    assert record.submission is not None
+    await cancel(record.submission.id, by="user:me", reason="no")
+    await env.kv.sweep(changes_before=env.kv.now() + 1)
+    assert await find_notices(cursor) == await env.kv.change_cursor()
+
+
+def test_a_secret_that_is_no_secret_is_refused():
+    with pytest.raises(InvalidInput, match="base64"):
+        sign("whsec_!!", "id", 1, b"")

@@ -1,0 +1,239 @@
+"""An attestation verifies offline, and stops to as soon as one byte of anything changes."""
+
+import base64
+import json
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tests.signing.conftest import FILES, TAR, ZIP, facts
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.signing.check import check_attestation
+from vskill_platform.signing.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
+from vskill_platform.signing.keys import SigningKey
+from vskill_platform.signing.statement import encode_statement, make_statement, read_statement
+
+BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def refused(data: bytes, key: SigningKey, **content: object) -> str:
+    with pytest.raises(AttestationInvalid) as caught:
+        check_attestation(data, [key.public], **content)  # type: ignore[arg-type]
+    return caught.value.message
+
+
+# The formats.
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "encoded"),
+    [
+        (
+            "http://example.com/HelloWorld",
+            b"hello world",
+            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world",
+        ),
+        ("", b"", b"DSSEv1 0  0 "),
+        ("é", "日".encode(), b"DSSEv1 2 \xc3\xa9 3 \xe6\x97\xa5"),
+    ],
+)
+def test_what_is_signed_is_encoded_as_the_specification_says(kind, body, encoded):
+    assert pae(kind, body) == encoded
+
+
+def test_the_envelope_can_be_verified_by_any_tool_that_knows_dsse(attestation, key):
+    """Written out with nothing of ours but the public key's bytes."""
+    envelope = json.loads(attestation)
+    assert set(envelope) == {"payload", "payloadType", "signatures"}
+    assert envelope["payloadType"] == "application/vnd.in-toto+json"
+    payload = base64.b64decode(envelope["payload"])
+    (signature,) = envelope["signatures"]
+    assert signature["keyid"] == key.public.key_id
+    signed = b"DSSEv1 28 application/vnd.in-toto+json %d %b" % (len(payload), payload)
+    Ed25519PublicKey.from_public_bytes(key.public.raw).verify(base64.b64decode(signature["sig"]), signed)
+
+
+def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestation):
+    statement = json.loads(base64.b64decode(json.loads(attestation)["payload"]))
+    assert list(statement) == ["_type", "subject", "predicateType", "predicate"]
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "urn:vskill-platform:verification:v1"
+    told = facts()
+    assert statement["subject"] == [
+        {
+            "name": "acme/tools/tidy@1.2.0",
+            "digest": {"vskillContent": told.digest, "vskillSkillFile": told.content_hash},
+        },
+        {"name": "acme/tools/tidy@1.2.0.zip", "digest": {"sha256": told.archives.zip}},
+        {"name": "acme/tools/tidy@1.2.0.tar.gz", "digest": {"sha256": told.archives.tar_gz}},
+    ]
+    assert statement["predicate"] == {
+        "registry": "a registry",
+        "skill": "acme/tools/tidy",
+        "version": "1.2.0",
+        "repository": "https://github.com/acme/tools",
+        "path": "skills/tidy",
+        "commit": "c" * 40,
+        "submission": "sub_1",
+        "run": 3,
+        "static": {
+            "ruleset": "r7",
+            "status": "complete",
+            "verdict": "PASS",
+            "score": 100,
+            "findings": {"low": 0, "medium": 0, "high": 0, "critical": 0},
+            "capabilities": 0,
+        },
+        "judge": {"model": "m", "rubric": "rubric-1", "verdict": "PASS", "score": 91, "partial": False},
+        "judgeStatus": "answered",
+        "certification": "VERIFIED",
+        "score": 100,
+        "reviewed": False,
+        "trustedVendor": False,
+        "suppressed": [],
+        "decidedAt": "2025-11-13T02:13:20.123Z",
+    }
+
+
+def test_without_evidence_about_these_bytes_nothing_is_said_about_a_scan():
+    predicate = make_statement(facts(evidence=None)).predicate
+    assert (predicate.static, predicate.judge, predicate.judge_status) == (None, None, "none")
+
+
+def test_the_same_facts_signed_by_the_same_key_are_the_same_bytes(attestation, key):
+    assert seal(encode_statement(make_statement(facts())), key) == attestation
+
+
+# Genuine ones.
+
+
+def test_it_verifies_alone_and_with_each_form_of_its_content(attestation, key):
+    assert check_attestation(attestation, [key.public]).content is None
+    assert check_attestation(attestation, [key.public], archive=ZIP).content == "acme/tools/tidy@1.2.0.zip"
+    assert check_attestation(attestation, [key.public], archive=TAR).content == "acme/tools/tidy@1.2.0.tar.gz"
+    checked = check_attestation(
+        attestation, [SigningKey.generate().public, key.public], files=reversed(FILES)
+    )
+    assert (checked.content, checked.key) == ("acme/tools/tidy@1.2.0", key.public)
+
+
+def test_an_envelope_that_was_written_anew_by_a_json_tool_still_verifies(attestation, key):
+    pretty = json.dumps(json.loads(attestation), indent=2, sort_keys=True).encode() + b"\n"
+    assert check_attestation(pretty, [key.public], files=FILES).content
+
+
+# One byte.
+
+
+def test_no_byte_of_the_envelope_can_change(attestation, key):
+    for place in range(len(attestation)):
+        changed = bytearray(attestation)
+        changed[place] ^= 1
+        refused(bytes(changed), key)
+
+
+@pytest.mark.parametrize("part", ["payload", "sig"])
+def test_no_character_of_payload_and_signature_can_become_another_one(attestation, key, part):
+    """Also where the other one is valid base64, and even in the bits that base64 does not use."""
+    envelope = json.loads(attestation)
+    holder = envelope if part == "payload" else envelope["signatures"][0]
+    text = holder[part]
+    for place, char in enumerate(text):
+        if char == "=":
+            continue
+        other = BASE64[(BASE64.index(char) + 1) % 64]
+        holder[part] = text[:place] + other + text[place + 1 :]
+        refused(json.dumps(envelope).encode(), key)
+
+
+def test_no_bit_of_the_statement_can_change_even_if_the_envelope_is_written_anew(attestation, key):
+    envelope = json.loads(attestation)
+    payload = base64.b64decode(envelope["payload"])
+    for place in range(len(payload)):
+        changed = bytearray(payload)
+        changed[place] ^= 0x20
+        envelope["payload"] = base64.b64encode(bytes(changed)).decode()
+        assert "does not match" in refused(json.dumps(envelope).encode(), key)
+
+
+@pytest.mark.parametrize("archive", [ZIP, TAR], ids=["zip", "tar.gz"])
+def test_no_byte_of_an_archive_can_change(attestation, key, archive):
+    for place in range(len(archive)):
+        changed = bytearray(archive)
+        changed[place] ^= 1
+        message = refused(attestation, key, archive=bytes(changed))
+    assert message.startswith("The archive is not the content that was verified: its sha256 is ")
+    refused(attestation, key, archive=archive + b"\0")
+    refused(attestation, key, archive=archive[:-1])
+
+
+OTHER_FILES = {
+    "one byte": [FILES[0], SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho tidY\n")],
+    "one mode bit": [FILES[0], SkillFile("scripts/run.sh", "100644", FILES[1].data)],
+    "a name": [FILES[0], SkillFile("scripts/Run.sh", "100755", FILES[1].data)],
+    "a file less": [FILES[0]],
+    "a file more": [*FILES, SkillFile("x", "100644", b"")],
+    "line ends": [SkillFile("SKILL.md", "100644", FILES[0].data.replace(b"\n", b"\r\n")), FILES[1]],
+}
+
+
+@pytest.mark.parametrize("other", OTHER_FILES)
+def test_no_other_files_pass(attestation, key, other):
+    message = refused(attestation, key, files=OTHER_FILES[other])
+    assert message.startswith("The folder is not the content that was verified: its digest is ")
+
+
+# Forgeries.
+
+
+def test_another_key_is_not_trusted_whatever_key_id_it_claims(attestation, key):
+    forger = SigningKey.generate()
+    forged = json.loads(seal(encode_statement(make_statement(facts())), forger))
+    assert "None of the trusted keys has signed it" in refused(json.dumps(forged).encode(), key)
+    forged["signatures"][0]["keyid"] = key.public.key_id
+    assert "does not match" in refused(json.dumps(forged).encode(), key)
+
+
+def test_no_signature_and_no_trusted_key_are_refused(attestation, key):
+    envelope = {**json.loads(attestation), "signatures": []}
+    assert "None of the trusted keys" in refused(json.dumps(envelope).encode(), key)
+    with pytest.raises(AttestationInvalid, match="None of the trusted keys"):
+        open_envelope(attestation, [])
+
+
+def test_a_signature_of_another_payload_type_is_refused_though_it_is_genuine(key):
+    other = seal(encode_statement(make_statement(facts())), key, "text/plain")
+    assert "payload type is 'text/plain'" in refused(other, key)
+    renamed = json.dumps({**json.loads(other), "payloadType": PAYLOAD_TYPE}).encode()
+    assert "does not match" in refused(renamed, key)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"predicate_type": "https://slsa.dev/provenance/v1"}, "another kind"),
+        ({"type": "https://in-toto.io/Statement/v0.1"}, "another kind"),
+    ],
+)
+def test_a_genuine_statement_of_another_kind_is_refused(key, changes, message):
+    statement = msgspec.structs.replace(make_statement(facts()), **changes)
+    assert message in refused(seal(encode_statement(statement), key), key)
+
+
+@pytest.mark.parametrize("payload", [b"", b"{}", b"[]", b"\xff", b'{"_type": 1}'])
+def test_a_signed_payload_that_is_no_statement_is_refused(key, payload):
+    assert "not a statement" in refused(seal(payload, key), key)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b"\xff\xfe", b"[" * 100_000, b" " * (MAX_BYTES + 1)])
+def test_what_is_no_envelope_is_refused(key, data):
+    refused(data, key)
+
+
+def test_members_that_a_later_release_adds_to_the_statement_are_no_error(key):
+    """The specification asks readers to ignore what they do not know."""
+    members = json.loads(encode_statement(make_statement(facts())))
+    members["predicate"]["later"] = 1
+    assert read_statement(json.dumps(members).encode()).predicate.skill == "acme/tools/tidy"
