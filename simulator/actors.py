@@ -101,6 +101,8 @@ class People:
         self._generation = 0
         self.filed: list[Filed] = []
         self.last: dict[str, Content] = {}
+        #: Every content by its digest.
+        self.written: dict[str, Content] = {}
         self.process = self._new_process()
 
     # The web side's process.
@@ -145,7 +147,9 @@ class People:
 
     def _new_content(self, place: Place, scan: str | None = None) -> Content:
         self._nonce += 1
-        return write_content(self._rng, place, self._nonce, scan=scan)
+        content = write_content(self._rng, place, self._nonce, scan=scan)
+        self.written[content.digest] = content
+        return content
 
     # What they do. Names are the keys of WEIGHTS.
 

@@ -21,7 +21,7 @@ from vskill_platform.broker.contract import (
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import Entry, EntryPage, Operation, Page, Put, Settled
+from vskill_platform.kv.entries import Change, Entry, EntryPage, Operation, Page, Put, Settled
 from vskill_platform.kv.query import Condition
 
 #: An idle receiver waits for longer than it was asked to: most of a history is idle, and each look costs.
@@ -147,6 +147,14 @@ class FaultyKV(KV):
 
     async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
         return await self._line.call(f"count {prefix}", lambda: self._store.count_by(prefix, field))
+
+    async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        return await self._line.call(
+            f"changes {prefix}", lambda: self._store.changes(prefix, after=after, limit=limit)
+        )
+
+    async def change_cursor(self) -> str:
+        return await self._line.call("change cursor", self._store.change_cursor)
 
     async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
         return await self._line.call(

@@ -61,7 +61,8 @@ class Machine:
         if process.dead or self._stopping:
             return
         self._world.weather.happened(Fault.STOPPED, process.name)
-        await self.stop()
+        ended = await self.stop()
+        await self._world.check_stopped(process, ended=ended)
         await asyncio.sleep(self._world.rng.uniform(0, 10))
         if not process.dead:
             process.dead = True

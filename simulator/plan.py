@@ -82,6 +82,8 @@ class Plan(msgspec.Struct, frozen=True):
     skew: int = 0
     #: How far their ideas of the store's clock are off at most.
     store_skew: int = 0
+    #: Nothing is wrong but that work takes long: what a stopping worker cannot finish it must hand back.
+    only_slow: bool = False
     #: The judge is not configured.
     no_judge: bool = False
     #: One content kills every worker that scans it, also after the bad time.
@@ -95,6 +97,9 @@ def draw_plan(rng: Random) -> Plan:
     chaos = rng.uniform(10, 60)
     if rng.random() < 0.06:
         return Plan(chaos=chaos, no_judge=rng.random() < 0.2)
+    if rng.random() < 0.04:
+        stops = tuple(at for at, _ in _moments(rng, chaos, 4, 0, 0))
+        return Plan(chaos=chaos, judge_slow=0.7, stops=stops, only_slow=True)
     busy = rng.random() < 0.5
 
     def rate(low: float, high: float, chance: float = 0.4) -> float:

@@ -39,6 +39,8 @@ from vskill_platform.store.jobs import JobRecord
 PATIENCE_S = 3 * 3_600
 #: Where one source stays down for a day, that long and a day more.
 DEAD_SOURCE_S = 25 * 3_600
+#: How often somebody who submitted submits something else a moment later.
+BURST = 0.4
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -207,8 +209,11 @@ class World:
             self.repositories.dead_until = DEAD_SOURCE_S
 
     def _begin_act(self, what: str, place: Place | None) -> None:
-        if self.weather.chaos:
-            self._acts.append((self.people.process, self.loop.create_task(self._act(what, place))))
+        if not self.weather.chaos:
+            return
+        self._acts.append((self.people.process, self.loop.create_task(self._act(what, place))))
+        if what == "submit" and place is not None and self.rng.random() < BURST:
+            self.loop.call_later(self.rng.expovariate(0.2), self._begin_act, what, place)
 
     async def _act(self, what: str, place: Place | None) -> None:
         try:
@@ -233,6 +238,18 @@ class World:
     def _stop_one(self) -> None:
         machine = self.rng.choice(self._machines)
         self._acts.append((machine.process, self.loop.create_task(machine.restart())))
+
+    async def check_stopped(self, process: Process, *, ended: bool) -> None:
+        """Where nothing else goes wrong, a process that was stopped has let go of everything."""
+        if not self.plan.only_slow:
+            return
+        held = [
+            one.id
+            for one in (await self.records()).values()
+            if one.claim and one.claim.worker == process.name
+        ]
+        if not ended or held:
+            self.broken("a stopping process finishes or hands back", f"{process.name}: {held}")
 
     # The quiet after it.
 

@@ -482,12 +482,14 @@ SPELLINGS = (
 
 async def test_D13_every_spelling_is_one_submission(env: Env) -> None:
     """Case, `.git`, schemes, user info, `www.` and trailing slashes make no second record."""
-    ids = {record_of(await submit_repository(spelling, "skills/fmt")).id for spelling in SPELLINGS}
-    ids.add(record_of(await submit_repository("https://github.com/ann/tools/tree/main/skills/fmt")).id)
-    ids.add(
-        record_of(await submit_repository("https://github.com/ann/tools/blob/main/skills/fmt/SKILL.md")).id
-    )
-    assert ids == {submission_id(normalise("https://github.com/ann/tools", "skills/fmt"))}
+    sources = ListedSources(env.blobs)
+    identity = normalise("https://github.com/ann/tools", "skills/fmt")
+    sources.places[identity.key] = skill_files("fmt")
+    with active_env(env, sources=sources):
+        ids = {record_of(await submit_repository(spelling, "skills/fmt")).id for spelling in SPELLINGS}
+        for view in ("tree/main/skills/fmt", "blob/main/skills/fmt/SKILL.md"):
+            ids.add(record_of(await submit_repository(f"https://github.com/ann/tools/{view}")).id)
+    assert ids == {submission_id(identity)}
     assert (await count_submissions()).total == 1
     record = await get_submission(ids.pop())
     assert record.repo_url == "https://github.com/Ann/Tools", "it is shown as it was first written"

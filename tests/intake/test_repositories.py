@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
-from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
+from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
 from vskill_platform.domain.errors import (
     InvalidInput,
     NoSkillFound,
@@ -128,11 +128,11 @@ async def test_B16_a_host_that_is_down_is_a_503_and_nothing_is_created(tmp_path,
         assert (await count_submissions()).total == 0
 
 
-async def test_B16_a_host_that_goes_down_after_intake_is_waited_for(env, server):
+async def test_B16_a_host_that_goes_down_after_intake_is_waited_for(env, server, tmp_path):
     server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
     first = await submit_repository(URL)
     async with open_test_env(
-        "memory", env.settings.data_dir, active=False, source_rewrites=(server.rewrite(),)
+        "memory", tmp_path / "other", active=False, source_rewrites=(server.rewrite(),)
     ) as other:
         server.faults["/ann"] = 503
         with active_env(env, sources=other.sources) as elsewhere:
@@ -158,9 +158,9 @@ async def test_a_host_that_is_not_allowed_is_refused(env):
 
 
 async def test_B17_without_git_repositories_are_refused_with_that_reason(env):
-    with active_env(env, sources=SourceRouter(UploadSource(env.blobs), None)):
-        with pytest.raises(Unsupported, match="git command is not installed"):
-            await submit_repository(URL)
+    without = SourceRouter(UploadSource(env.blobs), None)
+    with active_env(env, sources=without), pytest.raises(Unsupported, match="git command is not installed"):
+        await submit_repository(URL)
 
 
 async def test_D8_a_hundred_submissions_of_one_place_at_once_are_one(env, server):
@@ -293,8 +293,6 @@ async def test_bulk_is_settled_each_with_its_own_outcome(env, server):
 
 
 async def test_a_blocked_name_from_the_front_matter_is_refused_at_the_door(env, server):
-    from vskill_platform.domain.blocklist import name_target
-
     server.repo("ann/tools", {"innocent/SKILL.md": skill_md("evil-twin")})
     await add_block(BlockEntry(name_target("evil-twin"), Severity.HIGH, "malware", "admin:eve", env.kv.now()))
     assert (await submit_repository(URL, "innocent")).outcome is Outcome.BLOCKED

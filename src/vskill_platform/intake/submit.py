@@ -222,6 +222,9 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         return change
 
     written = await update_submission(number, decide, event_id=event_id)
+    if written is None and seen is not None and _waits(seen):
+        # Its message may have been lost: there is at most one of a run, so sending it again is harmless (B6).
+        await env.kv.commit([submission_send(seen.id, seen.run)])
     return Submitted(outcome, written or seen)
 
 
@@ -229,7 +232,9 @@ def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> t
     if record.state.ends_run:
         return _after_end(env, record, request, event_id)
     now = env.kv.now()
-    if record.claim is None and record.state is State.RECEIVED:
+    if _waits(record) and _expects(record, request) and _due_afresh(record, now):
+        return Outcome.DUPLICATE, None
+    if _waits(record):
         renewed = submission.refresh(record, now=now, submitter=request.submitter, upload=request.upload)
         change = Change(_at_commit(renewed, request), (submission_send(record.id, record.run),))
         return Outcome.DUPLICATE, change
@@ -239,6 +244,15 @@ def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> t
         return Outcome.DUPLICATE, None
     rerun = Rerun(now, request.submitter, request.upload)
     return Outcome.DUPLICATE, Change(submission.request_rerun(record, rerun))
+
+
+def _waits(record: Submission) -> bool:
+    return record.claim is None and record.state is State.RECEIVED
+
+
+def _due_afresh(record: Submission, now: int) -> bool:
+    """Whether a worker would take it up now as if it had just been submitted."""
+    return record.attempts.failed == 0 and submission.claimable(record, now)
 
 
 def _after_end(

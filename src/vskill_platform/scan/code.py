@@ -21,7 +21,7 @@ from vskill_platform.scan.model import CodeBlock, Fact, Layer, Role
 from vskill_platform.scan.overlay import Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.shell import Shell
-from vskill_platform.scan.taint import SOURCES, Program
+from vskill_platform.scan.taint import SOURCES, Program, Value
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 50
@@ -45,6 +45,8 @@ _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 def refine(layer: Layer, matched: bool) -> None:
     """Adds the facts of the layer's code, and separates its comments and deny-lists."""
     stretches: list[Stretch] = []
+    # Blocks of one file continue each other: what one fence downloads the next may run.
+    names: dict[str, Value] = {}
     for block in layer.blocks[:MOST_BLOCKS]:
         source = layer.flowing[block.start : block.end]
         if block.language not in PARSED:
@@ -52,7 +54,7 @@ def refine(layer: Layer, matched: bool) -> None:
                 found = _HASH_COMMENT.finditer(source)
                 stretches.extend(Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found)
         elif _TELLING.search(source) or (matched and block.language != "bash"):
-            stretches.extend(_read(layer, block, source))
+            stretches.extend(_read(layer, block, source, names))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         layer.pieces = overlay(layer.pieces, kept)
@@ -72,9 +74,9 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
                     yield number, Fact("flow", offset, 0, attributes)
 
 
-def _read(layer: Layer, block: CodeBlock, source: bytes) -> list[Stretch]:
+def _read(layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value]) -> list[Stretch]:
     root = _parser(block.language).parse(source).root_node
-    program = Program(block.start)
+    program = Program(block.start, names)
     if block.language == "bash":
         Shell(program, source).run(root)
     else:
@@ -99,8 +101,7 @@ class _command_lines:
         if self._left < 0:
             return
         source = text.encode("utf-8", "replace")
-        inner = Program(0)
-        inner.names.update(self._program.names)
+        inner = Program(0, dict(self._program.names))
         Shell(inner, source).run(_parser("bash").parse(source).root_node)
         for fact in inner.facts.values():
             self._program.fact(fact.name, start, length, **fact.attributes)

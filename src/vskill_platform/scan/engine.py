@@ -15,7 +15,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
 from vskill_platform.scan.decode import decoded_layers
-from vskill_platform.scan.evaluate import Hits, places
+from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.limits import Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity
@@ -81,6 +81,9 @@ class Engine:
         )
 
 
+Spot = tuple[int, int, int]
+
+
 class _Scan:
     """What is known so far of one skill."""
 
@@ -91,7 +94,10 @@ class _Scan:
         self.reading = Reading(budget)
         self.findings: list[Finding] = []
         self._layers: list[Layer] = []
-        self._hits: Hits = {}
+        #: layer, offset and length of everything that matched, by leaf
+        self._spots: dict[int, list[Spot]] = {}
+        self._hits: dict[int, list[Hit]] = {}
+        self._forbidding: set[int] = set()
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
 
     def structure(
@@ -100,56 +106,82 @@ class _Scan:
         self.findings.extend(structure.findings(files, check, known_bad))
 
     def read(self, files: Sequence[SkillFile]) -> None:
-        """Every text, however deep it lies, becomes layers with hits."""
+        """Every text, however deep it lies, becomes layers with everything that matched in them."""
         for source in self.reading.sources(files):
             self._budget.check()
-            if source.finding is not None:
-                self.findings.append(source.finding)
+            self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
-        joined = code.across_files(self._layers)
-        for number, fact in joined:
-            self._fact(number, self._layers[number], fact)
+        for number, fact in code.across_files(self._layers):
+            self._fact(number, fact)
 
     def _read_text(self, source: Source, text: str) -> None:
         normal = normalised(text)
         layer = segmented(source.path, normal, referenced=source.referenced)
         layer.origin = source.first_line
-        number = len(self._layers)
-        self._add(layer)
+        number = self._add(layer)
         for line, _, said in normal.spelt:
-            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line))
+            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line + layer.origin - 1))
         for found in decoded_layers(layer.text):
             self._budget.check()
             attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
-            self._fact(number, layer, Fact("encoded", found.offset, found.length, attributes))
+            self._fact(number, Fact("encoded", found.offset, found.length, attributes))
             place = layer.piece_at(found.offset)
             self._add(hidden_layer(source.path, found.text, layer.line_at(found.offset), place))
 
-    def _add(self, layer: Layer) -> None:
+    def _add(self, layer: Layer) -> int:
         number = len(self._layers)
         self._layers.append(layer)
-        matches = list(self._matcher.matches(layer.flowing))
-        code.refine(layer, bool(matches))
-        for leaf, offset, length in matches:
-            self._note(self._ruleset.leaves[leaf], number, layer, offset, length)
+        roles = frozenset(piece.role for piece in layer.pieces)
+        matched = False
+        for leaf, offset, length in self._matcher.matches(layer.flowing, roles):
+            self._spots.setdefault(leaf, []).append((number, offset, length))
+            matched = True
+        code.refine(layer, matched)
         for fact in (*layer.facts, *facts.facts_of(layer)):
-            self._fact(number, layer, fact)
+            self._fact(number, fact)
+        return number
 
-    def _fact(self, number: int, layer: Layer, fact: Fact) -> None:
+    def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):
             if _fits(leaf, fact):
-                self._note(leaf, number, layer, fact.offset, fact.length)
+                self._spots.setdefault(leaf.number, []).append((number, fact.offset, fact.length))
 
-    def _note(self, leaf: Leaf, number: int, layer: Layer, offset: int, length: int) -> None:
-        """Keep a match if it stands where the leaf counts."""
+    def judge(self) -> None:
+        """Each rule whose condition can hold by what was seen."""
+        for rule in self._ruleset.rules:
+            condition = self._ruleset.conditions[rule.id]
+            if possible(condition, self._seen):
+                self._budget.check()
+                self.findings.extend(self._findings(rule, places(condition, self._find, self._layers)))
+
+    def _seen(self, leaf: Leaf) -> bool:
+        return leaf.number in self._spots
+
+    def _find(self, leaf: Leaf) -> list[Hit]:
+        """The places of a leaf that count, by role, polarity and path."""
+        if leaf.number not in self._hits:
+            if not leaf.counts:
+                self._search_forbidding()
+            counted = (self._hit(leaf, *spot) for spot in self._spots.get(leaf.number, ()))
+            self._hits[leaf.number] = [hit for hit in counted if hit is not None]
+        return self._hits[leaf.number]
+
+    def _search_forbidding(self) -> None:
+        for number, layer in enumerate(self._layers):
+            if number not in self._forbidding:
+                self._forbidding.add(number)
+                for leaf, offset, length in self._matcher.forbidding(layer.flowing):
+                    self._spots.setdefault(leaf, []).append((number, offset, length))
+
+    def _hit(self, leaf: Leaf, number: int, offset: int, length: int) -> Hit | None:
+        layer = self._layers[number]
         piece = layer.piece_at(offset)
         if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
-            return
+            return None
         if leaf.files and not self._in_files(leaf.files, layer.path):
-            return
-        hit = Hit(number, offset, length, piece.segment, piece.section)
-        self._hits.setdefault(leaf.number, []).append(hit)
+            return None
+        return Hit(number, offset, length, piece.segment, piece.section)
 
     def _in_files(self, patterns: tuple[str, ...], path: str) -> bool:
         key = (patterns, path)
@@ -157,15 +189,6 @@ class _Scan:
             name = path.rpartition("/")[2]
             self._counts_in[key] = any(fnmatchcase(path, one) or fnmatchcase(name, one) for one in patterns)
         return self._counts_in[key]
-
-    def judge(self) -> None:
-        """Each rule of which at least one leaf was found."""
-        touched = {self._ruleset.by_leaf[number].id: None for number in self._hits}
-        for rule in self._ruleset.rules:
-            if rule.id in touched:
-                self._budget.check()
-                found = places(self._ruleset.conditions[rule.id], self._hits, self._layers)
-                self.findings.extend(self._findings(rule, found))
 
     def _findings(self, rule: TextRule, found: list[Hit]) -> Iterator[Finding]:
         by_file: dict[str, dict[int, Hit]] = {}

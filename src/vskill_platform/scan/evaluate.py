@@ -10,25 +10,40 @@ from vskill_platform.scan.model import Hit, Layer, Unit
 from vskill_platform.scan.polarity import sentence_around
 from vskill_platform.scan.ruleset import Leaf, Node
 
-Hits = dict[int, list[Hit]]
+#: Where a leaf holds; worked out when a rule asks for it.
+Find = Callable[[Leaf], list[Hit]]
 Key = tuple[object, ...]
 
 
-def places(node: Node | Leaf, hits: Hits, layers: list[Layer]) -> list[Hit]:
+def possible(node: Node | Leaf, seen: Callable[[Leaf], bool]) -> bool:
+    """Whether the condition can hold at all, given which leaves occur anywhere in the skill."""
+    if isinstance(node, Leaf):
+        return seen(node)
+    groups = [possible(child, seen) for child in node.all]
+    if node.any:
+        groups.append(any(possible(child, seen) for child in node.any))
+    return all(groups)
+
+
+def places(node: Node | Leaf, find: Find, layers: list[Layer]) -> list[Hit]:
     """Where the condition holds."""
     if isinstance(node, Leaf):
-        return hits.get(node.number, [])
-    groups = [places(child, hits, layers) for child in node.all]
+        return find(node)
+    groups: list[list[Hit]] = []
+    for child in node.all:
+        groups.append(places(child, find, layers))
+        if not groups[-1]:
+            return []
     if node.any:
-        groups.append([hit for child in node.any for hit in places(child, hits, layers)])
-    if not all(groups):
+        groups.append([hit for child in node.any for hit in places(child, find, layers)])
+    if not groups[-1]:
         return []
-    forbidden = [hit for child in node.none for hit in places(child, hits, layers)]
-    if len(groups) == 1 and not forbidden:
+    if len(groups) == 1 and not node.none:
         return groups[0]
     key = _KEYS[node.within]
     shared = set.intersection(*(_keys(group, key, layers) for group in groups))
-    shared -= _keys(forbidden, key, layers)
+    if shared and node.none:
+        shared -= _keys((hit for child in node.none for hit in places(child, find, layers)), key, layers)
     return [hit for hit in groups[0] if key(hit, layers[hit.layer]) in shared]
 
 

@@ -1,6 +1,6 @@
 """What a file or a fenced block is, told by its name: which syntax, and which role its text has."""
 
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from vskill_platform.scan.model import Role
@@ -59,13 +59,18 @@ _TEST_FOLDERS = frozenset(
     "__fixtures__ samples".split()
 )
 
+_CONFIG_NAMES = frozenset(name for name in _CONFIG if "*" not in name)
+_CONFIG_PATTERNS = tuple(name for name in _CONFIG if "*" in name)
+
 ACTING_CODE = frozenset({"bash", "python", "javascript", "typescript", "tsx", "powershell", "batch", "other"})
 
 
 def language_of(path: str, text: bytes) -> str:
     """`prose`, `data`, `config`, or the language of a script."""
     name = PurePosixPath(path.rpartition("!")[2]).name.lower()
-    if any(fnmatch(name, pattern) for pattern in _CONFIG) or "/workflows/" in f"/{path}":
+    if name in _CONFIG_NAMES or "/workflows/" in f"/{path}":
+        return "config"
+    if any(fnmatchcase(name, pattern) for pattern in _CONFIG_PATTERNS):
         return "config"
     if name in _CODE_NAMES or name.startswith("dockerfile"):
         return "other"

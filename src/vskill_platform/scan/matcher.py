@@ -1,18 +1,20 @@
 """Every pattern of every rule in one pass: compiles the leaves of a rule set into YARA-X, which searches in time
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
-A scanner object is costly to make and cheap to use, and belongs to one thread at a time.
+Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is costly to
+make and cheap to use, and belongs to one thread at a time.
 """
 
 from collections.abc import Iterable, Iterator
 
 import yara_x
 
+from vskill_platform.scan.model import Role
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
 MOST_MATCHES = 200
-
 HINT = (
     "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters beyond ASCII "
     "may stand in an alternation, not in brackets."
@@ -20,20 +22,52 @@ HINT = (
 
 Match = tuple[int, int, int]
 
+_PROSE = frozenset({Role.FOLLOW, Role.COMMAND, Role.LOAD, Role.CONFIG, Role.HIDDEN})
+
 
 class Matcher:
     """Searches texts for the patterns of one rule set."""
 
     def __init__(self, ruleset: Ruleset) -> None:
-        self._leaves = {_name(leaf): leaf for leaf in ruleset.leaves if leaf.pattern is not None}
-        self._windows = {
-            leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words
-        }
-        self._scanner = yara_x.Scanner(_compiled(ruleset, self._leaves.values()))
+        groups: dict[str, list[Leaf]] = {}
+        for leaf in ruleset.leaves:
+            if leaf.pattern is not None:
+                groups.setdefault(_group(leaf), []).append(leaf)
+        self._forbidding = _Group(ruleset, groups.pop("forbidding", ()))
+        self._groups = [_Group(ruleset, leaves) for leaves in groups.values()]
+
+    def matches(self, text: bytes, roles: frozenset[Role]) -> Iterator[Match]:
+        """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
+        for group in self._groups:
+            if not roles.isdisjoint(group.roles):
+                yield from group.matches(text)
+
+    def forbidding(self, text: bytes) -> Iterator[Match]:
+        """The same for patterns that forbid a finding."""
+        return self._forbidding.matches(text)
+
+
+def _group(leaf: Leaf) -> str:
+    if not leaf.counts:
+        return "forbidding"
+    if leaf.roles <= {Role.LOAD}:
+        return "load"
+    if leaf.roles <= _PROSE:
+        return "prose"
+    return "data" if Role.DATA in leaf.roles else "code"
+
+
+class _Group:
+    """Patterns that are compiled together."""
+
+    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf]) -> None:
+        self._leaves = {_name(leaf): leaf for leaf in leaves}
+        self.roles = frozenset(role for leaf in self._leaves.values() for role in leaf.roles)
+        self._windows = {leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words}
+        self._scanner = yara_x.Scanner(_compiled(ruleset, list(self._leaves.values())))
         self._scanner.max_matches_per_pattern(MOST_MATCHES)
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        """Leaf number, offset and length of each match."""
         for found in self._scanner.scan(text).matching_rules:
             number = self._leaves[found.identifier].number
             window = self._windows.get(number)
@@ -46,16 +80,24 @@ def _name(leaf: Leaf) -> str:
     return f"leaf_{leaf.number}"
 
 
-def _compiled(ruleset: Ruleset, leaves: Iterable[Leaf]) -> yara_x.Rules:
+def _compiled(ruleset: Ruleset, leaves: list[Leaf]) -> yara_x.Rules:
     compiler = yara_x.Compiler(relaxed_re_syntax=False, includes_enabled=False)
-    for leaf in leaves:
-        try:
-            compiler.add_source(source(leaf))
-        except yara_x.CompileError as error:
-            rule = ruleset.by_leaf[leaf.number]
-            message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
-            raise InvalidRule(message, rule=rule.id, field="match") from None
+    try:
+        compiler.add_source("\n".join(map(source, leaves)))
+    except yara_x.CompileError:
+        for leaf in leaves:
+            _check_pattern(ruleset, leaf)
+        raise
     return compiler.build()
+
+
+def _check_pattern(ruleset: Ruleset, leaf: Leaf) -> None:
+    try:
+        yara_x.compile(source(leaf))
+    except yara_x.CompileError as error:
+        rule = ruleset.by_leaf[leaf.number]
+        message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
+        raise InvalidRule(message, rule=rule.id, field="match") from None
 
 
 def source(leaf: Leaf) -> str:

@@ -22,7 +22,7 @@ class PythonCode:
 
     def run(self, root: Node) -> None:
         self._block(root)
-        if self._program.parameters or any(name.startswith("()") for name in self._program.names):
+        if self._program.flows and self._program.parameters:
             # Functions may be called before, or above, what they do is known.
             self._block(root)
 

@@ -9,8 +9,14 @@ import msgspec
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding
+from vskill_platform.scan import structure
+from vskill_platform.scan.archives import UNREADABLE, TooMuch, archive_type, members
 from vskill_platform.scan.limits import Budget
 from vskill_platform.scan.normal import decoded
+
+#: How many windows a large file is read in: its head, its tail, and the rest spread between them.
+WINDOWS = 6
+MOST_PROBLEMS = 20
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -18,7 +24,7 @@ class Source(msgspec.Struct, frozen=True):
 
     path: str
     text: str | None = None
-    finding: Finding | None = None
+    findings: tuple[Finding, ...] = ()
     #: SKILL.md names it, so the agent will look at it
     referenced: bool = False
     #: the line of the file at which the text begins
@@ -31,18 +37,75 @@ class Reading:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._limits = budget.limits
+        self._skill_md = b""
+        self._unpacked = 0
         self.problems: list[str] = []
         self.sampled: list[str] = []
         self.files_scanned = 0
         self.bytes_scanned = 0
 
     def sources(self, files: Sequence[SkillFile]) -> Iterator[Source]:
-        skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
+        self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
         for file in files:
-            if self.bytes_scanned + len(file.data) > self._limits.skill_bytes:
-                self.problems.append(f"{file.path}: the skill is larger than {self._limits.skill_bytes} bytes")
+            if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
+                self._problem(file.path, f"not read: the skill is larger than {self._limits.skill_bytes} bytes")
                 continue
             self.files_scanned += 1
-            text = decoded(file.data)
-            self.bytes_scanned += len(file.data)
-            yield Source(file.path, text, referenced=file.path.encode() in skill_md)
+            yield from self._read(file.path, file.data, depth=0)
+
+    def _read(self, path: str, data: bytes, depth: int) -> Iterator[Source]:
+        self._budget.check()
+        yield Source(path, findings=tuple(structure.binary_findings(path, data)))
+        kind = archive_type(path, data)
+        if kind:
+            self._count(len(data), depth)
+            yield from self._members(kind, path, data, depth)
+            return
+        yield from self._texts(path, data, depth)
+
+    def _members(self, kind: str, path: str, data: bytes, depth: int) -> Iterator[Source]:
+        if depth >= self._limits.archive_depth:
+            self._problem(path, "not opened: archives lie too deep in each other")
+            return
+        room = self._limits.skill_bytes - self.bytes_scanned - self._unpacked
+        try:
+            for name, content in members(kind, data, self._limits, room):
+                yield from self._read(f"{path}!{name}", content, depth + 1)
+        except TooMuch as error:
+            self._problem(path, f"not fully opened: {error}")
+        except UNREADABLE as error:
+            if kind == "zip" or "tar" in path or path.endswith(".tgz"):
+                self._problem(path, f"cannot be opened as an archive: {type(error).__name__}")
+
+    def _texts(self, path: str, data: bytes, depth: int) -> Iterator[Source]:
+        referenced = path.encode("utf-8", "replace") in self._skill_md
+        windows = list(self._windows(path, data))
+        for start, window in windows:
+            text = decoded(window)
+            self._count(len(window), depth)
+            line = data.count(b"\n", 0, start) + 1 if start else 1
+            yield Source(path, text, referenced=referenced, first_line=line)
+
+    def _windows(self, path: str, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """The whole file, or parts of a large one, each cut where a line begins."""
+        limit = self._limits.file_bytes
+        if len(data) <= limit:
+            yield 0, data
+            return
+        self.sampled.append(path)
+        size = limit // WINDOWS
+        step = (len(data) - size) // (WINDOWS - 1)
+        for number in range(WINDOWS):
+            start = number * step
+            begin = data.find(b"\n", start, start + size) + 1 if start else 0
+            yield begin or start, data[begin or start : start + size]
+
+    def _count(self, size: int, depth: int) -> None:
+        if depth:
+            self._unpacked += size
+        else:
+            self.bytes_scanned += size
+
+    def _problem(self, path: str, what: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(f"{path}: {what}")

@@ -125,6 +125,8 @@ class Leaf(msgspec.Struct, frozen=True):
     roles: frozenset[Role]
     polarity: frozenset[Polarity]
     files: tuple[str, ...]
+    #: false under `none`: it only forbids
+    counts: bool = True
 
     @property
     def pattern(self) -> str | None:
@@ -192,7 +194,7 @@ class Ruleset:
         roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
         polarity = condition.polarity or (rule.polarity if counts else tuple(ANY_POLARITY))
         files = condition.files or (rule.files if counts else ())
-        leaf = Leaf(len(self.leaves), condition, frozenset(roles), frozenset(polarity), files)
+        leaf = Leaf(len(self.leaves), condition, frozenset(roles), frozenset(polarity), files, counts)
         self.leaves.append(leaf)
         return leaf
 

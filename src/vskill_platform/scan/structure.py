@@ -34,6 +34,17 @@ BINARY_TYPES: tuple[tuple[bytes, str], ...] = (
     (b"dex\n", "Android program"),
 )
 
+#: How files begin that hold pictures, sound, fonts, documents or archives: bytes, but no secret what they are.
+KNOWN_MEDIA = (
+    b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"\x00\x00\x01\x00", b"%PDF", b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b",
+    b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"wOFF", b"wOF2", b"OTTO", b"\x00\x01\x00\x00", b"true", b"ttcf", b"ID3", b"OggS",
+    b"fLaC", b"\xff\xfb", b"SQLite format 3", b"\xd0\xcf\x11\xe0", b"II*\x00", b"MM\x00*", b"\xff\xfe", b"\xfe\xff", b"glTF",
+    b"Bud1", b"\x00\x00\x00\x01Bud1", b"\x1aE\xdf\xa3",
+)  # fmt: skip
+KNOWN_BOXES = (b"ftyp", b"jP  ", b"Bud1")
+#: Bytes in which a NUL makes a file a binary one.
+OPAQUE_WINDOW = 8192
+
 
 class Rule(msgspec.Struct, frozen=True):
     """One thing that this tier looks for."""
@@ -103,6 +114,14 @@ LARGE_FILE = Rule(
     why=f"A file over {LARGE_FILE_BYTES} bytes is rarely instructions or code.",
     remedy="Leave it out, or make it smaller.",
 )
+OPAQUE = Rule(
+    "ST-006",
+    Severity.LOW,
+    Category.STRUCTURE,
+    Kind.CAPABILITY,
+    why="A binary file of an unknown type can hold anything, and nobody can read it.",
+    remedy="Say in SKILL.md what it is, or leave it out.",
+)
 KNOWN_BAD = Rule(
     "KB-001",
     Severity.CRITICAL,
@@ -113,7 +132,7 @@ KNOWN_BAD = Rule(
     certain=True,
 )
 
-RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, KNOWN_BAD)
+RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, OPAQUE, KNOWN_BAD)
 
 
 def findings(
@@ -150,9 +169,18 @@ def binary_type(data: bytes) -> str | None:
     return next((name for magic, name in BINARY_TYPES if data.startswith(magic)), None)
 
 
+def binary_findings(path: str, data: bytes) -> Iterator[Finding]:
+    """What to say of a file that is no text."""
+    if (kind := binary_type(data)) is not None:
+        yield BINARY.found(path, excerpt=_described(kind, data))
+    elif b"\0" in data[:OPAQUE_WINDOW] and not data.startswith(KNOWN_MEDIA) and data[4:8] not in KNOWN_BOXES:
+        yield OPAQUE.found(path, excerpt=_described("unknown binary", data))
+
+
+def _described(kind: str, data: bytes) -> str:
+    return f"{kind}, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+
+
 def _file_findings(file: SkillFile) -> Iterator[Finding]:
-    if (kind := binary_type(file.data)) is not None:
-        sha256 = hashlib.sha256(file.data).hexdigest()
-        yield BINARY.found(file.path, excerpt=f"{kind}, {len(file.data)} bytes, sha256 {sha256}")
     if len(file.data) > LARGE_FILE_BYTES:
         yield LARGE_FILE.found(file.path, excerpt=f"{len(file.data)} bytes")

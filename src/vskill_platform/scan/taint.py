@@ -56,24 +56,31 @@ def literal(text: str) -> Value:
 
 
 def joined(values: Iterable[Value], between: str = "") -> Value:
-    total = EMPTY
-    for number, value in enumerate(values):
-        total = total | Value(value.tags, (between if number else "") + value.text, value.literal)
-    return total
+    tags = NO_TAGS
+    texts: list[str] = []
+    whole = True
+    for value in values:
+        if value.tags:
+            tags = tags | value.tags
+        texts.append(value.text)
+        whole = whole and value.literal
+    return Value(tags, between.join(texts)[:TEXT], whole)
 
 
 class Program:
     """One stretch of code being read: names, and the facts found so far."""
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, names: dict[str, Value]) -> None:
         self._offset = offset
-        self.names: dict[str, Value] = {}
+        self.names = names
         self.parameters: dict[str, list[str]] = {}
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
         self.sent: dict[str, int] = {}
         self.depth = 0
+        #: whether anything was read, fetched or decoded that could flow somewhere
+        self.flows = False
 
     def fact(self, name: str, start: int, length: int = 0, /, **attributes: str) -> None:
         key = (name, start, *sorted(attributes.items()))
@@ -97,6 +104,7 @@ class Program:
         tags = set(path.tags - {tag for tag in path.tags if tag.startswith(PATH)})
         if what := secret_at(path.text):
             self.fact("secret.read", start, length, what=what)
+            self.flows = True
             tags.add(SECRET + what)
         if path.text:
             name = base_name(path.text)
@@ -115,6 +123,7 @@ class Program:
 
     def dump_environment(self, start: int, length: int = 0) -> Value:
         self.fact("env.dump", start, length)
+        self.flows = True
         return Value(frozenset({ENVIRONMENT}))
 
     def fetch(self, target: Value, how: str, start: int, length: int = 0) -> Value:
@@ -123,6 +132,7 @@ class Program:
         if target.sensitive:
             self.send(target, target, how, start, length)
         self.fact("net.fetch", start, length, to=host, how=how)
+        self.flows = True
         return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
 
     def send(self, target: Value, content: Value, how: str, start: int, length: int = 0) -> Value:
@@ -149,6 +159,7 @@ class Program:
 
     def decode(self, content: Value, how: str, start: int, length: int = 0) -> Value:
         """Decoding twice, or decoding a long literal, hides something."""
+        self.flows = True
         layers = 1 + (DECODED in content.tags)
         if layers > 1 or len(content.text) >= PAYLOAD:
             self.fact("obfuscated", start, length, how=how, layers=str(layers))

@@ -24,6 +24,8 @@ from vskill_platform.sources.addresses import Route
 MOST_ERROR_BYTES = 64 * 1024
 #: Address space of one process: a pack cannot ask for more.
 MOST_MEMORY = 2 * 1024**3
+#: Of a call's time, what one process may compute. What needs more is a bomb and not a slow host, and ends as such.
+CPU_SHARE = 0.6
 #: How often the size of what was fetched is looked at; the kernel's limit per file holds in between.
 LOOK_EVERY_S = 0.1
 CHUNK = 64 * 1024
@@ -244,7 +246,7 @@ def _limit_resources(pid: int, limits: Limits) -> None:
     for kind, most in (
         (resource.RLIMIT_FSIZE, limits.disk_bytes + 1),
         (resource.RLIMIT_AS, MOST_MEMORY),
-        (resource.RLIMIT_CPU, int(limits.seconds) + 5),
+        (resource.RLIMIT_CPU, max(1, int(limits.seconds * CPU_SHARE))),
         (resource.RLIMIT_CORE, 0),
     ):
         with suppress(ProcessLookupError, PermissionError):

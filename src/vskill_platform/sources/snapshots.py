@@ -7,12 +7,12 @@ whole, once, and its folder removed. Every list and every read has a limit, and 
 import asyncio
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from vskill_platform.domain.content import MODES, ContentLimits, Mode, SkillFile, check_path
+from vskill_platform.domain.content import MODES, ContentLimits, Mode, SkillFile, check_files, check_path
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
 from vskill_platform.domain.identity import SKILL_FILE, clean_path
 from vskill_platform.sources.command import Git, Limits, ObjectReader, TimedOut, size_of
@@ -82,16 +82,21 @@ class Snapshot:
         entries = await self._entries(folder)
         if not any(entry.path == SKILL_FILE for entry in entries):
             raise await self.no_skill(folder)
-        for entry in entries:
-            _check_entry(entry, self._limits)
+        with _in_full():
+            for entry in entries:
+                _check_entry(entry, self._limits)
         blobs = await self._read(entries)
-        return tuple(SkillFile(entry.path, _mode(entry), blobs[entry.id]) for entry in entries)
+        files = tuple(SkillFile(entry.path, _mode(entry), blobs[entry.id]) for entry in entries)
+        with _in_full():
+            check_files(files, self._limits)
+        return files
 
     async def skill_md(self, folder: str) -> bytes:
         """The SKILL.md of a folder; NoSkillFound says what was found instead."""
         name = f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
         for entry in await self._found(name):
-            _check_entry(entry, self._limits)
+            with _in_full():
+                _check_entry(entry, self._limits)
             return (await self._read([entry]))[entry.id]
         raise await self.no_skill(folder)
 
@@ -129,7 +134,7 @@ class Snapshot:
         hint = f"there is one in {others}{rest}" if named else "there is none anywhere in its default branch"
         near = await self._near(folder)
         if near:
-            hint = f"{near!r} must be renamed: the name is compared with case"
+            hint = f"there is {near!r}, but names are compared with case"
         return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
 
     async def _near(self, folder: str) -> str:
@@ -287,6 +292,18 @@ def _check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
         )
     if any(part.lower() == ".git" for part in entry.path.split("/")):
         raise InvalidInput(f"{_shown(entry.path)} is part of a repository.", field="path", fix="remove it")
+
+
+@contextmanager
+def _in_full() -> Iterator[None]:
+    """The reason of a rejection is all that its author reads, so it says the fix as well."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.fix and error.fix not in error.message:
+            message = f"{error.message.rstrip('.')}; {error.fix}."
+            raise InvalidInput(message, **error.details) from None
+        raise
 
 
 def _mode(entry: TreeEntry) -> Mode:

@@ -51,6 +51,9 @@ async def approve(submission_id: str, *, by: str, reason: str, digest: str | Non
     """A reviewer's yes to the stored bytes. With `digest`, to those and no others."""
 
     async def decide(record: Submission) -> Change:
+        if record.state is not State.NEEDS_REVIEW:
+            message = f"it is {record.state}; only what waits for a person is approved"
+            raise TransitionError(message, submission=record.id)
         if record.digest is None or (digest is not None and digest != record.digest):
             raise TransitionError("there are no stored bytes of that digest to approve", submission=record.id)
         approval = Approval(record.digest, by, require_env("kv").kv.now())

@@ -29,7 +29,8 @@ async def where_to_look(_request: Request) -> Response:
             "/api/v1/submissions/stats": "how many submissions there are, by state",
             "/api/v1/submissions/{id}": "one submission with its history",
             "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation": "what was verified, signed",
-            "/.well-known/vskill-keys.json": "the public keys that sign (vskill-keys.pem: as PEM)",
+            "/.well-known/vskill-keys.json": "the public keys that sign, as a key set",
+            "/.well-known/vskill-keys.pem": "the same keys as PEM",
         },
     }
     return json_response(body)
