@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vskill_platform.archives import archive_digests, tar_archive, zip_archive
-from vskill_platform.domain.content import SkillFile, check_path
+from vskill_platform.domain.content import MODES, SkillFile, check_path
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
 
 LONG = "docs/" + "a" * 60 + "/" + "b" * 60 + "/reference.md"
@@ -36,9 +36,9 @@ def is_path(path: str) -> bool:
 
 
 PATHS = st.text(st.sampled_from("ab/é.日-"), min_size=1, max_size=130).filter(is_path)
-TREES = st.dictionaries(
-    PATHS, st.tuples(st.sampled_from(["100644", "100755"]), st.binary(max_size=1500)), max_size=8
-).map(lambda tree: [FILES[0], *(SkillFile(path, *facts) for path, facts in tree.items())])
+TREES = st.dictionaries(PATHS, st.tuples(st.sampled_from(MODES), st.binary(max_size=1500)), max_size=8).map(
+    lambda tree: [FILES[0], *(SkillFile(path, *facts) for path, facts in tree.items())]
+)
 
 
 def from_zip(data: bytes) -> set[tuple[str, str, bytes]]:
@@ -85,7 +85,7 @@ def test_what_goes_in_comes_out_with_modes_and_names(files):
 
 @given(TREES)
 def test_two_different_contents_never_share_an_archive(files):
-    flipped = "100755" if files[-1].mode == "100644" else "100644"
+    flipped = MODES[files[-1].mode == MODES[0]]
     changed = [*files[:-1], SkillFile(files[-1].path, flipped, files[-1].data)]
     assert zip_archive(changed) != zip_archive(files)
     assert tar_archive(changed) != tar_archive(files)

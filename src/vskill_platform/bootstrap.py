@@ -62,7 +62,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         broker=broker,
         blobs=blobs,
         sources=await _open_sources(settings, blobs, stack),
-        scanner=StructureScanner(read_manifest, settings.known_bad_digests),
+        scanner=await open_scanner(settings, stack),
         judge=await _open_judge(settings, stack, clock, log, metrics),
         clock=clock,
         settings=settings,
@@ -172,6 +172,15 @@ async def _open_keys(settings: Settings) -> KeyRing:
     if settings.store == "memory:":
         return MemoryKeys()
     return await FileKeys.open(keys_folder(settings))
+
+
+async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
+    """Tier 1; its processes start with the first scan, so roles that never scan have none."""
+    scanner = await PooledScanner.open(
+        read_manifest, settings.known_bad_digests, processes=settings.scan_processes
+    )
+    stack.push_async_callback(scanner.close)
+    return scanner
 
 
 def _split(setting: str, location: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path"
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
+Processes = Annotated[int, msgspec.Meta(ge=0, le=256, description="a whole number from 0 to 256")]
 Milliseconds = Annotated[
     int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
 ]
@@ -107,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["console", "json"] = "console"
     #: The least important level that is logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: How many processes scan skills; 0 takes as many as there are cores.
+    scan_processes: Processes = 0
     #: Content digests that are blocked without a judge, separated by commas or spaces.
     known_bad_digests: tuple[Digest, ...] = ()
     #: The registry's name in its attestations.

@@ -79,7 +79,7 @@ def tree_bomb(repo: Repo) -> None:
 
 
 def blob_bomb(repo: Repo) -> None:
-    """300 megabytes of zeros, less than one on the wire."""
+    """60 megabytes of zeros, a few kilobytes on the wire."""
     with subprocess.Popen(
         ["git", "hash-object", "-w", "--stdin"],
         cwd=repo.folder,
@@ -87,7 +87,7 @@ def blob_bomb(repo: Repo) -> None:
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None and process.stdout is not None
-        for _ in range(300):
+        for _ in range(60):
             process.stdin.write(bytes(1_000_000))
         process.stdin.close()
         bomb = process.stdout.read().decode().strip()

@@ -26,7 +26,7 @@ class Bench:
         )
 
     def count(self, outcome: str) -> float:
-        return self.metrics.judge_calls.labels(outcome)._value.get()
+        return float(self.metrics.judge_calls.labels(outcome)._value.get())
 
 
 @pytest.fixture
@@ -56,5 +56,5 @@ async def open_judge(bench) -> AsyncIterator[Callable[..., Awaitable[HttpJudge]]
 
 
 @pytest.fixture
-async def judge(open_judge) -> HttpJudge:
+async def judge(open_judge):
     return await open_judge()

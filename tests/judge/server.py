@@ -37,11 +37,11 @@ class Asked:
 
     @property
     def system(self) -> str:
-        return self.body["messages"][0]["content"]
+        return str(self.body["messages"][0]["content"])
 
     @property
     def user(self) -> str:
-        return self.body["messages"][1]["content"]
+        return str(self.body["messages"][1]["content"])
 
     @property
     def marker(self) -> str:

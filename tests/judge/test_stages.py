@@ -28,6 +28,7 @@ from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
+from vskill_platform.kv.contract import KV
 from vskill_platform.scan.rubric import RUBRIC
 from vskill_platform.store.actions import approve, run_again
 from vskill_platform.store.scans import get_scan
@@ -176,7 +177,7 @@ async def test_a_cache_that_cannot_be_read_is_not_an_empty_one(env):
     """The store is away: the attempt waits for it, nothing is decided."""
 
     class Away:
-        def __init__(self, kv):
+        def __init__(self, kv: KV) -> None:
             self._kv = kv
 
         def __getattr__(self, name):
@@ -313,7 +314,8 @@ async def test_a_suppressed_rule_does_not_count_for_this_content_and_for_no_othe
     scanner = CountingScanner(CRITICAL)
     with active_env(env, scanner=scanner) as critical:
         record = await verified(critical)
-        assert (record.state, record.digest is not None) == (State.NEEDS_REVIEW, True)
+        assert record.state is State.NEEDS_REVIEW
+        assert record.digest is not None
         await add_suppression(record.digest, "X-001", by="admin:eve", reason="an example in a lesson")
         await run_again(record.id, by="admin:eve", reason="suppressed")
         await run_until_quiet(critical)

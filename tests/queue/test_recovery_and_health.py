@@ -19,7 +19,7 @@ from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queu
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import job_health, run_job, run_schedule
-from vskill_platform.store.jobs import finish_tick, read_job, take_tick
+from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
@@ -131,21 +131,21 @@ async def test_resuming_ends_a_pause_now(env):
 
 
 async def test_a_tick_is_taken_by_one_of_many(env):
-    taken = await asyncio.gather(*(take_tick("demo", every_ms=1_000, budget_ms=500) for _ in range(8)))
+    taken = await asyncio.gather(*(take_tick("demo", every_ms=1_000) for _ in range(8)))
     assert sum(tick is not None for tick in taken) == 1
-    env.clock.advance(499)
-    assert await take_tick("demo", every_ms=1_000, budget_ms=500, now_forced=True) is None
+    env.clock.advance(LEASE_MS - 1)
+    assert await take_tick("demo", every_ms=LEASE_MS * 2, now_forced=True) is None
     env.clock.advance(1)
-    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is None
-    env.clock.advance(500)
-    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is not None
+    assert await take_tick("demo", every_ms=LEASE_MS * 2) is not None
 
 
 async def test_a_job_whose_runner_died_is_taken_over_and_the_late_one_writes_nothing(env):
-    late = await take_tick("demo", every_ms=1_000, budget_ms=500)
-    env.clock.advance(1_000)
-    second = await take_tick("demo", every_ms=1_000, budget_ms=500)
+    late = await take_tick("demo", every_ms=1_000)
+    env.clock.advance(LEASE_MS)
+    second = await take_tick("demo", every_ms=1_000)
     assert late is not None and second is not None
+    assert not await renew_tick(late)
+    assert await renew_tick(second)
     await finish_tick(late, duration_ms=5, error="too late", state={})
     assert (await read_job("demo"))[0].last_error is None
     await finish_tick(second, duration_ms=5, error=None, state={"after": "x"})
@@ -154,9 +154,9 @@ async def test_a_job_whose_runner_died_is_taken_over_and_the_late_one_writes_not
 
 
 async def test_a_clock_that_went_back_does_not_stop_a_job(env):
-    await take_tick("demo", every_ms=1_000, budget_ms=500)
+    await take_tick("demo", every_ms=1_000)
     env.clock.advance(-3_600_000)
-    assert await take_tick("demo", every_ms=1_000, budget_ms=500) is not None
+    assert await take_tick("demo", every_ms=1_000) is not None
 
 
 async def test_C5_a_job_that_fails_says_so_in_its_record_and_is_stale(env):
@@ -204,6 +204,32 @@ async def test_C11_a_slow_job_keeps_no_other_from_running_and_ends_with_its_budg
     await running
 
 
+async def test_a_job_that_is_stopped_is_free_for_another_at_once():
+    env = memory_env()
+    started = asyncio.Event()
+
+    async def slow(state):
+        started.set()
+        await asyncio.sleep(60)
+        return state
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(run_schedule(env, stop, (Job("slow", "", 60_000, 60_000, slow),)))
+    await started.wait()
+    stop.set()
+    await running
+    record, _ = await run_with_worker_env(env, lambda: read_job("slow"))
+    assert (record.running, record.last_error) == (None, "its schedule stopped")
+
+
+async def test_a_pause_that_cannot_be_read_pauses_nothing_for_ever(env):
+    await env.kv.put("control:queue", b"{broken")
+    await put(env, submission("waiting", at=env.kv.now()))
+    assert (await recover_stuck_submissions()).sent == 1
+    labels = {"operation": "current_pause", "reason": "malformed"}
+    assert (env.metrics.registry.get_sample_value("vskill_records_skipped_total", labels) or 0) >= 1
+
+
 async def test_a_schedule_goes_on_when_the_store_comes_back(monkeypatch):
     monkeypatch.setattr(schedule, "LOOK_EVERY_S", 0.01)
     env = memory_env()
@@ -238,8 +264,8 @@ async def test_every_scheduled_job_runs_and_leaves_its_mark(env):
         assert await run_job(job)
 
 
-async def test_a_job_that_was_taken_over_while_it_ended_loses_quietly(env, monkeypatch):
-    tick = await take_tick("demo", every_ms=1_000, budget_ms=500)
+async def test_how_a_job_ended_is_written_whoever_else_writes(env, monkeypatch):
+    tick = await take_tick("demo", every_ms=1_000)
     assert tick is not None
     real = env.kv.commit
 
@@ -250,6 +276,7 @@ async def test_a_job_that_was_taken_over_while_it_ended_loses_quietly(env, monke
 
     monkeypatch.setattr(env.kv, "commit", conflicting)
     await finish_tick(tick, duration_ms=1, error=None, state={})
+    assert (await read_job("demo"))[0].last_success == env.kv.now()
 
 
 # Health.

@@ -16,8 +16,8 @@ from vskill_platform.queue.dead_letters import list_dead_letters, replay_dead_le
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.queue.tasks import handle_task
-from vskill_platform.store.task_kinds import Done, TaskKind
 from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.task_kinds import Done, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
 
 pytestmark = pytest.mark.anyio
@@ -82,7 +82,8 @@ async def test_a_failed_attempt_waits_and_the_last_one_ends_it(env):
     assert await work(env, demo) == ["again"]
     assert (await task()).next_attempt_at == env.kv.now() + 1_000
     env.clock.advance(1_000)
-    assert await work(env, demo) == ["done"]
+    assert await work(env, demo) == ["exhausted"]
+    assert (await env.broker.depth()).dead == 1
     ended = await task()
     assert ended.state is TaskState.FAILED and "2 attempts failed" in ended.outcome and "b" in ended.outcome
 

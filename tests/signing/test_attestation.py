@@ -164,7 +164,7 @@ def test_no_byte_of_an_archive_can_change(attestation, key, archive):
         changed = bytearray(archive)
         changed[place] ^= 1
         message = refused(attestation, key, archive=bytes(changed))
-    assert message.startswith("The archive is not the content that was verified: its sha256 is ")
+        assert message.startswith("The archive is not the content that was verified: its sha256 is ")
     refused(attestation, key, archive=archive + b"\0")
     refused(attestation, key, archive=archive[:-1])
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path: Path) -> Path:
     return tmp_path / "data" / "keys"
 
 

@@ -104,7 +104,7 @@ async def test_content_that_is_verified_again_is_vouched_for_again_by_the_key_of
     assert env.signing is not None
     record = await published(env)
     before = (await env.signing.current()).public
-    await env.signing.rotate()  # type: ignore[attr-defined]
+    await env.signing.rotate()
     await run_again(record.id, by="admin:eve", reason="look again")
     await run_until_quiet(env)
     checked = check_attestation(await get_attestation(NAME, "1.0.0"), await trusted(), files=FILES)

@@ -25,9 +25,11 @@ from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, Step, Submission
 from vskill_platform.env import Env
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.scan.scanner import structure_scanner
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
 
@@ -64,6 +66,8 @@ async def open_test_env(
     settings = _settings(engine, tmp_path, overrides)
     async with AsyncExitStack() as stack:
         env = await open_env(settings, stack, clock=clock or ManualClock())
+        # Tests of everything around the scanner need no child processes; tests/scan has them.
+        env = msgspec.structs.replace(env, scanner=structure_scanner(read_manifest, settings.known_bad_digests))
         env = msgspec.structs.replace(
             env, **{k: v for k, v in overrides.items() if k in Env.__struct_fields__}
         )

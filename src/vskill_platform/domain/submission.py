@@ -23,6 +23,8 @@ RENEW_EVERY_MS = 5_000
 
 #: After the first, second and third failed attempt; the fourth is the last.
 FAILED_DELAYS_MS = (10_000, 60_000, 300_000)
+#: In a decision's rules: no rule, but the number of attempts, ended the run.
+EXHAUSTED = "attempts-exhausted"
 #: A worker died over it this many times: a person looks at it.
 MAX_INTERRUPTED = 10
 #: From this many on it runs alone in its worker process.
@@ -294,7 +296,7 @@ def failed(record: Submission, step: Step) -> Submission:
             State.REJECTED,
             msgspec.structs.replace(step, reason=reason),
             attempts=attempts,
-            decision=RecordedDecision(reason, ("attempts-exhausted",)),
+            decision=RecordedDecision(reason, (EXHAUSTED,)),
         )
     delay = FAILED_DELAYS_MS[attempts.failed - 1]
     return _back(record, step, attempts, delay)
@@ -383,6 +385,15 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
 def cancel_rerun(record: Submission) -> Submission:
     """Cancelling and blocking also forget that it was to run again."""
     return msgspec.structs.replace(record, rerun_requested=None)
+
+
+def exhaustion(record: Submission) -> str | None:
+    """Why this run ended by running out of attempts, or None: its message is a dead letter then."""
+    last = record.history[-1]
+    if record.state is State.REJECTED and record.decision and EXHAUSTED in record.decision.rule_ids:
+        return record.decision.reason
+    died = record.attempts.interrupted >= MAX_INTERRUPTED
+    return last.reason if record.state is State.NEEDS_REVIEW and died else None
 
 
 def violation(record: Submission, now: int, grace_ms: int) -> str | None:

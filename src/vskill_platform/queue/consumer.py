@@ -23,8 +23,7 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage, decode_body
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, due_at
+from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, due_at, exhaustion
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
@@ -154,8 +153,9 @@ async def _hand_back(claim: HeldClaim) -> None:
 async def _settle_worked(message: Message, claim: HeldClaim) -> str:
     """Look again before acking: what became active once more while we worked must not lose its message."""
     ended = claim.record
-    if ended.state is State.REJECTED and ended.decision and "attempts-exhausted" in ended.decision.rule_ids:
-        await message.dead_letter(ended.decision.reason)
+    reason = exhaustion(ended)
+    if reason is not None:
+        await message.dead_letter(reason)
         return "exhausted"
     found = await read_submission(ended.id)
     if found is not None and found[0].run == ended.run and found[0].state.active:

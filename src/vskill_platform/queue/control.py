@@ -4,7 +4,7 @@ import msgspec
 
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.keys import CONTROL_QUEUE
-from vskill_platform.store.records import decode
+from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
 
 LONGEST_PAUSE_MS = 7 * 24 * 3_600_000
@@ -43,10 +43,13 @@ async def resume_queue() -> bool:
 
 
 async def current_pause() -> Pause | None:
-    """The pause that is in force on the store's clock, if any."""
-    kv = require_env("kv").kv
-    entry = await kv.get(CONTROL_QUEUE)
+    """The pause that is in force on the store's clock, if any. A record that cannot be read names no end, so it
+    pauses nothing; it is counted and logged."""
+    env = require_env("kv")
+    entry = await env.kv.get(CONTROL_QUEUE)
     if entry is None:
         return None
-    pause = decode(entry, Pause)
-    return pause if pause.until > kv.now() else None
+    skips = Skips("current_pause")
+    pause = skips.decode(entry, Pause)
+    skips.report(env)
+    return pause if pause is not None and pause.until > env.kv.now() else None

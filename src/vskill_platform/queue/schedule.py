@@ -2,7 +2,8 @@
 each tick is taken by one of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import Context
 
 import msgspec
@@ -10,11 +11,13 @@ import structlog
 
 from vskill_platform.env import Env
 from vskill_platform.queue.jobs import JOBS, Job
-from vskill_platform.store.jobs import JobRecord, finish_tick, read_job, take_tick
+from vskill_platform.store.jobs import JobRecord, finish_tick, read_job, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: How often due ticks are looked for.
 LOOK_EVERY_S = 1.0
+#: How often a running job says so.
+RENEW_EVERY_S = 5.0
 #: A job that has not succeeded for this many intervals is stale.
 STALE_INTERVALS = 3
 
@@ -54,15 +57,18 @@ def _health(job: Job, record: JobRecord, now: int) -> JobHealth:
 async def run_job(job: Job, *, forced: bool = False) -> bool:
     """Run the job if its tick can be taken (`forced`: though it is not due yet); whether it ran."""
     env = require_env("kv")
-    taken = await take_tick(job.name, every_ms=job.every_ms, budget_ms=job.budget_ms, now_forced=forced)
+    taken = await take_tick(job.name, every_ms=job.every_ms, now_forced=forced)
     if taken is None:
         return False
     started = env.clock.monotonic()
     state, error = taken.state, None
     with structlog.contextvars.bound_contextvars(job=job.name):
         try:
-            async with asyncio.timeout(job.budget_ms / 1000):
+            async with asyncio.timeout(job.budget_ms / 1000), _kept(taken):
                 state = await job.run(taken.state)
+        except asyncio.CancelledError:
+            await asyncio.shield(finish_tick(taken, duration_ms=0, error="its schedule stopped", state=state))
+            raise
         except Exception as problem:
             error = str(problem) or repr(problem)
             env.log.exception("job failed", error=error)
@@ -70,6 +76,24 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
         duration_ms = int((env.clock.monotonic() - started) * 1000)
         await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)
     return True
+
+
+@asynccontextmanager
+async def _kept(taken: JobRecord) -> AsyncIterator[None]:
+    """Say again and again that it still runs."""
+
+    async def renew() -> None:
+        still_ours = True
+        while still_ours:
+            await asyncio.sleep(RENEW_EVERY_S)
+            still_ours = await renew_tick(taken)
+
+    renewals = asyncio.create_task(renew())
+    try:
+        yield
+    finally:
+        renewals.cancel()
+        await asyncio.gather(renewals, return_exceptions=True)
 
 
 def _count(env: Env, job: Job, error: str | None) -> None:

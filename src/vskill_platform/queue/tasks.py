@@ -15,6 +15,7 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
+from vskill_platform.domain.task import TaskState
 from vskill_platform.notifications.deliveries import DELIVERY, deliver
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.store.claims import NotClaimed
@@ -103,5 +104,8 @@ async def _settle(message: Message, body: TaskMessage) -> str:
         now = require_env("kv").kv.now()
         await message.retry(max((task.next_attempt_at or now) - now, 0))
         return "again"
+    if task is not None and task.run == body.run and task.state is TaskState.FAILED:
+        await message.dead_letter(task.outcome)
+        return "exhausted"
     await message.ack()
     return "done"

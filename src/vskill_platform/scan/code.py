@@ -42,7 +42,7 @@ _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
 
-def refine(layer: Layer, matched: bool) -> None:
+def refine(layer: Layer, *, matched: bool) -> None:
     """Adds the facts of the layer's code, and separates its comments and deny-lists."""
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
@@ -86,7 +86,7 @@ def _read(layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value]
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
-    return _apart(root, block, source)
+    return _apart(root, block, source) if block.language != "bash" or b"#" in source or b"=(" in source else []
 
 
 class _command_lines:

@@ -6,17 +6,15 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-
-import msgspec
 
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.evaluate import places, possible
-from vskill_platform.scan.limits import Budget, Exceeded, Limits
+from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity
 from vskill_platform.scan.normal import normalised, written_column
@@ -44,10 +42,11 @@ class Engine:
         ruleset: Ruleset,
         check_manifest: CheckManifest = accept_manifest,
         known_bad_digests: Collection[str] = (),
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
+        compiled: Mapping[str, bytes] | None = None,
     ) -> None:
         self.ruleset = ruleset
-        self._matcher = Matcher(ruleset)
+        self.matcher = Matcher(ruleset, compiled)
         self._check_manifest = check_manifest
         self._known_bad = frozenset(known_bad_digests)
         self._limits = limits
@@ -59,7 +58,7 @@ class Engine:
     def scan(self, files: Sequence[SkillFile]) -> StaticReport:
         """Never raises, and never calls clean what it could not look at."""
         began = time.monotonic()
-        scan = _Scan(self.ruleset, self._matcher, Budget(self._limits))
+        scan = _Scan(self.ruleset, self.matcher, Budget(self._limits))
         status, problem = ScanStatus.COMPLETE, ""
         try:
             scan.structure(files, self._check_manifest, self._known_bad)
@@ -112,6 +111,11 @@ class _Scan:
             self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
+        self._refine(0)
+        written = len(self._layers)
+        for number in range(written):
+            self._decode(number)
+        self._refine(written)
         for number, fact in code.across_files(self._layers):
             self._fact(number, fact)
 
@@ -119,28 +123,45 @@ class _Scan:
         normal = normalised(text)
         layer = segmented(source.path, normal, referenced=source.referenced)
         layer.origin = source.first_line
-        number = self._add(layer)
+        self._add(layer)
         for line, _, said in normal.spelt:
             self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line + layer.origin - 1))
+
+    def _decode(self, number: int) -> None:
+        layer = self._layers[number]
         for found in decoded_layers(layer.text):
             self._budget.check()
             attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
             self._fact(number, Fact("encoded", found.offset, found.length, attributes))
             place = layer.piece_at(found.offset)
-            self._add(hidden_layer(source.path, found.text, layer.line_at(found.offset), place))
+            self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
 
-    def _add(self, layer: Layer) -> int:
+    def _add(self, layer: Layer) -> None:
         number = len(self._layers)
         self._layers.append(layer)
         roles = frozenset(piece.role for piece in layer.pieces)
-        matched = False
         for leaf, offset, length in self._matcher.matches(layer.flowing, roles):
             self._spots.setdefault(leaf, []).append((number, offset, length))
-            matched = True
-        code.refine(layer, matched)
-        for fact in (*layer.facts, *facts.facts_of(layer)):
-            self._fact(number, fact)
-        return number
+
+    def _refine(self, first: int) -> None:
+        """Read the code of layers; where a rule may yet hold, also that which tells nothing by itself."""
+        matter = self._layers_that_matter()
+        for number in range(first, len(self._layers)):
+            self._budget.check()
+            layer = self._layers[number]
+            code.refine(layer, matched=number in matter)
+            for fact in (*layer.facts, *facts.facts_of(layer)):
+                self._fact(number, fact)
+
+    def _layers_that_matter(self) -> set[int]:
+        """Layers with a match of a rule that can hold, whatever facts are still to come."""
+        matter: set[int] = set()
+        for rule in self._ruleset.rules:
+            condition = self._ruleset.conditions[rule.id]
+            if possible(condition, lambda leaf: leaf.pattern is None or leaf.number in self._spots):
+                for number in self._ruleset.leaf_numbers[rule.id]:
+                    matter.update(spot[0] for spot in self._spots.get(number, ()))
+        return matter
 
     def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):
@@ -263,8 +284,3 @@ def _excerpt(layer: Layer, hit: Hit) -> str:
     stop = len(layer.text) if stop < 0 else stop
     cut = layer.text[start : max(stop, hit.offset + hit.length)][: EXCERPT * 4].decode("utf-8", "replace")
     return " ".join(cut.split())[:EXCERPT]
-
-
-def report_error(version: str, status: ScanStatus, problem: str) -> StaticReport:
-    """The report of a scan that did not come to an end."""
-    return msgspec.structs.replace(StaticReport(version, status), problem=problem)

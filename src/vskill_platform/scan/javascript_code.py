@@ -24,7 +24,7 @@ class JavaScriptCode:
 
     def run(self, root: Node) -> None:
         self._children(root)
-        if self._program.flows and self._program.parameters:
+        if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
             self._children(root)
 

@@ -20,6 +20,9 @@ class Limits(msgspec.Struct, frozen=True):
     archive_depth: int = 2
 
 
+DEFAULT_LIMITS = Limits()
+
+
 class Exceeded(Exception):
     """A budget is used up."""
 

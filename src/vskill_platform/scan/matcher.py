@@ -6,7 +6,8 @@ that only forbid a finding are apart: they are looked for when there is a findin
 make and cheap to use, and belongs to one thread at a time.
 """
 
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Mapping
 
 import yara_x
 
@@ -22,19 +23,27 @@ HINT = (
 
 Match = tuple[int, int, int]
 
+FORBIDDING = "forbidding"
+GROUPS = (FORBIDDING, "load", "prose", "data", "code")
 _PROSE = frozenset({Role.FOLLOW, Role.COMMAND, Role.LOAD, Role.CONFIG, Role.HIDDEN})
 
 
 class Matcher:
     """Searches texts for the patterns of one rule set."""
 
-    def __init__(self, ruleset: Ruleset) -> None:
-        groups: dict[str, list[Leaf]] = {}
+    def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
+        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a second or more."""
+        given = compiled or {}
+        leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
         for leaf in ruleset.leaves:
             if leaf.pattern is not None:
-                groups.setdefault(_group(leaf), []).append(leaf)
-        self._forbidding = _Group(ruleset, groups.pop("forbidding", ()))
-        self._groups = [_Group(ruleset, leaves) for leaves in groups.values()]
+                leaves[_group(leaf)].append(leaf)
+        self._by_name = {name: _Group(ruleset, leaves[name], given.get(name)) for name in GROUPS}
+        self._groups = [group for name, group in self._by_name.items() if name != FORBIDDING]
+        self._forbidding = self._by_name[FORBIDDING]
+
+    def serialised(self) -> dict[str, bytes]:
+        return {name: group.serialised() for name, group in self._by_name.items()}
 
     def matches(self, text: bytes, roles: frozenset[Role]) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
@@ -49,7 +58,7 @@ class Matcher:
 
 def _group(leaf: Leaf) -> str:
     if not leaf.counts:
-        return "forbidding"
+        return FORBIDDING
     if leaf.roles <= {Role.LOAD}:
         return "load"
     if leaf.roles <= _PROSE:
@@ -60,12 +69,21 @@ def _group(leaf: Leaf) -> str:
 class _Group:
     """Patterns that are compiled together."""
 
-    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf]) -> None:
+    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
         self._leaves = {_name(leaf): leaf for leaf in leaves}
         self.roles = frozenset(role for leaf in self._leaves.values() for role in leaf.roles)
         self._windows = {leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words}
-        self._scanner = yara_x.Scanner(_compiled(ruleset, list(self._leaves.values())))
+        if compiled is None:
+            self._rules = _compiled(ruleset, list(self._leaves.values()))
+        else:
+            self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
+        self._scanner = yara_x.Scanner(self._rules)
         self._scanner.max_matches_per_pattern(MOST_MATCHES)
+
+    def serialised(self) -> bytes:
+        file = io.BytesIO()
+        self._rules.serialize_into(file)
+        return file.getvalue()
 
     def matches(self, text: bytes) -> Iterator[Match]:
         for found in self._scanner.scan(text).matching_rules:

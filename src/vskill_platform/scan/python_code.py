@@ -22,7 +22,7 @@ class PythonCode:
 
     def run(self, root: Node) -> None:
         self._block(root)
-        if self._program.flows and self._program.parameters:
+        if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
             self._block(root)
 

@@ -7,7 +7,7 @@ set changes with any of its rules and with the engine's version, and is part of 
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,13 +127,8 @@ class Leaf(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     #: false under `none`: it only forbids
     counts: bool = True
-
-    @property
-    def pattern(self) -> str | None:
-        """The regular expression; None for a fact."""
-        if self.condition.re is not None:
-            return self.condition.re
-        return words_pattern(self.condition.words, self.condition.window) if self.condition.words else None
+    #: the regular expression; None for a fact
+    pattern: str | None = None
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -161,7 +156,12 @@ class Ruleset:
     @cached_property
     def by_leaf(self) -> dict[int, TextRule]:
         """Which rule a leaf belongs to."""
-        return {number: rule for rule in self.rules for number in leaf_numbers(self.conditions[rule.id])}
+        return {number: rule for rule in self.rules for number in self.leaf_numbers[rule.id]}
+
+    @cached_property
+    def leaf_numbers(self) -> dict[str, tuple[int, ...]]:
+        """The leaves of each rule."""
+        return {rule.id: tuple(leaf_numbers(self.conditions[rule.id])) for rule in self.rules}
 
     @cached_property
     def by_fact(self) -> dict[str, tuple[Leaf, ...]]:
@@ -194,7 +194,9 @@ class Ruleset:
         roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
         polarity = condition.polarity or (rule.polarity if counts else tuple(ANY_POLARITY))
         files = condition.files or (rule.files if counts else ())
-        leaf = Leaf(len(self.leaves), condition, frozenset(roles), frozenset(polarity), files, counts)
+        leaf = Leaf(
+            len(self.leaves), condition, frozenset(roles), frozenset(polarity), files, counts, pattern_of(condition)
+        )
         self.leaves.append(leaf)
         return leaf
 
@@ -205,6 +207,12 @@ def leaf_numbers(node: Node | Leaf) -> Iterator[int]:
         return
     for child in (*node.all, *node.any, *node.none):
         yield from leaf_numbers(child)
+
+
+def pattern_of(condition: Condition) -> str | None:
+    if condition.words:
+        return words_pattern(condition.words, condition.window)
+    return condition.re
 
 
 def as_tuple(value: Wanted) -> tuple[str, ...]:
@@ -231,6 +239,12 @@ def _escaped(word: str) -> str:
 
 
 # Reading.
+
+
+@cache
+def bundled_rules() -> Ruleset:
+    """The rules that come with this release, read once."""
+    return load_rules()
 
 
 def load_rules(folder: Path = RULES_FOLDER) -> Ruleset:

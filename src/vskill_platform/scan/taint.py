@@ -79,8 +79,6 @@ class Program:
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
         self.sent: dict[str, int] = {}
         self.depth = 0
-        #: whether anything was read, fetched or decoded that could flow somewhere
-        self.flows = False
 
     def fact(self, name: str, start: int, length: int = 0, /, **attributes: str) -> None:
         key = (name, start, *sorted(attributes.items()))
@@ -98,13 +96,19 @@ class Program:
     def look_up(self, name: str) -> Value:
         return self.names.get(name, NOTHING)
 
+    @property
+    def crosses_functions(self) -> bool:
+        """Whether something tagged was passed to, or returned by, a function: then order matters."""
+        if any(name.startswith("()") for name in self.names):
+            return True
+        return any(self.look_up(one).tags for names in self.parameters.values() for one in names)
+
     # What code can do, whatever its language.
 
     def read_file(self, path: Value, start: int, length: int = 0) -> Value:
         tags = set(path.tags - {tag for tag in path.tags if tag.startswith(PATH)})
         if what := secret_at(path.text):
             self.fact("secret.read", start, length, what=what)
-            self.flows = True
             tags.add(SECRET + what)
         if path.text:
             name = base_name(path.text)
@@ -123,7 +127,6 @@ class Program:
 
     def dump_environment(self, start: int, length: int = 0) -> Value:
         self.fact("env.dump", start, length)
-        self.flows = True
         return Value(frozenset({ENVIRONMENT}))
 
     def fetch(self, target: Value, how: str, start: int, length: int = 0) -> Value:
@@ -132,7 +135,6 @@ class Program:
         if target.sensitive:
             self.send(target, target, how, start, length)
         self.fact("net.fetch", start, length, to=host, how=how)
-        self.flows = True
         return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
 
     def send(self, target: Value, content: Value, how: str, start: int, length: int = 0) -> Value:
@@ -159,7 +161,6 @@ class Program:
 
     def decode(self, content: Value, how: str, start: int, length: int = 0) -> Value:
         """Decoding twice, or decoding a long literal, hides something."""
-        self.flows = True
         layers = 1 + (DECODED in content.tags)
         if layers > 1 or len(content.text) >= PAYLOAD:
             self.fact("obfuscated", start, length, how=how, layers=str(layers))

@@ -71,7 +71,9 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
     if record.run > run:
         return NotClaimed(f"run {run} is over; run {record.run} has its own message")
     if not record.state.active:
-        return NotClaimed(f"it is {record.state}")
+        # Said again here, because the settlement that said it first may have been lost.
+        reason = domain.exhaustion(record)
+        return NotClaimed(reason or f"it is {record.state}", exhausted=reason is not None)
     now = require_env("kv").kv.now()
     if not domain.claimable(record, now):
         return NotClaimed(

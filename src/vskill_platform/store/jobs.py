@@ -7,11 +7,15 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.records import decode
+from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
+
+#: How long a job is left alone after its runner was last heard of.
+LEASE_MS = 15_000
 
 
 class Running(msgspec.Struct, frozen=True):
-    """Who runs the job now, at the longest until its budget's end."""
+    """Who runs the job now; renewed while it does, so that a dead one is followed soon."""
 
     token: str
     worker: str
@@ -39,14 +43,12 @@ async def read_job(name: str) -> tuple[JobRecord, int]:
     return (JobRecord(name), ABSENT) if entry is None else (decode(entry, JobRecord), entry.version)
 
 
-async def take_tick(
-    name: str, *, every_ms: int, budget_ms: int, now_forced: bool = False
-) -> JobRecord | None:
+async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> JobRecord | None:
     """Take the tick that is due; None if it is not due, still running, or another schedule was quicker."""
     env = require_env("kv")
     record, version = await read_job(name)
     now = env.kv.now()
-    running = record.running is not None and now < record.running.until <= now + budget_ms
+    running = record.running is not None and now < record.running.until <= now + LEASE_MS
     waiting = now < record.due_at <= now + every_ms and not now_forced
     if running or waiting:
         return None
@@ -54,7 +56,7 @@ async def take_tick(
         record,
         due_at=now + every_ms,
         last_start=now,
-        running=Running(env.clock.new_id(), env.worker_id, now + budget_ms),
+        running=Running(env.clock.new_id(), env.worker_id, now + LEASE_MS),
     )
     try:
         await env.kv.commit([Put(keys.job(name), msgspec.json.encode(taken), version)])
@@ -63,21 +65,42 @@ async def take_tick(
     return taken
 
 
+async def renew_tick(taken: JobRecord) -> bool:
+    """Keep running; False if somebody else has taken the job over."""
+    env = require_env("kv")
+    record, version = await read_job(taken.name)
+    if record.running is None or not _is_same(record, taken):
+        return False
+    running = msgspec.structs.replace(record.running, until=env.kv.now() + LEASE_MS)
+    renewed = msgspec.structs.replace(record, running=running)
+    try:
+        await env.kv.commit([Put(keys.job(taken.name), msgspec.json.encode(renewed), version, quiet=True)])
+    except Conflict:
+        return False
+    return True
+
+
+def _is_same(record: JobRecord, taken: JobRecord) -> bool:
+    return bool(record.running and taken.running and record.running.token == taken.running.token)
+
+
 async def finish_tick(
     taken: JobRecord, *, duration_ms: int, error: str | None, state: dict[str, str | int | None]
 ) -> None:
     """Write how it went, unless somebody else has taken the job over since."""
-    env = require_env("kv")
-    record, version = await read_job(taken.name)
-    if record.running is None or taken.running is None or record.running.token != taken.running.token:
-        return
-    now = env.kv.now()
-    ended = msgspec.structs.replace(record, running=None, last_duration_ms=duration_ms, state=state)
-    if error is None:
-        ended = msgspec.structs.replace(ended, last_success=now)
-    else:
-        ended = msgspec.structs.replace(ended, last_error=error, last_error_at=now)
-    try:
+
+    async def write() -> None:
+        env = require_env("kv")
+        record, version = await read_job(taken.name)
+        if not _is_same(record, taken):
+            env.log.warning("job was taken over before it ended", job=taken.name)
+            return
+        now = env.kv.now()
+        ended = msgspec.structs.replace(record, running=None, last_duration_ms=duration_ms, state=state)
+        if error is None:
+            ended = msgspec.structs.replace(ended, last_success=now)
+        else:
+            ended = msgspec.structs.replace(ended, last_error=error, last_error_at=now)
         await env.kv.commit([Put(keys.job(taken.name), msgspec.json.encode(ended), version)])
-    except Conflict:
-        env.log.warning("job was taken over while it ended", job=taken.name)
+
+    await persist(write)

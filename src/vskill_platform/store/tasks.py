@@ -8,7 +8,7 @@ from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, Conflict
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.submission import is_due
-from vskill_platform.domain.task import LONGEST_DELAY_MS, Task, task_key
+from vskill_platform.domain.task import LONGEST_DELAY_MS, Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.records import decode
@@ -51,7 +51,8 @@ async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaime
     async def write() -> HeldTask | NotClaimed:
         task, version = await read_task(kind, task_id)
         if task is None or task.run > run or not task.state.active:
-            return NotClaimed("it is over")
+            failed = task is not None and task.run == run and task.state is TaskState.FAILED
+            return NotClaimed(task.outcome if task and failed else "it is over", exhausted=failed)
         if task.held_by(token):
             return HeldTask(task, version, token)
         now = env.kv.now()

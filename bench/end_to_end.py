@@ -1,0 +1,196 @@
+"""How many skills a second go from a repository's address to PUBLISHED: real git over loopback, the real consumer,
+SQLite, every transition durable. The git host is a process of its own and shares the machine's cores.
+
+`python -m bench.end_to_end` runs it alone and prints where the time goes.
+"""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from bench.measure import PATIENCE_S, timed
+from bench.results import Figure, Report, at_least
+from bench.scale import FULL
+from bench.workshop import Workshop, open_workshop
+from tests.support.git_server import Repo, skill_md
+from vskill_platform.bootstrap import env_for
+from vskill_platform.domain.states import State
+from vskill_platform.env import Env
+from vskill_platform.intake.discover import submit_skills
+from vskill_platform.queue.consumer import run_consumer
+from vskill_platform.queue.health import queue_health
+from vskill_platform.settings import Settings
+from vskill_platform.submission_store import count_submissions
+from vskill_platform.worker_context import run_with_worker_env
+
+#: Clients that submit at the same time.
+SUBMITTERS = 8
+#: How many of the scale's submissions there are for each repository of ten skills, and of one.
+SHARES = {10: 100, 1: 30}
+GOALS = {10: 50.0, 1: 12.0}
+#: A skill of realistic size: six files, 20 KB.
+FILES = 5
+FILE_BYTES = 3_800
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One round."""
+
+    skills: int
+    seconds: float
+    #: Until the last repository was submitted; the worker works meanwhile.
+    submitting: float
+    #: CPU seconds of the platform's own process, of the git processes that it started, and of the git host.
+    own_cpu: float
+    git_cpu: float
+    host_cpu: float
+    stuck: int
+
+    @property
+    def rate(self) -> float:
+        return self.skills / self.seconds
+
+
+def run(workshop: Workshop) -> Report:
+    figures, goals, notes = [], [], []
+    for skills, share in SHARES.items():
+        repositories = max(2, workshop.scale.submissions // share)
+        samples = [measure(workshop, repositories, skills) for _ in range(workshop.scale.rounds)]
+        name = f"repositories of {skills} {'skills' if skills > 1 else 'skill'}"
+        figure = Figure.of(f"submit to PUBLISHED, {name}", "skills/s", [one.rate for one in samples])
+        figures.append(figure)
+        goals.append(at_least(f"skills/s from {name}", figure.median, GOALS[skills], unit="/s"))
+        notes.append(f"{name}: {where_time_goes(samples[-1])}")
+    return Report(
+        name="end_to_end",
+        title="From a repository's address to PUBLISHED: real git over loopback, SQLite, the real consumer",
+        figures=tuple(figures),
+        goals=tuple(goals),
+        notes=tuple(notes),
+    )
+
+
+def where_time_goes(sample: Sample) -> str:
+    """CPU milliseconds of one skill, by who spent them."""
+    per_skill = 1000 / sample.skills
+    return (
+        f"{sample.rate:.0f} skills/s, {sample.stuck} stuck; a skill costs {sample.own_cpu * per_skill:.1f} ms of CPU "
+        f"in the platform, {sample.git_cpu * per_skill:.1f} in the git commands that fetch and read, "
+        f"{sample.host_cpu * per_skill:.1f} in the git host beside it; all submitted after "
+        f"{sample.submitting / sample.seconds:.0%} of the time."
+    )
+
+
+def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
+    """A host with fresh repositories, a fresh store, and one process that submits and works."""
+    folder = workshop.new_file().with_suffix("")
+    served = folder / "served"
+    served.mkdir(parents=True)
+    for number in range(repositories):
+        Repo(served / "owner" / f"repo-{number}.git").commit(_files(number, skills))
+    with host(served) as (port, host_pid):
+        settings = Settings(
+            data_dir=str(folder / "data"),
+            source_rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",),
+            log_level="error",
+        )
+        return workshop.run(_measure(settings, repositories, skills, host_pid))
+
+
+def _files(number: int, skills: int) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for skill in range(skills):
+        folder = f"skills/s{skill}/" if skills > 1 else ""
+        name = f"s{number}-{skill}"
+        found[f"{folder}SKILL.md"] = skill_md(name, "Sorts the lines of a text.\n" * 30)
+        for file in range(FILES):
+            line = f"Line of file {file} of {name}: how a table of figures is read and checked.\n"
+            found[f"{folder}references/part-{file}.md"] = (line * (FILE_BYTES // len(line))).encode()
+    return found
+
+
+@contextmanager
+def host(served: Path) -> Iterator[tuple[int, int]]:
+    """A git host in a process of its own: its port and its process."""
+    command = [sys.executable, "-m", "tests.support.git_server", str(served)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield int(process.stdout.readline()), process.pid
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+async def _measure(settings: Settings, repositories: int, skills: int, host_pid: int) -> Sample:
+    async with env_for(settings) as env:
+        return await run_with_worker_env(env, lambda: _publish_all(env, repositories, skills, host_pid))
+
+
+async def _publish_all(env: Env, repositories: int, skills: int, host_pid: int) -> Sample:
+    own, children, served = time.process_time(), _children_cpu(), _cpu_of(host_pid)
+    stop = asyncio.Event()
+    with timed() as whole:
+        worker = asyncio.create_task(run_consumer(env, stop))
+        with timed() as submitting:
+            await _submit_all(repositories, skills)
+        await _until_published(repositories * skills)
+        whole.stop()
+    stuck = len((await queue_health()).violations)
+    own, children = time.process_time() - own, _children_cpu() - children
+    served = _cpu_of(host_pid) - served
+    stop.set()
+    await worker
+    return Sample(repositories * skills, whole.seconds, submitting.seconds, own, children, served, stuck)
+
+
+async def _submit_all(repositories: int, skills: int) -> None:
+    numbers = iter(range(repositories))
+
+    async def client() -> None:
+        for number in numbers:
+            done = await submit_skills(f"https://github.com/owner/repo-{number}")
+            assert len(done.results) == skills, done
+            assert not any(one.error for one in done.results), done
+
+    await asyncio.gather(*(client() for _ in range(SUBMITTERS)))
+
+
+async def _until_published(count: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        # The store tells nobody in this process; a look every few milliseconds costs little.
+        while (await count_submissions()).by_state[State.PUBLISHED] < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _cpu_of(pid: int) -> float:
+    """Seconds of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    with open_workshop(msgspec.structs.replace(FULL, rounds=3)) as workshop:
+        report = run(workshop)
+    for figure in report.figures:
+        print(figure)
+    for note in report.notes:
+        print(note)
+
+
+if __name__ == "__main__":
+    main()

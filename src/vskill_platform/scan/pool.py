@@ -1,0 +1,199 @@
+"""The scanner of the workers: child processes, each with one skill at a time, so that a scan that runs wild costs one
+child and not the worker. Waiting for a free child does not count against a skill's budget.
+
+A child that exceeds its time or memory, or dies, is ended and replaced by itself, and the skill's report says so: it is
+timed out, or an error, and never clean. The event loop only ever waits for sockets.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import ScanStatus, StaticReport
+from vskill_platform.scan.engine import CheckManifest
+from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
+from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.wire import HEADER, Ready, Setup, frame
+
+#: Address space of a child. The rules and the interpreter take a quarter of it.
+MEMORY_BYTES = 1024 * 1024 * 1024
+#: The engine ends a scan at its budget; the pool ends the child this much later.
+GRACE_S = 2.0
+#: For a child to read and compile the rules on a busy machine.
+START_S = 60.0
+CHILD = "vskill_platform.scan.child"
+
+
+class ChildDied(Exception):
+    """The child ended in the middle of something."""
+
+
+class PooledScanner:
+    """Scans in child processes; they are started when they are first needed."""
+
+    def __init__(self, ruleset: str, setup: Setup, processes: int) -> None:
+        self._ruleset = ruleset
+        self._setup = setup
+        self._children = [_Child() for _ in range(processes)]
+        self._free: asyncio.LifoQueue[_Child] = asyncio.LifoQueue()
+        for child in self._children:
+            self._free.put_nowait(child)
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        check_manifest: CheckManifest,
+        known_bad_digests: Collection[str] = (),
+        *,
+        processes: int = 0,
+        limits: Limits = DEFAULT_LIMITS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> "PooledScanner":
+        """`check_manifest` must be a function of a module, which children import; 0 processes is one per core."""
+        ruleset = await asyncio.to_thread(bundled_rules)
+        name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
+        setup = Setup(name, tuple(known_bad_digests), limits, memory_bytes)
+        return cls(ruleset.version, setup, processes or os.cpu_count() or 1)
+
+    @property
+    def ruleset(self) -> str:
+        return self._ruleset
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        child = await self._free.get()
+        try:
+            if self._closed:
+                return self._failed(ScanStatus.ERROR, "the scanner is closed")
+            return await self._scan_in(child, files)
+        finally:
+            self._free.put_nowait(child)
+
+    async def close(self) -> None:
+        """No new scan starts; running ones are cut off; every child is gone when this returns."""
+        self._closed = True
+        await asyncio.gather(*(child.end() for child in self._children))
+
+    async def _scan_in(self, child: "_Child", files: Sequence[SkillFile]) -> StaticReport:
+        limits = self._setup.limits
+        try:
+            await self._started(child)
+            async with asyncio.timeout(limits.wall_s + GRACE_S):
+                answer = await child.ask(frame(files))
+            report = msgspec.msgpack.decode(answer, type=StaticReport)
+        except TimeoutError:
+            await child.end()
+            return self._failed(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
+        except (ChildDied, OSError) as error:
+            return await self._died(child, error)
+        except BaseException:
+            # Cancelled in the middle: the child is still busy with a skill that nobody waits for.
+            await asyncio.shield(child.end())
+            raise
+        if report.status is ScanStatus.ERROR:
+            await child.end()
+        return report
+
+    async def _started(self, child: "_Child") -> None:
+        if child.running:
+            return
+        await child.end()
+        try:
+            async with asyncio.timeout(START_S):
+                ready = await child.start(self._setup)
+        except TimeoutError:
+            raise ChildDied(f"it was not ready after {START_S:g} s") from None
+        if ready.ruleset != self._ruleset:
+            raise ChildDied(f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker")
+        if ready.compiled is not None and self._setup.compiled is None:
+            self._setup = msgspec.structs.replace(self._setup, compiled=ready.compiled)
+
+    async def _died(self, child: "_Child", error: Exception) -> StaticReport:
+        code = await child.end()
+        if code == -signal.SIGXCPU:
+            limit = self._setup.limits.cpu_s
+            return self._failed(ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time")
+        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        return self._failed(ScanStatus.ERROR, f"the scanning process died ({how}): {error}".rstrip(": "))
+
+    def _failed(self, status: ScanStatus, problem: str) -> StaticReport:
+        return StaticReport(self._ruleset, status, problem=problem)
+
+
+class _Child:
+    """One process and the socket to it; may be started again after it has ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    @property
+    def running(self) -> bool:
+        """False also when it died while it had nothing to do, which is not the fault of the next skill."""
+        return self._reader is not None and not self._reader.at_eof()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def start(self, setup: Setup) -> Ready:
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = await asyncio.to_thread(_spawn, theirs.fileno())
+            self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return msgspec.msgpack.decode(await self.ask(frame(setup)), type=Ready)
+
+    async def ask(self, message: bytes) -> bytes:
+        if self._reader is None or self._writer is None:
+            raise ChildDied("it is not running")
+        try:
+            self._writer.write(message)
+            await self._writer.drain()
+            (size,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+            return await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise ChildDied("") from error
+
+    async def end(self) -> int | None:
+        """Kill it if it still runs; its exit code."""
+        writer, process = self._writer, self._process
+        self._reader = self._writer = self._process = None
+        if writer is not None:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+        if process is None:
+            return None
+        return await asyncio.to_thread(_reap, process)
+
+
+def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", CHILD, str(descriptor)],
+        pass_fds=(descriptor,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _reap(process: subprocess.Popen[bytes]) -> int:
+    """A child that died says how; one that hangs is killed."""
+    try:
+        return process.wait(timeout=0.2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()

@@ -1,0 +1,48 @@
+"""The engine as a scanner of the worker's contract, in this process: for demos, tests and small tools. Workers use
+`pool`, where a scan that runs wild can be ended.
+"""
+
+import asyncio
+import threading
+from collections.abc import Collection, Sequence
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.scan.engine import CheckManifest, Engine
+from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
+from vskill_platform.scan.ruleset import Ruleset
+
+#: Below this, scanning takes less time than handing the work to a thread is worth.
+INLINE_BYTES = 16 * 1024
+
+
+class InlineScanner:
+    """Scans in this process, one skill at a time; large ones in a thread."""
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        check_manifest: CheckManifest,
+        known_bad_digests: Collection[str] = (),
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._engine = Engine(ruleset, check_manifest, known_bad_digests, limits)
+        self._lock = threading.Lock()
+
+    @property
+    def ruleset(self) -> str:
+        return self._engine.version
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        if sum(len(file.data) for file in files) <= INLINE_BYTES and not self._lock.locked():
+            return self.scan_now(files)
+        return await asyncio.to_thread(self.scan_now, files)
+
+    def scan_now(self, files: Sequence[SkillFile]) -> StaticReport:
+        with self._lock:
+            return self._engine.scan(files)
+
+
+def structure_scanner(check_manifest: CheckManifest, known_bad_digests: Collection[str] = ()) -> InlineScanner:
+    """Structure and known digests only, ready at once: for tests of everything around the scanner."""
+    return InlineScanner(Ruleset(()), check_manifest, known_bad_digests)

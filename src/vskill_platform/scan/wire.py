@@ -1,0 +1,39 @@
+"""What the pool and its children say to each other: frames of MessagePack over a socket pair. Plain data only, so that
+nothing that a skill contains can become an object on the other side.
+"""
+
+import struct
+
+import msgspec
+
+from vskill_platform.scan.limits import Limits
+
+HEADER = struct.Struct(">I")
+#: A skill of 20 MB, with room; more is a mistake.
+MOST_BYTES = 64 * 1024 * 1024
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """The first thing that a child hears."""
+
+    #: `module:function`, imported by the child
+    check_manifest: str
+    known_bad_digests: tuple[str, ...]
+    limits: Limits
+    #: of memory it may map
+    memory_bytes: int
+    #: patterns that another child compiled
+    compiled: dict[str, bytes] | None = None
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The first thing that a child says."""
+
+    ruleset: str
+    #: patterns that it had to compile itself
+    compiled: dict[str, bytes] | None = None
+
+
+def frame(message: object) -> bytes:
+    body = msgspec.msgpack.encode(message)
+    return HEADER.pack(len(body)) + body
