@@ -29,8 +29,9 @@ from vskill_platform.kv.contract import KV
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.observability import Metrics, logger
+from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.judge import HttpJudge, make_client
-from vskill_platform.scan.interim import StructureScanner
+from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import Settings, check_settings, keys_folder, variable
 from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts

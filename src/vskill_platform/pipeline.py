@@ -4,8 +4,6 @@ Every stage writes what it learnt through the claim, and content is kept by dige
 the next attempt goes on from the record wherever this one breaks off.
 """
 
-from typing import TypedDict
-
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
 from vskill_platform.domain.decision import Block, Decision, Row, decide
@@ -19,7 +17,6 @@ from vskill_platform.domain.errors import (
     SourceGone,
 )
 from vskill_platform.domain.evidence import Evidence, evidence_of
-from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
@@ -28,8 +25,8 @@ from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import publish
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
 from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
-from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.worker_context import require_env
 
 #: No other attempt would end differently: the author must change something.
@@ -37,14 +34,6 @@ FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion,
 
 #: Rows of the decision that no answer of the judge would change.
 DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
-
-
-class _Grounds(TypedDict):
-    """What counts for a decision beside the reports."""
-
-    approved_by: str | None
-    trusted_vendor: bool
-    suppressed: frozenset[str]
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -68,11 +57,7 @@ async def _verify(claim: HeldClaim) -> bool:
         raise Blocked(hit)
     digest = digest_of_files(files)
     report = await scan_once(files, digest)
-    grounds = _Grounds(
-        approved_by=_approver(claim.record),
-        trusted_vendor=_is_trusted(claim.record.identity),
-        suppressed=await suppressed_rules(digest),
-    )
+    grounds = await grounds_for(claim.record.identity, digest, claim.record.approval)
     judge = await _judge(claim, files, report, grounds)
     evidence = evidence_of(
         digest,
@@ -99,7 +84,7 @@ async def _fetch(claim: HeldClaim) -> tuple[SkillFile, ...]:
 
 
 async def _judge(
-    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: _Grounds
+    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds
 ) -> JudgeReport:
     """Ask the judge only where its answer can matter."""
     judge = require_env("judge").judge
@@ -184,16 +169,3 @@ def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision) 
         skill_name=record.skill_name,
         source_url=record.repo_url,
     )
-
-
-def _approver(record: Submission) -> str | None:
-    """The reviewer who approved exactly these bytes, if one did."""
-    approval = record.approval
-    return approval.by if approval is not None and approval.digest == record.digest else None
-
-
-def _is_trusted(identity: Identity) -> bool:
-    """Whether the operator trusts this owner on this host."""
-    listed = (place.partition("/") for place in require_env("settings").settings.trusted_owners)
-    trusted = {Identity(host.lower(), owner, "_").repo_key for host, _, owner in listed}
-    return Identity(identity.host, identity.owner, "_").repo_key in trusted

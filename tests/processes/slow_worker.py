@@ -82,11 +82,6 @@ def slow_down(bootstrap: Any) -> None:
     bootstrap.open_env = open_slow
 
 
-async def open_slow_scanner(settings: Any, stack: Any) -> SlowScanner:
-    manifest = import_module("vskill_platform.intake.manifest")
-    return SlowScanner(manifest.read_manifest, settings.known_bad_digests)
-
-
 def _note_scan(name: str, inside: set[str]) -> None:
     if path := os.environ.get("TEST_SCANS"):
         line = f"{os.getpid()} {name} {','.join(sorted(inside))}\n"

@@ -7,6 +7,7 @@ import msgspec
 
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
+from vskill_platform.rescan import request_due_rescans
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.worker_context import require_env
 
@@ -50,6 +51,11 @@ async def notify(state: JobState) -> JobState:
     return {"cursor": await find_notices(_text(state.get("cursor")))}
 
 
+async def request_rescans(state: JobState) -> JobState:
+    """Ask for rescans until the current rules have seen every live version."""
+    return {"finished": await request_due_rescans(_text(state.get("finished")))}
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -62,5 +68,12 @@ JOBS = (
     Job("recovery", "sends a message for every submission that is owed work", 5_000, 30_000, recover),
     Job("blocklist", "applies the blocklist to what is queued and published", 10_000, 600_000, reapply),
     Job("notices", "asks for the delivery of every decision to whoever subscribed", 2_000, 60_000, notify),
+    Job(
+        "rescans",
+        "asks for rescans of what the current rules have not seen",
+        10_000,
+        600_000,
+        request_rescans,
+    ),
     Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
 )

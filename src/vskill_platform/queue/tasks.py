@@ -18,6 +18,7 @@ from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.task import TaskState
 from vskill_platform.notifications.deliveries import DELIVERY, deliver
 from vskill_platform.queue.keeper import kept_alive
+from vskill_platform.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.task_kinds import TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
@@ -27,6 +28,7 @@ from vskill_platform.worker_context import require_env
 _DELIVERY_DELAYS_MS = (5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000)
 
 KINDS: tuple[TaskKind, ...] = (
+    TaskKind(RESCAN, "judges a live version again by the current rules", rescan),
     TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
 )
 

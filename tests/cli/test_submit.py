@@ -1,0 +1,97 @@
+"""`submit` from repositories and archives: one command, every kind of target, each told by itself."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from tests.support.git_server import git_server, skill_md
+from vskill_platform.cli.submit import read_file
+from vskill_platform.domain.content import ContentLimits
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded
+
+URL = "https://github.com/ann/tools"
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch, data_dir):
+    with git_server(tmp_path / "served") as running:
+        monkeypatch.setenv("VSKILL_SOURCE_REWRITES", running.rewrite())
+        yield running
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "tidy-up.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("tidy-up/SKILL.md", skill_md("tidy-up"))
+    return path
+
+
+def test_every_skill_of_a_repository_is_submitted(run, server):
+    server.repo("ann/tools", {"skills/a/SKILL.md": skill_md("a"), "skills/b/SKILL.md": skill_md("b")})
+    results = json.loads(run("submit", URL, "--json").stdout)
+    assert [(one["path"], one["outcome"]) for one in results] == [
+        (f"{URL} skills/a", "created"),
+        (f"{URL} skills/b", "created"),
+    ]
+    assert results[0]["submission"]["source"] == "cli"
+    assert results[0]["submission"]["commit"]
+    assert run("submit", URL).stdout.count("duplicate") == 2
+
+
+def test_one_skill_by_its_path_or_by_its_address(run, server):
+    server.repo("ann/tools", {"skills/a/SKILL.md": skill_md("a"), "skills/b/SKILL.md": skill_md("b")})
+    assert f"{URL} skills/a: created" in run("submit", URL, "--path", "skills/a").stdout
+    assert f"{URL} skills/b: created" in run("submit", f"{URL}/tree/main/skills/b").stdout
+    assert "skills/b: duplicate" in run("submit", "github.com/ann/tools", "--path", "skills/b").stdout
+
+
+def test_skills_below_a_skill_are_told_and_submitted_with_all(run, server):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools"), "more/SKILL.md": skill_md("more")})
+    shown = run("submit", URL).stdout
+    assert shown.count("created") == 1
+    assert "1 more skills are below it; --all submits them too" in shown
+    assert f"{URL} more: created" in run("submit", URL, "--all").stdout
+
+
+def test_an_archive_is_submitted_under_its_own_name(run, archive):
+    (one,) = json.loads(run("submit", archive, "--json").stdout)
+    assert (one["outcome"], one["submission"]["skillName"]) == ("created", "tidy-up")
+    (named,) = json.loads(run("submit", archive, "--name", "other", "--json").stdout)
+    assert named["submission"]["skillName"] == "other"
+
+
+def test_several_targets_of_every_kind_at_once(run, server, skill, archive):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    assert run("submit", URL, skill, archive).stdout.count("created") == 3
+
+
+def test_one_that_is_refused_disturbs_no_other_and_the_exit_code_says_it(run, server, skill):
+    result = run("submit", skill, "https://github.com/ann/none", "https://192.168.0.1/a/b", code=1)
+    assert result.stdout.count("created") == 1
+    assert "no public repository" in result.stderr
+    assert "not accepted here" in result.stderr
+    outcomes = json.loads(run("submit", skill, "https://github.com/ann/none", "--json", code=1).stdout)
+    assert [one["outcome"] for one in outcomes] == ["duplicate", "refused"]
+
+
+def test_a_single_one_that_is_refused_is_one_line_with_the_reason(run, server):
+    server.repo("ann/tools", {"README.md": b"x"})
+    assert "There is no SKILL.md" in run("submit", URL, code=1).stderr
+    server.faults["/ann"] = 503
+    assert "github.com cannot be reached" in run("submit", URL, code=1).stderr
+
+
+def test_a_file_that_is_no_archive_is_refused(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    assert "pack it as zip, tar or tar.gz" in run("submit", tmp_path / "notes.txt", code=1).stderr
+
+
+def test_a_large_file_is_not_read(archive):
+    with pytest.raises(LimitExceeded):
+        read_file(archive, ContentLimits(bytes_total=10))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_file(archive.parent)
+    assert io.BytesIO(archive.read_bytes()).read(2) == b"PK"
