@@ -26,6 +26,11 @@ class Machine(msgspec.Struct, frozen=True):
     #: Processes that wanted a core when the run began; above 0 somebody else was at work.
     load_before: float
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether others used enough of the machine to make its absolute figures worthless."""
+        return self.load_before > self.cores / 2
+
 
 def describe(folder: Path) -> Machine:
     """Look at this machine, and measure the disk that the folder is on."""

@@ -18,10 +18,17 @@ Each figure is the median of its rounds with the least and the most of them, aft
 rivals take turns. `python -m bench --only queue` runs one, `--quick` a smaller set, `--json FILE` keeps the figures.
 """
 
+_DISTURBED = (
+    "Other processes kept this machine busy during the run: absolute figures, and ratios to references that are not "
+    "from this run, are far too low. Only ratios between figures of this run mean something; repeat it when it is idle."
+)
+
 
 def show(run: Run, console: Console) -> None:
     """Tables in the terminal."""
     console.print(_machine_line(run.machine))
+    if run.machine.disturbed:
+        console.print(_DISTURBED, style="bold yellow")
     for report in run.reports:
         console.print(_figures_table(report))
         console.print(_goals_table(report))
@@ -41,6 +48,8 @@ def to_json(run: Run) -> bytes:
 def to_markdown(run: Run) -> str:
     """The page `docs/benchmarks.md`."""
     parts = [_HEAD, f"{_machine_line(run.machine)} Scale: {run.scale.name}.\n"]
+    if run.machine.disturbed:
+        parts.append(f"**{_DISTURBED}**\n")
     for report in run.reports:
         parts += _section(report)
     return "\n".join(parts)

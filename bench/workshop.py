@@ -81,8 +81,11 @@ def open_workshop(scale: Scale, say: Callable[[str], None] = print) -> Iterator[
 @asynccontextmanager
 async def open_env(path: Path | None) -> AsyncIterator[Env]:
     """The product's environment on this file, or in memory; blobs are in memory, since none are measured."""
-    store = "memory:" if path is None else f"sqlite:{path}"
-    async with env_for(Settings(store=store, blobs="memory:")) as env:
+    if path is None:
+        settings = Settings(store="memory:")
+    else:
+        settings = Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
+    async with env_for(settings) as env:
         yield env
 
 

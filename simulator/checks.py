@@ -32,6 +32,8 @@ SKEW_MS = 4_100
 #: One commit writes at most "claim expired" and "attempt begins".
 MOST_EVENTS = 2
 FOREVER_MS = 10**15
+#: A history takes some hundred.
+MOST_STEPS = 3_000
 
 LABELS = {place.id: place.label for place in PLACES}
 
@@ -82,6 +84,7 @@ class Watcher:
         self._moment = moment
         self._on_step = on_step
         self._tokens: set[str] = set()
+        self._steps = 0
         #: By submission, the moment at which a block or a cancellation last ended a run.
         self.cleared: dict[str, int] = {}
 
@@ -123,6 +126,7 @@ class Watcher:
             f"{name}: {problem}",
         )
         require(not (new.claim and new.next_attempt_at), "claimed means no next attempt", name)
+        require(new.upload or not new.identity.is_upload, "an upload's bytes are never forgotten", name)
         require(new.attempts.failed <= len(FAILED_DELAYS_MS) + 1, "failed attempts are limited", name)
         require(new.attempts.interrupted <= MAX_INTERRUPTED, "interruptions are limited", name)
         published: list[Submission] = []
@@ -174,6 +178,9 @@ class Watcher:
             (name, facts),
         )
         require(first.at >= last.at and first.reason.strip(), "history is in order, with reasons", name)
+        ended_for_good = last.to is State.DEQUEUED or (last.to is State.BLOCKED and last.actor == "system")
+        forgotten = not (ended_for_good and first.id == f"{last.id}-rerun")
+        require(forgotten, "cancelling and blocking forget what was to run next", f"{name}: {last} {first}")
         self._note(name, first, new)
 
     def _check_event(self, last: Event, event: Event, name: str) -> None:
@@ -210,6 +217,8 @@ class Watcher:
         require(not early, "nothing is taken up before it is due", f"{name}: due in {(due or 0) - now} ms")
 
     def _note(self, name: str, event: Event, record: Submission) -> None:
+        self._steps += 1
+        require(self._steps < MOST_STEPS, "nothing goes round in circles", f"{self._steps} steps")
         self._trace.count(f"step to {event.to}")
         self._trace.add(
             event.actor,

@@ -38,6 +38,8 @@ async def check_end(world: "World") -> None:
         if record.state is State.PUBLISHED:
             _check_published(record, skills.get(record.published or ""), name)
             _check_deserved(world, record, name)
+        elif record.history[-1].source is State.PUBLISHED:
+            _check_withdrawn(record, skills.get(record.published or ""), name)
     for skill in skills.values():
         await _check_skill(world, skill)
         for ref in skill.versions:
@@ -106,6 +108,14 @@ def _check_published(record: Submission, skill: PublishedSkill | None, name: str
         require(
             skill.current_digest == record.digest, "what is PUBLISHED is current", f"{name} {skill.versions}"
         )
+
+
+def _check_withdrawn(record: Submission, skill: PublishedSkill | None, name: str) -> None:
+    """A rescan or a block that ended a success has taken its version down."""
+    live = skill is not None and any(
+        ref.digest == record.digest and ref.status is VersionStatus.LIVE for ref in skill.versions
+    )
+    require(not live, "what is PUBLISHED no more is not live", name)
 
 
 def _check_deserved(world: "World", record: Submission, name: str) -> None:

@@ -35,9 +35,10 @@ from vskill_platform.queue.control import Pause
 from vskill_platform.settings import Settings
 from vskill_platform.store.jobs import JobRecord
 
-#: After the bad time everything comes to its end within this many seconds: longer than any delay of the product.
-PATIENCE_S = 3 * 3_600
-#: Where one source stays down for a day, that long and a day more.
+#: After the bad time, seconds without a step of any submission while something is owed: longer than the longest
+#: backoff and the longest budget of a job together.
+PATIENCE_S = 2_700
+#: Where one source stays down, it does so for longer than a day.
 DEAD_SOURCE_S = 25 * 3_600
 #: How often somebody who submitted submits something else a moment later.
 BURST = 0.4
@@ -82,6 +83,7 @@ class World:
         self.problem: Broken | None = None
         self._bug = bug
         self._moments = 0
+        self._last_step = 0.0
         self._acts: list[tuple[Process, asyncio.Task[None]]] = []
         self._settings = Settings()
         self._ambushes = self.rng.choice((0.0, 0.02, 0.06, 0.15))
@@ -223,6 +225,7 @@ class World:
 
     def _ambush(self, record: Submission, event: Event) -> None:
         """Somebody acts on this submission in the moment of its step."""
+        self._last_step = self.loop.time()
         if self.weather.draws(self._ambushes):
             place = next((one for one in self.places if one.id == record.id), None)
             self._begin_act(self.rng.choice(AMBUSHES), place)
@@ -254,9 +257,9 @@ class World:
     # The quiet after it.
 
     async def _until_settled(self) -> None:
-        deadline = self.loop.time() + PATIENCE_S + (DEAD_SOURCE_S if self.plan.dead_source else 0)
+        self._last_step = self.loop.time()
         while (waits := await self._owed()) is not None:
-            if self.loop.time() > deadline:
+            if self.loop.time() > self._last_step + PATIENCE_S:
                 raise Broken("everything accepted comes to its end", await self._unsettled())
             if waits > 4:
                 self.loop.jump(waits - 2)

@@ -22,7 +22,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.entries import Operation
-from vskill_platform.publish import publish
+from vskill_platform.publish import Content, publish
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.grounds import Grounds, grounds_for
@@ -39,28 +39,28 @@ DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, 
 async def process_submission(claim: HeldClaim) -> None:
     """From the claim to the end of the run, or to an exception that says how this attempt ended."""
     try:
-        if claim.record.state is not State.AUTO_APPROVED and not await _verify(claim):
-            return
-        await publish(claim)
+        if claim.record.state is State.AUTO_APPROVED:
+            await publish(claim)
+        elif (approved := await _verify(claim)) is not None:
+            await publish(claim, approved)
     except Blocked as error:
         await _end_blocked(claim, RecordedDecision(str(error)))
     except FINAL as error:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
 
-async def _verify(claim: HeldClaim) -> bool:
-    """Fetch, scan, judge and decide; whether it is approved. The blocklist comes before the scan: what it hits
-    is BLOCKED even where the scanner breaks over it."""
-    files = await _fetch(claim)
+async def _verify(claim: HeldClaim) -> Content | None:
+    """Fetch, scan, judge and decide; the content if it is approved. The blocklist comes before the scan: what it
+    hits is BLOCKED even where the scanner breaks over it."""
+    content = await _fetch(claim)
     hit = hit_reason(await find_hits(targets_for(claim.record)))
     if hit is not None:
         raise Blocked(hit)
-    digest = digest_of_files(files)
-    report = await scan_once(files, digest)
-    grounds = await grounds_for(claim.record.identity, digest, claim.record.approval)
-    judge = await _judge(claim, files, report, grounds)
+    report = await scan_once(content.files, content.digest)
+    grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval)
+    judge = await _judge(claim, content.files, report, grounds)
     evidence = evidence_of(
-        digest,
+        content.digest,
         report,
         judge,
         suppressed=grounds["suppressed"],
@@ -68,19 +68,20 @@ async def _verify(claim: HeldClaim) -> bool:
     )
     decision = decide(report, judge, **grounds)
     await _write_decision(claim, decision, evidence)
-    return decision.next_state is State.AUTO_APPROVED
+    return content if decision.next_state is State.AUTO_APPROVED else None
 
 
-async def _fetch(claim: HeldClaim) -> tuple[SkillFile, ...]:
-    """The files at the place, kept by digest before the record names it."""
+async def _fetch(claim: HeldClaim) -> Content:
+    """The files at the place, kept by digest before any record names it. What was learnt is written with the next
+    step of the run, so that it costs no write of its own."""
     env = require_env("sources")
     fetched = await env.sources.fetch(claim.record)
     check_files(fetched.files)
     manifest = read_manifest(skill_file_of(fetched.files).data)
     digest = digest_of_files(fetched.files)
     await env.blobs.put(digest, pack(fetched.files))
-    await claim.note(digest=digest, commit=fetched.commit, declared_name=manifest.name)
-    return fetched.files
+    claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name)
+    return Content(digest, fetched.files, manifest)
 
 
 async def _judge(

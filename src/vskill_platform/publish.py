@@ -34,8 +34,8 @@ from vskill_platform.worker_context import require_env
 INLINE_BYTES = 64 * 1024
 
 
-class _Content(msgspec.Struct, frozen=True):
-    """The bytes that were scanned, read back by their digest."""
+class Content(msgspec.Struct, frozen=True):
+    """The bytes that were scanned."""
 
     digest: str
     files: tuple[SkillFile, ...]
@@ -49,10 +49,10 @@ class _Seal(msgspec.Struct, frozen=True):
     archives: ArchiveDigests
 
 
-async def publish(claim: HeldClaim) -> None:
+async def publish(claim: HeldClaim, verified: Content | None = None) -> None:
     """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion or ClaimLost, and then
-    nothing is live."""
-    content = await _read_content(claim.record)
+    nothing is live. `verified` are those bytes where this very attempt has scanned them."""
+    content = verified or await _read_content(claim.record)
     seal = await _make_seal(content)
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
@@ -61,17 +61,17 @@ async def publish(claim: HeldClaim) -> None:
     await claim.end(State.PUBLISHED, "published", together)
 
 
-async def _read_content(record: Submission) -> _Content:
+async def _read_content(record: Submission) -> Content:
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)
     data = await require_env("blobs").blobs.get(record.digest)
     if data is None:
         raise SourceGone("the stored bytes are no longer kept", submission=record.id, digest=record.digest)
     files = unpack(data, record.digest)
-    return _Content(record.digest, files, read_manifest(skill_file_of(files).data))
+    return Content(record.digest, files, read_manifest(skill_file_of(files).data))
 
 
-async def _make_seal(content: _Content) -> _Seal | None:
+async def _make_seal(content: Content) -> _Seal | None:
     signing = require_env("signing").signing
     if signing is None:
         return None
@@ -83,7 +83,7 @@ async def _make_seal(content: _Content) -> _Seal | None:
 
 
 async def _publication(
-    record: Submission, content: _Content, seal: _Seal | None
+    record: Submission, content: Content, seal: _Seal | None
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """Read the blocklist's version first, then its entries, then the skill: the commit asserts the first."""
     asserted = await assert_blocklist()
@@ -128,7 +128,7 @@ def _claims(record: Submission, published: PublishedSkill, seal: _Seal) -> Facts
     )
 
 
-def _facts(record: Submission, content: _Content, slug: str, canonical: str) -> Publication:
+def _facts(record: Submission, content: Content, slug: str, canonical: str) -> Publication:
     env = require_env("kv")
     decision = record.decision
     certification = decision.certification if decision else None

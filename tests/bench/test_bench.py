@@ -93,6 +93,13 @@ def test_a_run_is_written_as_a_page_and_as_json(run):
     assert plain["machine"]["fsync_us"][0] > 0
 
 
+def test_a_page_says_that_others_kept_the_machine_busy(run):
+    busy = msgspec.structs.replace(run.machine, cores=2, load_before=1.5)
+    idle = msgspec.structs.replace(run.machine, cores=2, load_before=0.5)
+    assert "kept this machine busy" in to_markdown(msgspec.structs.replace(run, machine=busy))
+    assert "kept this machine busy" not in to_markdown(msgspec.structs.replace(run, machine=idle))
+
+
 def test_goals_are_judged_on_the_right_side_of_their_limit():
     assert at_least("more", 3.0, 3.0).met and not at_least("more", 2.9, 3.0).met
     assert at_most("less", 2.0, 2.0).met and not at_most("less", 2.1, 2.0).met

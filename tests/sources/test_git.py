@@ -25,7 +25,7 @@ from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits
 from vskill_platform.sources.command import Git, Limits, TimedOut, find_git, make_repository
-from vskill_platform.sources.git import GitSource
+from vskill_platform.sources.git import FetchSettings, GitSource
 
 pytestmark = pytest.mark.anyio
 
@@ -405,6 +405,32 @@ async def test_a_path_that_looks_like_an_option_is_only_a_path(server, source):
     server.repo("ann/tools", {"--output=x/SKILL.md": skill_md("x"), "-rf/SKILL.md": skill_md("y")})
     assert [one.identity.path for one in (await source.survey(TOOLS)).places] == ["--output=x", "-rf"]
     assert len((await source.fetch(at("--output=x"))).files) == 1
+
+
+async def test_a_mirror_may_be_a_folder(open_source, tmp_path):
+    repo = Repo(tmp_path / "mirror" / "ann" / "tools.git")
+    repo.commit({"SKILL.md": skill_md("tools")})
+    source = open_source(Hosts((), rewrites=(f"https://github.com/=file://{tmp_path}/mirror/",)))
+    assert (await source.fetch(at(""))).commit == repo.head()
+
+
+async def test_a_disk_that_cannot_be_written_is_nobodys_fault(server, tmp_path):
+    (tmp_path / "taken").write_text("a file, not a folder")
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    settings = FetchSettings(folder=tmp_path / "taken")
+    source = GitSource(GIT, Hosts((), rewrites=(server.rewrite(),)), settings)
+    with pytest.raises(SourceUnavailable, match="cannot be fetched at the moment"):
+        await source.fetch(at(""))
+
+
+async def test_a_store_in_memory_fetches_into_a_temporary_folder_and_leaves_nothing(server):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools"), "data": os.urandom(2_000_000)})
+    source = GitSource(GIT, Hosts((), rewrites=(server.rewrite(),)), FetchSettings())
+    await source.fetch(at(""))
+    root = source._folders._root
+    assert root is not None and root.is_dir()
+    await source.close()
+    assert not root.exists()
 
 
 # Redirects.

@@ -221,8 +221,15 @@ async def test_renewals_emit_no_change(env):
     claim = await claimed()
     cursor = await env.kv.change_cursor()
     await claim.renew()
-    await claim.note(digest="d" * 64)
     assert (await env.kv.changes("sub:", after=cursor)).items == ()
+
+
+async def test_what_was_learnt_is_written_with_the_next_step_whoever_else_writes(env):
+    claim = await claimed()
+    claim.learn(digest="d" * 64)
+    assert (await current(claim)).digest is None
+    await update_submission(claim.record.id, _rerun, event_id="none")
+    await claim.move(State.AUTO_APPROVED, "passed")
     assert (await current(claim)).digest == "d" * 64
 
 

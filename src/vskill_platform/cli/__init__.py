@@ -11,6 +11,7 @@ from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.keys import keys
 from vskill_platform.cli.queue import queue
 from vskill_platform.cli.review import block, review
+from vskill_platform.cli.scan import scan
 from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.status import status
 from vskill_platform.cli.submit import submit
@@ -29,7 +30,7 @@ def cli(*, debug: bool) -> None:
     del debug  # read by PlatformGroup
 
 
-for command in (serve, worker, schedule, submit, status, queue, review, block, webhook, keys, verify, doctor):
+for command in (serve, worker, schedule, scan, submit, status, queue, review, block, webhook, keys, verify, doctor):
     cli.add_command(command)
 
 

@@ -126,6 +126,8 @@ def submission_id(identity: Identity) -> str:
 
 def has_control_characters(text: str) -> bool:
     """Control characters, lone surrogates, line separators and direction overrides: never part of a name."""
+    if text.isascii() and text.isprintable():
+        return False
     return any(map(_is_control, text))
 
 

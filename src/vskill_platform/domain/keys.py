@@ -28,11 +28,15 @@ SIGNER = "signer:"
 RESCAN = "rescan:"
 SUPPRESS = "suppress:"
 OWNER = "owner:"
+#: a token that somebody is to put into a repository
+OWNER_PROOF = "owner_proof:"
 BLOCK = "block:"
 REPOHEALTH = "repohealth:"
 JOB = "job:"
 INSTALLS = "installs:"
 REPORT = "report:"
+#: which report of a reporter about a skill is open
+OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
 DELIVERY = "delivery:"
 COLLECTION = "collection:"
@@ -62,11 +66,13 @@ PARTS: dict[str, int] = {
     RESCAN: 2,
     SUPPRESS: 2,
     OWNER: 1,
+    OWNER_PROOF: 2,
     BLOCK: 2,
     REPOHEALTH: 1,
     JOB: 1,
     INSTALLS: 2,
     REPORT: 1,
+    OPEN_REPORT: 2,
     WEBHOOK: 1,
     DELIVERY: 1,
     COLLECTION: 1,
@@ -180,6 +186,10 @@ def owner(identity: Identity) -> str:
     return _key(OWNER, identity.repo_key)
 
 
+def owner_proof(identity: Identity, account: str) -> str:
+    return _key(OWNER_PROOF, identity.repo_key, account)
+
+
 def repohealth(identity: Identity) -> str:
     return _key(REPOHEALTH, identity.repo_key)
 
@@ -204,6 +214,15 @@ def installs_of(canonical: str) -> str:
 
 def report(ulid: str) -> str:
     return _key(REPORT, ulid)
+
+
+def open_report(canonical: str, reporter: str) -> str:
+    return _key(OPEN_REPORT, canonical, reporter)
+
+
+def open_reports_of(canonical: str) -> str:
+    """The prefix of all open reports about a skill."""
+    return _key(OPEN_REPORT, canonical) + ":"
 
 
 def webhook(webhook_id: str) -> str:

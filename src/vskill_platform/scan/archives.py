@@ -14,9 +14,18 @@ from vskill_platform.scan.limits import Limits
 
 #: What the standard library may say about an archive that is broken, encrypted or not what it claims to be.
 UNREADABLE = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, OSError, RuntimeError, NotImplementedError, ValueError,
-    UnicodeError, OverflowError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    UnicodeError,
+    OverflowError,
+)
 #: Office documents and packages are zip files whose members are of no interest by themselves.
 _DOCUMENTS = (".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".vsdx")
 _CHUNK = 64 * 1024
@@ -36,8 +45,11 @@ def archive_type(path: str, data: bytes) -> str:
 
 
 def members(kind: str, data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each plain file; TooMuch at the first limit, one of UNREADABLE for a broken archive."""
-    yield from (_zip_members if kind == "zip" else _tar_members)(data, limits, min(room, limits.archive_bytes))
+    """Name and bytes of each plain file; TooMuch at the first limit, one of UNREADABLE for a broken "
+    "archive."""
+    yield from (_zip_members if kind == "zip" else _tar_members)(
+        data, limits, min(room, limits.archive_bytes)
+    )
 
 
 def _zip_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,5 @@
-"""What the well-known functions of Python and JavaScript do with their arguments: read, write, fetch, send, decode, run.
+"""What the well-known functions of Python and JavaScript do with their arguments: read, write, fetch, send, decode,
+run.
 
 Tables by full name or by last name; the languages' readers resolve names and evaluate arguments, and ask here.
 """
@@ -8,6 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, Value, joined
+from vskill_platform.scan.words import words
 
 #: Reads a command line as a shell would; the offset is where facts are placed.
 RunShell = Callable[[str, int, int], None]
@@ -48,7 +50,9 @@ def _fetch(program: Program, call: Call, _: RunShell) -> Value:
 
 
 def _send(program: Program, call: Call, _: RunShell) -> Value:
-    return program.send(call.first, call.everything | Value(call.receiver.tags), call.last, call.start, call.length)
+    return program.send(
+        call.first, call.everything | Value(call.receiver.tags), call.last, call.start, call.length
+    )
 
 
 def _read(program: Program, call: Call, _: RunShell) -> Value:
@@ -88,7 +92,9 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
     command = call.first
     rest = joined(call.arguments[1:2], " ")
     program.fact("exec.shell", call.start, call.length, how=call.last)
-    program.execute(Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length)
+    program.execute(
+        Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length
+    )
     if command.text:
         run(f"{command.text} {rest.text}".strip(), call.start, call.length)
     return Value(command.tags)
@@ -116,7 +122,9 @@ def _unpickle(program: Program, call: Call, _: RunShell) -> Value:
 
 def _remove_tree(program: Program, call: Call, _: RunShell) -> Value:
     target = (call.first.text or call.receiver.text).strip()
-    if target in {"/", "~", "~/", "/home", "/Users", "C:\\", "C:/", "/etc", "/usr"} or call.first.tags & {"path:home"}:
+    if target in {"/", "~", "~/", "/home", "/Users", "C:\\", "C:/", "/etc", "/usr"} or call.first.tags & {
+        "path:home"
+    }:
         program.fact("delete.broad", call.start, call.length, what=target or "home")
     return NOTHING
 
@@ -131,56 +139,165 @@ def _same(_: Program, call: Call, __: RunShell) -> Value:
     return call.receiver | call.everything
 
 
-_OF_RECEIVER = frozenset("read_text read_bytes open rglob glob iterdir".split())
+_OF_RECEIVER = frozenset(words("read_text read_bytes open rglob glob iterdir"))
 
-FULL: dict[str, Effect] = {
-    **dict.fromkeys("requests.get requests.head httpx.get httpx.stream urllib.request.urlopen urllib.request.urlretrieve "
-                    "urllib.request.Request urlopen urlretrieve wget.download aiohttp.request urllib3.request "
-                    "urllib.urlopen urllib2.urlopen".split(), _fetch),
-    **dict.fromkeys("requests.post requests.put requests.patch requests.request httpx.post httpx.put httpx.patch "
-                    "httpx.request navigator.sendBeacon axios.post axios.put axios.patch axios.request".split(), _send),
-    **dict.fromkeys("fetch axios axios.get got got.get http.get https.get node-fetch needle ky undici.fetch "
-                    "undici.request superagent.get http.request https.request request request.get".split(), _fetch),
-    **dict.fromkeys("got.post request.post superagent.post needle.post ky.post".split(), _send),
-    **dict.fromkeys("os.system os.popen subprocess.run subprocess.call subprocess.check_call subprocess.check_output "
-                    "subprocess.Popen subprocess.getoutput subprocess.getstatusoutput pty.spawn asyncio.create_subprocess_shell "
-                    "asyncio.create_subprocess_exec os.execvp os.execv os.execl os.spawnl child_process.exec "
-                    "child_process.execSync child_process.spawn child_process.spawnSync child_process.execFile "
-                    "child_process.execFileSync execa shelljs.exec Bun.spawn Deno.run Deno.Command commands.getoutput "
-                    "platform.popen".split(), _shell),
-    **dict.fromkeys("eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext vm.runInNewContext "
-                    "vm.runInContext vm.Script __import__ importlib.import_module globalThis.eval window.eval".split(), _evaluate),
-    **dict.fromkeys("base64.b64decode base64.b32decode base64.b85decode base64.a85decode base64.urlsafe_b64decode "
-                    "base64.decodebytes base64.standard_b64decode base64.b16decode bytes.fromhex bytearray.fromhex binascii.unhexlify "
-                    "binascii.a2b_base64 codecs.decode zlib.decompress gzip.decompress lzma.decompress bz2.decompress atob unescape "
-                    "window.atob zlib.inflateSync zlib.gunzipSync zlib.unzipSync".split(), _decode),
-    **dict.fromkeys("marshal.loads pickle.loads pickle.load dill.loads cloudpickle.loads".split(), _unpickle),
-    **dict.fromkeys("String.fromCharCode String.fromCodePoint chr".split(), _assemble),
-    **dict.fromkeys("open io.open codecs.open".split(), _open),
-    **dict.fromkeys("fs.readFileSync fs.readFile fs.promises.readFile fs.createReadStream fs.readdirSync fs.readdir Bun.file "
-                    "Deno.readTextFile Deno.readFile sqlite3.connect dotenv_values dotenv.dotenv_values os.listdir os.walk glob.glob "
-                    "os.scandir fsPromises.readFile".split(), _read),
-    **dict.fromkeys("fs.writeFileSync fs.writeFile fs.appendFileSync fs.appendFile fs.promises.writeFile fs.promises.appendFile "
-                    "fs.createWriteStream Deno.writeTextFile Bun.write".split(), _write),
-    **dict.fromkeys("shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move fs.copyFileSync fs.cpSync fs.copyFile "
-                    "os.rename fs.renameSync shutil.make_archive".split(), _copy),
-    **dict.fromkeys("shutil.rmtree fs.rmSync fs.rm fs.rmdirSync rimraf rimraf.sync fs.promises.rm".split(), _remove_tree),
-    **dict.fromkeys("winreg.SetValueEx winreg.CreateKey _winreg.SetValueEx".split(), _registry),
-}  # fmt: skip
+_FULL: tuple[tuple[Effect, str], ...] = (
+    (
+        _fetch,
+        """
+        requests.get requests.head httpx.get httpx.stream urllib.request.urlopen
+        urllib.request.urlretrieve urllib.request.Request urlopen urlretrieve wget.download
+        aiohttp.request urllib3.request urllib.urlopen urllib2.urlopen fetch axios axios.get got got.get
+        http.get https.get node-fetch needle ky undici.fetch undici.request superagent.get http.request
+        https.request request request.get
+        """,
+    ),
+    (
+        _send,
+        """
+        requests.post requests.put requests.patch requests.request httpx.post httpx.put httpx.patch
+        httpx.request navigator.sendBeacon axios.post axios.put axios.patch axios.request got.post
+        request.post superagent.post needle.post ky.post
+        """,
+    ),
+    (
+        _shell,
+        """
+        os.system os.popen subprocess.run subprocess.call subprocess.check_call subprocess.check_output
+        subprocess.Popen subprocess.getoutput subprocess.getstatusoutput pty.spawn
+        asyncio.create_subprocess_shell asyncio.create_subprocess_exec os.execvp os.execv os.execl
+        os.spawnl child_process.exec child_process.execSync child_process.spawn child_process.spawnSync
+        child_process.execFile child_process.execFileSync execa shelljs.exec Bun.spawn Deno.run
+        Deno.Command commands.getoutput platform.popen
+        """,
+    ),
+    (
+        _evaluate,
+        """
+        eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext
+        vm.runInNewContext vm.runInContext vm.Script __import__ importlib.import_module globalThis.eval
+        window.eval
+        """,
+    ),
+    (
+        _decode,
+        """
+        base64.b64decode base64.b32decode base64.b85decode base64.a85decode base64.urlsafe_b64decode
+        base64.decodebytes base64.standard_b64decode base64.b16decode bytes.fromhex bytearray.fromhex
+        binascii.unhexlify binascii.a2b_base64 codecs.decode zlib.decompress gzip.decompress
+        lzma.decompress bz2.decompress atob unescape window.atob zlib.inflateSync zlib.gunzipSync
+        zlib.unzipSync
+        """,
+    ),
+    (
+        _unpickle,
+        """
+        marshal.loads pickle.loads pickle.load dill.loads cloudpickle.loads
+        """,
+    ),
+    (
+        _assemble,
+        """
+        String.fromCharCode String.fromCodePoint chr
+        """,
+    ),
+    (
+        _open,
+        """
+        open io.open codecs.open
+        """,
+    ),
+    (
+        _read,
+        """
+        fs.readFileSync fs.readFile fs.promises.readFile fs.createReadStream fs.readdirSync fs.readdir
+        Bun.file Deno.readTextFile Deno.readFile sqlite3.connect dotenv_values dotenv.dotenv_values
+        os.listdir os.walk glob.glob os.scandir fsPromises.readFile
+        """,
+    ),
+    (
+        _write,
+        """
+        fs.writeFileSync fs.writeFile fs.appendFileSync fs.appendFile fs.promises.writeFile
+        fs.promises.appendFile fs.createWriteStream Deno.writeTextFile Bun.write
+        """,
+    ),
+    (
+        _copy,
+        """
+        shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move fs.copyFileSync fs.cpSync
+        fs.copyFile os.rename fs.renameSync shutil.make_archive
+        """,
+    ),
+    (
+        _remove_tree,
+        """
+        shutil.rmtree fs.rmSync fs.rm fs.rmdirSync rimraf rimraf.sync fs.promises.rm
+        """,
+    ),
+    (
+        _registry,
+        """
+        winreg.SetValueEx winreg.CreateKey _winreg.SetValueEx
+        """,
+    ),
+)
 
 #: By the last name alone, where the object before it is not known.
-LAST: dict[str, Effect] = {
-    **dict.fromkeys("post put patch sendall sendto sendmail send_message sendBeacon storbinary upload_file upload_fileobj "
-                    "put_object publish urlopen_post".split(), _send),
-    **dict.fromkeys("b64decode fromhex unhexlify atob".split(), _decode),
-    **dict.fromkeys("read_text read_bytes readFileSync createReadStream rglob iterdir glob readFile".split(), _read),
-    **dict.fromkeys("write_text write_bytes write writelines writeFileSync appendFileSync dump".split(), _write),
-    **dict.fromkeys("execSync spawnSync execFileSync".split(), _shell),
-    **dict.fromkeys("rmtree".split(), _remove_tree),
-    "urlopen": _fetch,
-    "urlretrieve": _fetch,
-    "fromCharCode": _assemble,
-}  # fmt: skip
+_LAST: tuple[tuple[Effect, str], ...] = (
+    (
+        _send,
+        """
+        post put patch sendall sendto sendmail send_message sendBeacon storbinary upload_file
+        upload_fileobj put_object publish urlopen_post
+        """,
+    ),
+    (
+        _decode,
+        """
+        b64decode fromhex unhexlify atob
+        """,
+    ),
+    (
+        _read,
+        """
+        read_text read_bytes readFileSync createReadStream rglob iterdir glob readFile
+        """,
+    ),
+    (
+        _write,
+        """
+        write_text write_bytes write writelines writeFileSync appendFileSync dump
+        """,
+    ),
+    (
+        _shell,
+        """
+        execSync spawnSync execFileSync
+        """,
+    ),
+    (
+        _remove_tree,
+        """
+        rmtree
+        """,
+    ),
+    (
+        _fetch,
+        """
+        urlopen urlretrieve
+        """,
+    ),
+    (
+        _assemble,
+        """
+        fromCharCode
+        """,
+    ),
+)
+
+FULL = {name: effect for effect, names in _FULL for name in words(names)}
+LAST = {name: effect for effect, names in _LAST for name in words(names)}
 
 
 def effect_of(name: str) -> Effect:

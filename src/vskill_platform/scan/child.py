@@ -1,5 +1,5 @@
-"""A process of the scanner's pool: limits itself, says that it is ready, then answers one scan after the other until its
-socket is closed. Started as `python -m vskill_platform.scan.child FD`.
+"""A process of the scanner's pool: limits itself, says that it is ready, then answers one scan after the other until
+its socket is closed. Started as `python -m vskill_platform.scan.child FD`.
 
 It ignores the signals that stop a server: the server ends it by closing the socket, after the running scan.
 """
@@ -35,7 +35,11 @@ def main(descriptor: int) -> None:
         setup = msgspec.msgpack.decode(first, type=Setup)
         limit_memory(setup.memory_bytes)
         engine = Engine(
-            bundled_rules(), imported(setup.check_manifest), setup.known_bad_digests, setup.limits, setup.compiled
+            bundled_rules(),
+            imported(setup.check_manifest),
+            setup.known_bad_digests,
+            setup.limits,
+            setup.compiled,
         )
         compiled = engine.matcher.serialised() if setup.compiled is None else None
         connection.sendall(frame(Ready(engine.version, compiled)))
@@ -77,7 +81,9 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 def limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard)
+    )
 
 
 def limit_processor(seconds: float) -> None:

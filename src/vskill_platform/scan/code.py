@@ -1,5 +1,5 @@
-"""Facts from syntax: parses scripts and code blocks, lets the reader of their language find what the code does, and gives
-comments and deny-lists their own roles.
+"""Facts from syntax: parses scripts and code blocks, lets the reader of their language find what the code does, and
+gives comments and deny-lists their own roles.
 
 Parsing costs more than everything else together, so it is done only where a pattern matched or a word stands that any
 harm would need. A file that does not parse is read as far as its tree goes.
@@ -28,14 +28,20 @@ MOST_COMMAND_LINES = 50
 MOST_BLOCKS = 300
 
 _TELLING = re2.compile(
-    rb"(?i)curl|wget|\bnc\b|ncat|socat|base64|eval|exec|\.ssh|\.aws|\.env\b|environ|process\.env|printenv|\benv\b|/dev/tcp|cron|launch"
-    rb"|systemctl|rm -|rmtree|rmsync|source |<\(|\bsh\b|bash|git push|install|npx|uvx|scp|https?:|socket|fetch|request|urlopen|httpx|axios"
-    rb"|smtp|subprocess|os\.system|popen|spawn|child_process|atob|fromcharcode|fromhex|decode|marshal|pickle|compile\(|__import__"
-    rb"|function\(|keychain|wallet|cookies|login data|credentials|rc\b|\.profile|authorized_keys|hooks|claude|agents\.md|soul\.md|memory\.md"
-    rb"|winreg|schtasks|powershell|crontab|shutil|security find|getattr|chr\(|id_rsa|mail|nslookup|\bdig\b|telnet|require\("
+    rb"(?i)curl|wget|\bnc\b|ncat|socat|base64|eval|exec|\.ssh|\.aws|\.env\b|environ|process\.env|printenv|"
+    rb"\benv\b|/dev/tcp|cron|launch"
+    rb"|systemctl|rm -|rmtree|rmsync|source |<\(|\bsh\b|bash|git push|install|npx|uvx|scp|https?:|socket|"
+    rb"fetch|request|urlopen|httpx|axios"
+    rb"|smtp|subprocess|os\.system|popen|spawn|child_process|atob|fromcharcode|fromhex|decode|marshal|"
+    rb"pickle|compile\(|__import__"
+    rb"|function\(|keychain|wallet|cookies|login data|credentials|rc\b|\.profile|authorized_keys|hooks|"
+    rb"claude|agents\.md|soul\.md|memory\.md"
+    rb"|winreg|schtasks|powershell|crontab|shutil|security find|getattr|chr\(|id_rsa|mail|nslookup|\bdig\b|"
+    rb"telnet|require\("
 )
 _DENY_NAME = re2.compile(
-    rb"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|blacklist|threat|risk|"
+    rb"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|"
+    rb"ioc_|blacklist|threat|risk|"
     rb"banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
 )
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
@@ -52,7 +58,9 @@ def refine(layer: Layer, *, matched: bool) -> None:
         if block.language not in PARSED:
             if matched:
                 found = _HASH_COMMENT.finditer(source)
-                stretches.extend(Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found)
+                stretches.extend(
+                    Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found
+                )
         elif _TELLING.search(source) or (matched and block.language != "bash"):
             stretches.extend(_read(layer, block, source, names))
     if stretches:
@@ -81,15 +89,18 @@ def _read(layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value]
         Shell(program, source).run(root)
     else:
         reader = PythonCode if block.language == "python" else JavaScriptCode
-        reader(program, source, _command_lines(program)).run(root)
+        reader(program, source, _CommandLines(program)).run(root)
         _whole_file(program, source)
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
-    return _apart(root, block, source) if block.language != "bash" or b"#" in source or b"=(" in source else []
+    layer.partial = layer.partial or program.partial
+    return (
+        _apart(root, block, source) if block.language != "bash" or b"#" in source or b"=(" in source else []
+    )
 
 
-class _command_lines:
+class _CommandLines:
     """Reads command lines that a program runs; what they do is placed at the call that runs them."""
 
     def __init__(self, program: Program) -> None:
@@ -130,13 +141,36 @@ def _apart(root: tree_sitter.Node, block: CodeBlock, source: bytes) -> list[Stre
         for node in captured.get(name, ())
     ]
     for name in captured.get("name", ()):
-        value = name.parent.child_by_field_name("right" if block.language == "python" else "value") if name.parent else None
-        if value is not None and value.type in _COLLECTIONS and _DENY_NAME.search(source[name.start_byte : name.end_byte]):
-            stretches.append(Stretch(block.start + value.start_byte, block.start + value.end_byte, Role.QUOTE))
+        value = (
+            name.parent.child_by_field_name("right" if block.language == "python" else "value")
+            if name.parent
+            else None
+        )
+        if (
+            value is not None
+            and value.type in _COLLECTIONS
+            and _DENY_NAME.search(source[name.start_byte : name.end_byte])
+        ):
+            stretches.append(
+                Stretch(block.start + value.start_byte, block.start + value.end_byte, Role.QUOTE)
+            )
     return stretches
 
 
-_COLLECTIONS = frozenset({"list", "tuple", "set", "dictionary", "array", "object", "call", "new_expression", "regex", "as_expression"})
+_COLLECTIONS = frozenset(
+    {
+        "list",
+        "tuple",
+        "set",
+        "dictionary",
+        "array",
+        "object",
+        "call",
+        "new_expression",
+        "regex",
+        "as_expression",
+    }
+)
 _QUERIES = {
     "bash": "(comment) @comment (variable_assignment name: (variable_name) @name value: (array))",
     "python": "(comment) @comment (block . (expression_statement (string) @docstring)) "

@@ -108,7 +108,7 @@ def _from_hex(written: bytes) -> bytes | None:
 
 
 def _from_escapes(written: bytes) -> bytes | None:
-    """`\\x41`, `\\u0041` and `%41`: the two last digits of each."""
+    r"""`\x41`, `\u0041` and `%41`: the two last digits of each."""
     digits = written.replace(b"\\u00", b"").replace(b"\\x", b"").replace(b"%", b"")
     return _from_hex(digits)
 

@@ -99,9 +99,7 @@ class _Scan:
         self._forbidding: set[int] = set()
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
 
-    def structure(
-        self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]
-    ) -> None:
+    def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
         self.findings.extend(structure.findings(files, check, known_bad))
 
     def read(self, files: Sequence[SkillFile]) -> None:
@@ -150,6 +148,8 @@ class _Scan:
             self._budget.check()
             layer = self._layers[number]
             code.refine(layer, matched=number in matter)
+            if layer.partial and layer.path not in self.reading.sampled:
+                self.reading.sampled.append(layer.path)
             for fact in (*layer.facts, *facts.facts_of(layer)):
                 self._fact(number, fact)
 

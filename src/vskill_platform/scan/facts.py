@@ -1,5 +1,5 @@
-"""Facts that need no syntax: addresses and what kind of place they are, what the front matter declares, and archives whose
-password stands beside them.
+"""Facts that need no syntax: addresses and what kind of place they are, what the front matter declares, and archives
+whose password stands beside them.
 """
 
 from collections.abc import Iterator
@@ -11,13 +11,17 @@ from vskill_platform.scan.model import Fact, Layer, Role
 
 MOST_ADDRESSES = 200
 
-_ADDRESS = re2.compile(rb"(?i)\b(?:https?|wss?|ftp)://(?:[^/\s@\"'`<>]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>\]]{0,80})?")
+_ADDRESS = re2.compile(
+    rb"(?i)\b(?:https?|wss?|ftp)://(?:[^/\s@\"'`<>]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>\]]{0,80})?"
+)
 _TOOLS = re2.compile(rb"(?m)^allowed-tools:[ \t]*([^\n]*(?:\n[ \t]+-[^\n]*)*)")
 _TOOL = re2.compile(rb"[A-Za-z_][\w.-]*(?:\([^)\n]{0,200}\))?")
 _ARCHIVE = re2.compile(rb"(?i)\.(?:zip|rar|7z)\b|\barchive\b|\bextract\b|\bunzip\b")
 _PASSWORD = re2.compile(
-    rb"(?i)\b(?:pass(?:word|code|phrase|wd)?|pwd)\b(?: (?:is|to (?:extract|open|unzip)[^\n:]{0,30}|for [^\n:]{0,30}))?\s*"
-    rb"(?:[:=`\"'*(]|is\s)[\s`\"'*(:]*[\w!@#$%^&.-]{3,40}|\b(?:unzip|7z x|unrar x?)\b[^\n]{0,40}\s-[pP]\s?[\w!@#$%^&-]{3,40}"
+    rb"(?i)\b(?:pass(?:word|code|phrase|wd)?|pwd)\b(?: (?:is|to (?:extract|open|unzip)[^\n:]{0,30}|"
+    rb"for [^\n:]{0,30}))?\s*"
+    rb"(?:[:=`\"'*(]|is\s)[\s`\"'*(:]*[\w!@#$%^&.-]{3,40}|\b(?:unzip|7z x|"
+    rb"unrar x?)\b[^\n]{0,40}\s-[pP]\s?[\w!@#$%^&-]{3,40}"
 )
 
 

@@ -1,5 +1,5 @@
-"""JavaScript and TypeScript: evaluates every expression of a tree roughly, with imports and `require` resolved, and lets
-`calls` say what each call does.
+"""JavaScript and TypeScript: evaluates every expression of a tree roughly, with imports and `require` resolved, and
+lets `calls` say what each call does.
 """
 
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, RunShell, effect_of
-from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, Program, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, Program, Value, joined, literal
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
 
@@ -32,23 +32,26 @@ class JavaScriptCode:
         return joined(map(self._value, node.named_children))
 
     def _value(self, node: Node) -> Value:
-        self._program.depth += 1
         try:
-            if self._program.depth > DEEPEST:
+            if not self._program.enter():
                 return NOTHING
             handler = _NODES.get(node.type)
             if handler is not None:
                 return handler(self, node)
             return self._children(node) if node.named_child_count else NOTHING
         finally:
-            self._program.depth -= 1
+            self._program.leave()
 
     # Statements.
 
-    def _empty(self, node: Node) -> Value:
+    def on_empty(self, node: Node) -> Value:
         return EMPTY
 
-    def _import(self, node: Node) -> Value:
+    def on_comment(self, node: Node) -> Value:
+        self._program.comments.add((node.start_byte, node.end_byte))
+        return EMPTY
+
+    def on_import(self, node: Node) -> Value:
         source = node.child_by_field_name("source")
         module = self._module(self._string_text(source)) if source is not None else ""
         for clause in node.named_children:
@@ -76,13 +79,15 @@ class JavaScriptCode:
         plain = name.removeprefix("node:")
         return {"fs/promises": "fs", "fs-extra": "fs", "node-fetch": "fetch"}.get(plain, plain)
 
-    def _declarator(self, node: Node) -> Value:
+    def on_declarator(self, node: Node) -> Value:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None or value is None:
             return NOTHING
+        if value.type in _COLLECTIONS:
+            self._program.note_list(self._text(name), value.start_byte, value.end_byte)
         return self._bound(name, value)
 
-    def _assignment(self, node: Node) -> Value:
+    def on_assignment(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is None or right is None:
             return NOTHING
@@ -122,7 +127,7 @@ class JavaScriptCode:
         first = name.split(".")[0]
         return self._resolved(name) if first in self._aliases and node.type == "member_expression" else ""
 
-    def _definition(self, node: Node) -> Value:
+    def on_definition(self, node: Node) -> Value:
         name = node.child_by_field_name("name")
         self._define(self._text(name) if name is not None else "", node)
         return NOTHING
@@ -132,7 +137,9 @@ class JavaScriptCode:
         parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
         if parameters is not None and name:
             several = parameters.named_children or [parameters]
-            self._program.parameters[name] = [self._text(one).split(":")[0].split("=")[0].strip() for one in several]
+            self._program.parameters[name] = [
+                self._text(one).split(":")[0].split("=")[0].strip() for one in several
+            ]
         body = node.child_by_field_name("body")
         if body is not None:
             value = self._value(body)
@@ -140,7 +147,7 @@ class JavaScriptCode:
                 self._program.assign(f"(){name}", Value(value.tags))
         self._function = outer
 
-    def _return(self, node: Node) -> Value:
+    def on_return(self, node: Node) -> Value:
         value = self._children(node)
         if self._function and value.tags:
             self._program.assign(f"(){self._function}", Value(value.tags))
@@ -148,10 +155,10 @@ class JavaScriptCode:
 
     # Expressions.
 
-    def _identifier(self, node: Node) -> Value:
+    def on_identifier(self, node: Node) -> Value:
         return self._program.look_up(self._text(node))
 
-    def _member(self, node: Node) -> Value:
+    def on_member(self, node: Node) -> Value:
         name = self._resolved(self._dotted(node))
         if name == "process.env":
             return self._environment(node)
@@ -166,7 +173,12 @@ class JavaScriptCode:
     def _environment(self, node: Node) -> Value:
         """The whole environment; one variable of it is how honest programs are configured."""
         parent = node.parent
-        if parent is not None and parent.type in {"member_expression", "subscript_expression", "pair", "spread_element"}:
+        if parent is not None and parent.type in {
+            "member_expression",
+            "subscript_expression",
+            "pair",
+            "spread_element",
+        }:
             return NOTHING
         if parent is not None and parent.type == "variable_declarator":
             name = parent.child_by_field_name("name")
@@ -174,10 +186,10 @@ class JavaScriptCode:
                 return NOTHING
         return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
 
-    def _string(self, node: Node) -> Value:
+    def on_string(self, node: Node) -> Value:
         return literal(self._string_text(node))
 
-    def _template(self, node: Node) -> Value:
+    def on_template(self, node: Node) -> Value:
         parts = []
         for child in node.named_children:
             if child.type == "string_fragment":
@@ -187,17 +199,21 @@ class JavaScriptCode:
                 parts.append(Value(value.tags, value.text))
         return joined(parts)
 
-    def _array(self, node: Node) -> Value:
+    def on_array(self, node: Node) -> Value:
         return joined(map(self._value, node.named_children), " ")
 
-    def _pair(self, node: Node) -> Value:
+    def on_pair(self, node: Node) -> Value:
         key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
         if value is None:
             return NOTHING
-        named = literal(self._text(key) + "=") if key is not None and self._text(key) in {"method", "hostname", "host"} else EMPTY
+        named = (
+            literal(self._text(key) + "=")
+            if key is not None and self._text(key) in {"method", "hostname", "host"}
+            else EMPTY
+        )
         return named | self._value(value)
 
-    def _call(self, node: Node) -> Value:
+    def on_call(self, node: Node) -> Value:
         function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         arguments = node.child_by_field_name("arguments")
         if function is None:
@@ -209,16 +225,29 @@ class JavaScriptCode:
             receiver = self._value(base) if base is not None else NOTHING
         elif function.type not in {"identifier", "import", "super"}:
             receiver = self._value(function)
-        given = [child for child in (arguments.named_children if arguments is not None else ()) if child.type != "comment"]
+        given = [
+            child
+            for child in (arguments.named_children if arguments is not None else ())
+            if child.type != "comment" or self.on_comment(child) is None
+        ]
         if name.rpartition(".")[2] in _PROMISED:
             self._promised(given, receiver)
-        call = Call(name, receiver, list(map(self._value, given)), {}, node.start_byte, node.end_byte - node.start_byte)
+        call = Call(
+            name,
+            receiver,
+            list(map(self._value, given)),
+            {},
+            node.start_byte,
+            node.end_byte - node.start_byte,
+        )
         return self._called(call)
 
     def _promised(self, given: list[Node], receiver: Value) -> None:
         """What a callback is given is what the promise held."""
         for function in given:
-            parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+            parameters = function.child_by_field_name("parameters") or function.child_by_field_name(
+                "parameter"
+            )
             for one in (parameters.named_children or [parameters]) if parameters is not None else ():
                 if receiver.tags:
                     self._program.assign(self._text(one).split(":")[0], Value(receiver.tags))
@@ -231,7 +260,11 @@ class JavaScriptCode:
             return Value(frozenset({"path:home"}), "~")
         if call.last in {"existsSync", "log", "error", "warn", "isArray", "accessSync"}:
             return NOTHING
-        if call.name == "Buffer.from" and len(call.arguments) > 1 and call.arguments[1].text in {"base64", "hex", "base64url"}:
+        if (
+            call.name == "Buffer.from"
+            and len(call.arguments) > 1
+            and call.arguments[1].text in {"base64", "hex", "base64url"}
+        ):
             return program.decode(call.first, "Buffer", call.start, call.length)
         if call.name in {"require", "import"}:
             program.execute(call.first, call.name, call.start, call.length, dynamic=True)
@@ -264,7 +297,11 @@ class JavaScriptCode:
             return self._text(node)
         if node.type == "call_expression":
             function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-            if function is not None and arguments is not None and self._text(function) in {"require", "import"}:
+            if (
+                function is not None
+                and arguments is not None
+                and self._text(function) in {"require", "import"}
+            ):
                 return f"<{self._module(joined(map(self._value, arguments.named_children)).text)}>"
         return ""
 
@@ -279,24 +316,35 @@ class JavaScriptCode:
         return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
 
 
+_COLLECTIONS = frozenset({"array", "object", "new_expression", "regex", "as_expression"})
 _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
-    **dict.fromkeys(("comment", "number", "true", "false", "null", "undefined", "regex", "type_annotation"), JavaScriptCode._empty),
-    "import_statement": JavaScriptCode._import,
-    "variable_declarator": JavaScriptCode._declarator,
-    "assignment_expression": JavaScriptCode._assignment,
-    "augmented_assignment_expression": JavaScriptCode._assignment,
     **dict.fromkeys(
-        ("function_declaration", "method_definition", "arrow_function", "function_expression", "generator_function_declaration"),
-        JavaScriptCode._definition,
+        ("number", "true", "false", "null", "undefined", "regex", "type_annotation"),
+        JavaScriptCode.on_empty,
     ),
-    "return_statement": JavaScriptCode._return,
-    "identifier": JavaScriptCode._identifier,
-    "shorthand_property_identifier": JavaScriptCode._identifier,
-    "member_expression": JavaScriptCode._member,
-    "string": JavaScriptCode._string,
-    "template_string": JavaScriptCode._template,
-    "array": JavaScriptCode._array,
-    "pair": JavaScriptCode._pair,
-    "call_expression": JavaScriptCode._call,
-    "new_expression": JavaScriptCode._call,
-}  # fmt: skip
+    "comment": JavaScriptCode.on_comment,
+    "import_statement": JavaScriptCode.on_import,
+    "variable_declarator": JavaScriptCode.on_declarator,
+    "assignment_expression": JavaScriptCode.on_assignment,
+    "augmented_assignment_expression": JavaScriptCode.on_assignment,
+    **dict.fromkeys(
+        (
+            "function_declaration",
+            "method_definition",
+            "arrow_function",
+            "function_expression",
+            "generator_function_declaration",
+        ),
+        JavaScriptCode.on_definition,
+    ),
+    "return_statement": JavaScriptCode.on_return,
+    "identifier": JavaScriptCode.on_identifier,
+    "shorthand_property_identifier": JavaScriptCode.on_identifier,
+    "member_expression": JavaScriptCode.on_member,
+    "string": JavaScriptCode.on_string,
+    "template_string": JavaScriptCode.on_template,
+    "array": JavaScriptCode.on_array,
+    "pair": JavaScriptCode.on_pair,
+    "call_expression": JavaScriptCode.on_call,
+    "new_expression": JavaScriptCode.on_call,
+}

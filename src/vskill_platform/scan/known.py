@@ -1,5 +1,5 @@
-"""What the code analysis knows of the world by name: where secrets lie, what survives a restart, whom an address belongs
-to. Tables of patterns over literals; the languages' own files know which calls read, write, send and run.
+"""What the code analysis knows of the world by name: where secrets lie, what survives a restart, whom an address
+belongs to. Tables of patterns over literals; the languages' own files know which calls read, write, send and run.
 """
 
 from collections.abc import Iterable
@@ -7,55 +7,223 @@ from functools import lru_cache
 
 import re2
 
+from vskill_platform.scan.words import words
+
 _SECRETS = (
-    ("ssh", r"\.ssh(?:/|\\|$|\b)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b"),
-    ("cloud", r"\.aws(?:[/\\]|$|\s)|\.config[/\\]gcloud|application_default_credentials|\.azure\b|\.kube[/\\]config|\.oci[/\\]|doctl|\.terraform\.d"),
-    ("registry", r"\.npmrc\b|\.pypirc\b|\.docker[/\\]config\.json|\.netrc\b|\.git-credentials|\.config[/\\]gh[/\\]hosts|\.cargo[/\\]credentials|\.gem[/\\]credentials"),
-    ("gpg", r"\.gnupg\b"),
-    ("wallet", r"wallet\.dat|\.ethereum\b|\.bitcoin\b|\.config[/\\]solana|\bsolana[/\\]id\.json|[Ee]lectrum|[Ee]xodus\b|MetaMask|nkbihfbeogaeaoehlefnkodbefgpgknn|bfnaelmomeimhlpmgjnjophhpkkoljpa|\.monero\b|\.electron-cash|atomic[/\\]Local Storage|ledger live|keystore[/\\]UTC|mnemonic\.txt|seed[_-]?phrase"),
-    ("browser", r"Login Data|cookies\.sqlite|logins\.json|key4\.db|User Data[/\\]|[/\\]Cookies\b|Local State\b|BraveSoftware|Google[/\\]Chrome|google-chrome|\.mozilla[/\\]firefox|Firefox[/\\]Profiles|Web Data\b|Microsoft[/\\]Edge"),
-    ("keychain", r"Library[/\\]Keychains|login\.keychain|find-(?:generic|internet)-password|dump-keychain|Microsoft[/\\](?:Credentials|Protect)\b|\.local[/\\]share[/\\]keyrings|secret-tool"),
-    ("agent", r"\.claude(?:\.json|[/\\](?:\.credentials|settings|projects|history))|\.openclaw\b|openclaw\.json|\.clawdbot\b|clawdbot\.json|\.moltbot|\.codex[/\\]auth|\.cursor[/\\](?:mcp|auth)|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth|\.aider"),
-    ("chat", r"Telegram Desktop|\btdata\b|discord[/\\]Local Storage|Signal[/\\]config|Slack[/\\](?:Cookies|storage)"),
-    ("vault", r"\.password-store|1Password|\.bitwarden|\.kdbx\b|lastpass"),
-    ("system", r"/etc/(?:shadow|sudoers|passwd)\b|/proc/(?:self|[0-9]+|\*)/environ|\bSAM\b.{0,4}SYSTEM|ntds\.dit"),
-    ("history", r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history"),
-    ("dotenv", r"(?:^|[/\\\s\"'=@])\.env(?:\.(?:local|production|prod|development|dev|staging))?(?:$|[\s\"';)|&<>])"),
-    ("metadata", r"169\.254\.169\.254|metadata\.google\.internal|100\.100\.100\.200"),
-)  # fmt: skip
+    (
+        "ssh",
+        r"\.ssh(?:/|\\|$|\b)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b",
+    ),
+    (
+        "cloud",
+        (
+            r"\.aws(?:[/\\]|$|\s)|\.config[/\\]gcloud|application_default_credentials|\.azure\b|"
+            r"\.kube[/\\]config|\.oci[/\\]|doctl|\.terraform\.d"
+        ),
+    ),
+    (
+        "registry",
+        (
+            r"\.npmrc\b|\.pypirc\b|\.docker[/\\]config\.json|\.netrc\b|\.git-credentials|"
+            r"\.config[/\\]gh[/\\]hosts|\.cargo[/\\]credentials|\.gem[/\\]credentials"
+        ),
+    ),
+    (
+        "gpg",
+        r"\.gnupg\b",
+    ),
+    (
+        "wallet",
+        (
+            r"wallet\.dat|\.ethereum\b|\.bitcoin\b|\.config[/\\]solana|\bsolana[/\\]id\.json|"
+            r"[Ee]lectrum|[Ee]xodus\b|MetaMask|nkbihfbeogaeaoehlefnkodbefgpgknn|"
+            r"bfnaelmomeimhlpmgjnjophhpkkoljpa|\.monero\b|\.electron-cash|atomic[/\\]Local Storage|"
+            r"ledger live|keystore[/\\]UTC|mnemonic\.txt|seed[_-]?phrase"
+        ),
+    ),
+    (
+        "browser",
+        (
+            r"Login Data|cookies\.sqlite|logins\.json|key4\.db|User Data[/\\]|[/\\]Cookies\b|"
+            r"Local State\b|BraveSoftware|Google[/\\]Chrome|google-chrome|\.mozilla[/\\]firefox|"
+            r"Firefox[/\\]Profiles|Web Data\b|Microsoft[/\\]Edge"
+        ),
+    ),
+    (
+        "keychain",
+        (
+            r"Library[/\\]Keychains|login\.keychain|find-(?:generic|internet)-password|"
+            r"dump-keychain|Microsoft[/\\](?:Credentials|Protect)\b|\.local[/\\]share[/\\]keyrings|"
+            r"secret-tool"
+        ),
+    ),
+    (
+        "agent",
+        (
+            r"\.claude(?:\.json|[/\\](?:\.credentials|settings|projects|history))|\.openclaw\b|"
+            r"openclaw\.json|\.clawdbot\b|clawdbot\.json|\.moltbot|\.codex[/\\]auth|"
+            r"\.cursor[/\\](?:mcp|auth)|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth|"
+            r"\.aider"
+        ),
+    ),
+    (
+        "chat",
+        (
+            r"Telegram Desktop|\btdata\b|discord[/\\]Local Storage|Signal[/\\]config|"
+            r"Slack[/\\](?:Cookies|storage)"
+        ),
+    ),
+    (
+        "vault",
+        r"\.password-store|1Password|\.bitwarden|\.kdbx\b|lastpass",
+    ),
+    (
+        "system",
+        (
+            r"/etc/(?:shadow|sudoers|passwd)\b|/proc/(?:self|[0-9]+|\*)/environ|"
+            r"\bSAM\b.{0,4}SYSTEM|ntds\.dit"
+        ),
+    ),
+    (
+        "history",
+        r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history",
+    ),
+    (
+        "dotenv",
+        r"(?:^|[/\\\s\"'=@])\.env(?:\.(?:local|production|prod|development|dev|staging))?(?:$|[\s\"';)|&<>])",
+    ),
+    (
+        "metadata",
+        r"169\.254\.169\.254|metadata\.google\.internal|100\.100\.100\.200",
+    ),
+)
 _PERSISTENCE = (
-    ("cron", r"/etc/cron|/var/spool/cron|\bcrontab\b"),
-    ("launchd", r"Library/Launch(?:Agents|Daemons)"),
-    ("systemd", r"/etc/systemd/|\.config/systemd/|/lib/systemd/|\.config/autostart|/etc/rc\.local|/etc/init\.d"),
-    ("profile", r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|/etc/profile|Microsoft\.PowerShell_profile"),
-    ("authorized_keys", r"authorized_keys"),
-    ("git-hook", r"\.git/hooks/|core\.hooksPath"),
-    ("registry", r"CurrentVersion\\+Run|HKCU:?\\+.*\\+Run\b|Winlogon"),
-    ("startup", r"Start Menu.{0,3}Programs.{0,3}Startup"),
-    ("agent", r"(?:^|[/\\~\s\"'])(?:CLAUDE|AGENTS|SOUL|MEMORY|GEMINI|HEARTBEAT)\.md\b|\.claude[/\\](?:settings|hooks|agents|commands|skills)|\.cursor[/\\](?:rules|mcp)|\.cursorrules|\.mcp\.json|\.openclaw[/\\]|copilot-instructions\.md|\.windsurfrules|\.codex[/\\](?:config|AGENTS)"),
-    ("sudoers", r"/etc/sudoers"),
-    ("hosts", r"/etc/hosts\b"),
-)  # fmt: skip
+    (
+        "cron",
+        r"/etc/cron|/var/spool/cron|\bcrontab\b",
+    ),
+    (
+        "launchd",
+        r"Library/Launch(?:Agents|Daemons)",
+    ),
+    (
+        "systemd",
+        (
+            r"/etc/systemd/|\.config/systemd/|/lib/systemd/|\.config/autostart|/etc/rc\.local|"
+            r"/etc/init\.d"
+        ),
+    ),
+    (
+        "profile",
+        (
+            r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|"
+            r"/etc/profile|Microsoft\.PowerShell_profile"
+        ),
+    ),
+    (
+        "authorized_keys",
+        r"authorized_keys",
+    ),
+    (
+        "git-hook",
+        r"\.git/hooks/|core\.hooksPath",
+    ),
+    (
+        "registry",
+        r"CurrentVersion\\+Run|HKCU:?\\+.*\\+Run\b|Winlogon",
+    ),
+    (
+        "startup",
+        r"Start Menu.{0,3}Programs.{0,3}Startup",
+    ),
+    (
+        "agent",
+        (
+            r"(?:^|[/\\~\s\"'])(?:CLAUDE|AGENTS|SOUL|MEMORY|GEMINI|HEARTBEAT)\.md\b|"
+            r"\.claude[/\\](?:settings|hooks|agents|commands|skills)|\.cursor[/\\](?:rules|mcp)|"
+            r"\.cursorrules|\.mcp\.json|\.openclaw[/\\]|copilot-instructions\.md|\.windsurfrules|"
+            r"\.codex[/\\](?:config|AGENTS)"
+        ),
+    ),
+    (
+        "sudoers",
+        r"/etc/sudoers",
+    ),
+    (
+        "hosts",
+        r"/etc/hosts\b",
+    ),
+)
 
 _HOSTS = (
-    ("paste", "pastebin.com rentry.co rentry.org paste.ee hastebin.com ghostbin.com dpaste.com dpaste.org glot.io ix.io sprunge.us "
-     "termbin.com controlc.com privatebin.net justpaste.it textbin.net paste.rs 0bin.net snippet.host pastes.io telegra.ph"),
-    ("files", "transfer.sh temp.sh 0x0.st file.io gofile.io catbox.moe bashupload.com anonfiles.com mediafire.com mega.nz ufile.io "
-     "pixeldrain.com tmpfiles.org filebin.net oshi.at cdn.discordapp.com krakenfiles.com sendspace.com bayfiles.com"),
-    ("shortener", "bit.ly tinyurl.com t.co goo.gl is.gd v.gd cutt.ly rb.gy ow.ly shorturl.at t.ly tiny.cc rebrand.ly s.id clck.ru"),
-    ("webhook", "webhook.site hooks.slack.com discord.com/api/webhooks discordapp.com/api/webhooks api.telegram.org requestbin.com "
-     "requestbin.net pipedream.net hookbin.com beeceptor.com requestcatcher.com mockbin.org hookdeck.com webhook.cool "
-     "webhookrelay.com interact.sh oast.fun oast.pro oast.live oast.site oast.online oast.me burpcollaborator.net oastify.com "
-     "canarytokens.com dnslog.cn ceye.io hook.eu1.make.com maker.ifttt.com formspree.io getform.io"),
-    ("tunnel", "ngrok.io ngrok.app ngrok-free.app ngrok-free.dev ngrok.dev trycloudflare.com loca.lt localtunnel.me serveo.net "
-     "lhr.life localhost.run bore.pub pinggy.io pinggy.link playit.gg portmap.io duckdns.org ddns.net hopto.org zapto.org"),
-    ("raw", "raw.githubusercontent.com gist.githubusercontent.com raw.github.com gist.github.com"),
-    ("onion", "onion"),
-    ("local", "localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal example.com example.org example.net example test invalid"),
-)  # fmt: skip
-_BY_HOST = {host: kind for kind, hosts in _HOSTS for host in hosts.split()}
-_ODD_ENDINGS = frozenset("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond".split())
-_HOST = re2.compile(r"(?i)(?:https?|wss?|ftp|tcp)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?")
+    (
+        "paste",
+        """
+        pastebin.com rentry.co rentry.org paste.ee hastebin.com ghostbin.com dpaste.com dpaste.org
+        glot.io ix.io sprunge.us termbin.com controlc.com privatebin.net justpaste.it textbin.net
+        paste.rs 0bin.net snippet.host pastes.io telegra.ph
+        """,
+    ),
+    (
+        "files",
+        """
+        transfer.sh temp.sh 0x0.st file.io gofile.io catbox.moe bashupload.com anonfiles.com
+        mediafire.com mega.nz ufile.io pixeldrain.com tmpfiles.org filebin.net oshi.at
+        cdn.discordapp.com krakenfiles.com sendspace.com bayfiles.com
+        """,
+    ),
+    (
+        "shortener",
+        """
+        bit.ly tinyurl.com t.co goo.gl is.gd v.gd cutt.ly rb.gy ow.ly shorturl.at t.ly tiny.cc
+        rebrand.ly s.id clck.ru
+        """,
+    ),
+    (
+        "webhook",
+        """
+        webhook.site hooks.slack.com discord.com/api/webhooks discordapp.com/api/webhooks
+        api.telegram.org requestbin.com requestbin.net pipedream.net hookbin.com beeceptor.com
+        requestcatcher.com mockbin.org hookdeck.com webhook.cool webhookrelay.com interact.sh oast.fun
+        oast.pro oast.live oast.site oast.online oast.me burpcollaborator.net oastify.com
+        canarytokens.com dnslog.cn ceye.io hook.eu1.make.com maker.ifttt.com formspree.io getform.io
+        """,
+    ),
+    (
+        "tunnel",
+        """
+        ngrok.io ngrok.app ngrok-free.app ngrok-free.dev ngrok.dev trycloudflare.com loca.lt
+        localtunnel.me serveo.net lhr.life localhost.run bore.pub pinggy.io pinggy.link playit.gg
+        portmap.io duckdns.org ddns.net hopto.org zapto.org
+        """,
+    ),
+    (
+        "raw",
+        """
+        raw.githubusercontent.com gist.githubusercontent.com raw.github.com gist.github.com
+        """,
+    ),
+    (
+        "onion",
+        """
+        onion
+        """,
+    ),
+    (
+        "local",
+        """
+        localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal example.com example.org example.net
+        example test invalid
+        """,
+    ),
+)
+_BY_HOST = {host: kind for kind, hosts in _HOSTS for host in words(hosts)}
+_ODD_ENDINGS = frozenset(
+    words("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond")
+)
+_HOST = re2.compile(
+    r"(?i)(?:https?|wss?|ftp|tcp)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?"
+)
 _BARE_IP = re2.compile(r"\b([0-9]{1,3}(?:\.[0-9]{1,3}){3})\b")
 _IP = re2.compile(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$")
 

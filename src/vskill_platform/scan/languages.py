@@ -4,6 +4,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from vskill_platform.scan.model import Role
+from vskill_platform.scan.words import words
 
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
@@ -43,9 +44,13 @@ _INTERPRETERS = {
     "python3": "python", "node": "javascript", "deno": "typescript", "bun": "typescript", "uv": "python",
 }  # fmt: skip
 
-_CODE_NAMES = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "gemfile", "procfile", "vagrantfile"})
+_CODE_NAMES = frozenset(
+    {"makefile", "dockerfile", "justfile", "rakefile", "gemfile", "procfile", "vagrantfile"}
+)
 _BASH_NAMES = frozenset({".bashrc", ".zshrc", ".profile", ".bash_profile", ".zprofile", ".envrc"})
-_PROSE_NAMES = frozenset({"readme", "license", "licence", "changelog", "notice", "authors", "contributing", "copying"})
+_PROSE_NAMES = frozenset(
+    {"readme", "license", "licence", "changelog", "notice", "authors", "contributing", "copying"}
+)
 #: Data that a program acts upon.
 _CONFIG = (
     "package.json", "pyproject.toml", "setup.cfg", "*.mcp.json", "mcp.json", "settings.json", "settings.local.json",
@@ -55,8 +60,11 @@ _CONFIG = (
     "agents.json", "*.service", "*.timer", "crontab", "composer.json", "cargo.toml", ".pre-commit-config.yaml",
 )  # fmt: skip
 _TEST_FOLDERS = frozenset(
-    "test tests __tests__ spec specs fixture fixtures testdata test_data test-data mocks __mocks__ eval evals "
-    "__fixtures__ samples".split()
+    words(
+        "test tests __tests__ spec specs fixture fixtures testdata test_data test-data mocks __mocks__ "
+        "eval evals "
+        "__fixtures__ samples"
+    )
 )
 
 _CONFIG_NAMES = frozenset(name for name in _CONFIG if "*" not in name)
@@ -118,5 +126,7 @@ def is_test(path: str) -> bool:
     """Whether the file lies among tests, fixtures or samples."""
     parts = path.lower().replace("!", "/").split("/")
     name = parts[-1]
-    marked = name.startswith(("test_", "conftest.")) or any(mark in name for mark in (".test.", ".spec.", "_test."))
+    marked = name.startswith(("test_", "conftest.")) or any(
+        mark in name for mark in (".test.", ".spec.", "_test.")
+    )
     return marked or not _TEST_FOLDERS.isdisjoint(parts[:-1])

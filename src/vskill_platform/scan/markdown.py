@@ -13,12 +13,18 @@ from vskill_platform.scan.overlay import Stretch, overlay
 
 #: A word that begins a shell command.
 COMMANDS = frozenset(
-    b". source bash sh zsh dash sudo doas curl wget npm npx pnpm yarn bun bunx deno node pip pip3 pipx uv uvx python python3 "
-    b"git gh chmod chown rm mv cp cat echo printf export eval exec brew apt apt-get yum dnf apk pacman snap docker podman "
-    b"kubectl powershell powershell.exe pwsh iex iwr irm invoke-webrequest invoke-expression start-process certutil msiexec "
-    b"rundll32 regsvr32 mshta bitsadmin reg schtasks osascript launchctl crontab systemctl nc ncat netcat socat ssh scp sftp "
-    b"rsync tar unzip 7z gunzip base64 xxd openssl gpg env printenv security cd mkdir touch ln find grep sed awk xargs tee "
-    b"perl ruby php go cargo gem make cmake claude openclaw clawhub codex gcloud aws az terraform nohup screen tmux open xattr "
+    b". source bash sh zsh dash sudo doas curl wget npm npx pnpm yarn bun bunx deno node pip pip3 pipx uv "
+    b"uvx python python3 "
+    b"git gh chmod chown rm mv cp cat echo printf export eval exec brew apt apt-get yum dnf apk pacman "
+    b"snap docker podman "
+    b"kubectl powershell powershell.exe pwsh iex iwr irm invoke-webrequest invoke-expression start-process "
+    b"certutil msiexec "
+    b"rundll32 regsvr32 mshta bitsadmin reg schtasks osascript launchctl crontab systemctl nc ncat netcat "
+    b"socat ssh scp sftp "
+    b"rsync tar unzip 7z gunzip base64 xxd openssl gpg env printenv security cd mkdir touch ln find grep "
+    b"sed awk xargs tee "
+    b"perl ruby php go cargo gem make cmake claude openclaw clawhub codex gcloud aws az terraform nohup "
+    b"screen tmux open xattr "
     b"xdg-open start cmd cmd.exe at kill pkill dd mkfs shred set unset if for while test".split()
 )
 _LIST_ITEM = re2.compile(rb"^\s{0,12}(?:[-*+]|[0-9]{1,3}[.)])\s+")
@@ -28,20 +34,26 @@ _CODE_SPAN = re2.compile(rb"``[^\n]+?``|`[^`\n]+`")
 _PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>] ")
 _SPEECH = re2.compile(rb'"[^"\n]{8,300}"')
 _ADMONITION = re2.compile(
-    rb"(?i)^>\s*(?:\[!|\*\*|__|[^\x00-\x7f]|(?:note|important|warning|caution|tip|prerequisites?|required|requirements?|before|setup|install)\b)"
+    rb"(?i)^>\s*(?:\[!|\*\*|__|[^\x00-\x7f]|(?:note|important|warning|caution|tip|prerequisites?|required|"
+    rb"requirements?|before|setup|install)\b)"
 )
 _INDICATORS = re2.compile(
-    rb"(?i)\b(?:patterns?|indicators?|signatures?|attacks?|threats?|severity|risks?|detect\w*|malicious|red flags?|bad|avoid|dangerous)\b"
+    rb"(?i)\b(?:patterns?|indicators?|signatures?|attacks?|threats?|severity|risks?|detect\w*|malicious|"
+    rb"red flags?|bad|avoid|dangerous)\b"
 )
 _UNSEEN = re2.compile(
-    rb"(?i)<([a-z][a-z0-9]{0,12})\b[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0"
-    rb"|opacity\s*:\s*0(?:[^.0-9]|\.0)|color\s*:\s*(?:white|#fff(?:fff)?|transparent|rgba?\(255,\s*255,\s*255)|\bhidden(?:\s|>|=)"
+    rb"(?i)<([a-z][a-z0-9]{0,12})\b[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden|"
+    rb"font-size\s*:\s*0"
+    rb"|opacity\s*:\s*0(?:[^.0-9]|\.0)|color\s*:\s*(?:white|#fff(?:fff)?|transparent|"
+    rb"rgba?\(255,\s*255,\s*255)|\bhidden(?:\s|>|=)"
     rb"|(?:width|height)\s*:\s*0(?:px)?\s*[;\"'])[^<>]{0,400}>"
 )
 #: How far the end of an unseen element is looked for.
 _UNSEEN_REACH = 20_000
 MOST_FACTS = 20
-_REFERENCE_COMMENT = re2.compile(rb"(?m)^\[(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?\s*[(\"'][^\n]*$")
+_REFERENCE_COMMENT = re2.compile(
+    rb"(?m)^\[(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?\s*[(\"'][^\n]*$"
+)
 
 
 def cut_markdown(path: str, text: bytes) -> Layer:
@@ -50,7 +62,9 @@ def cut_markdown(path: str, text: bytes) -> Layer:
     layer = Layer(path, text, cutter.pieces, cutter.blocks, cutter.facts, bytes(cutter.flowing))
     unseen = _unseen(text)
     layer.pieces = overlay(layer.pieces, (Stretch(start, end, Role.HIDDEN) for start, end, _ in unseen))
-    layer.facts.extend(Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS])
+    layer.facts.extend(
+        Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS]
+    )
     return layer
 
 
@@ -62,7 +76,9 @@ def _unseen(text: bytes) -> list[tuple[int, int, str]]:
             closing = text.find(b"</" + match.group(1), match.end(), match.end() + _UNSEEN_REACH)
             found.append((match.start(), closing if closing > 0 else match.end(), "style"))
     if b"]:" in text:
-        found.extend((match.start(), match.end(), "link-comment") for match in _REFERENCE_COMMENT.finditer(text))
+        found.extend(
+            (match.start(), match.end(), "link-comment") for match in _REFERENCE_COMMENT.finditer(text)
+        )
     return found
 
 
@@ -164,8 +180,10 @@ class _Cutter:
         text = self.text[start:stop]
         self.section += 1
         self.segment += 1
+        # The title names the skill's subject; if it could warn, a title would switch the rules off for the whole file.
+        warns = level > 1 and polarity.heading_warns(text)
         self.headings = [one for one in self.headings if one[0] < level]
-        self.headings.append((level, polarity.heading_warns(text)))
+        self.headings.append((level, warns))
         self.headings_warn = any(warns for _, warns in self.headings)
         self.lead_warns = False
         self.lead_example = polarity.gives_example(text)
@@ -198,12 +216,16 @@ class _Cutter:
         stretch = self.text[start:end]
         asks = _ADMONITION.match(stretch) is not None and not self.lead_example
         self.flowing[start:end] = (b"\n" + stretch).replace(b"\n>", b"\n ")[1:]
-        self._prose(start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.headings_warn or self.lead_warns)
+        self._prose(
+            start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.headings_warn or self.lead_warns
+        )
 
     def _table(self, start: int, end: int) -> None:
         self.segment += 1
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
-        role = Role.QUOTE if self.headings_warn or self.lead_warns or _INDICATORS.search(head) else Role.FOLLOW
+        role = (
+            Role.QUOTE if self.headings_warn or self.lead_warns or _INDICATORS.search(head) else Role.FOLLOW
+        )
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)

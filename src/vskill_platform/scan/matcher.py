@@ -2,8 +2,8 @@
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
 Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
-that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is costly to
-make and cheap to use, and belongs to one thread at a time.
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is
+costly to make and cheap to use, and belongs to one thread at a time.
 """
 
 import io
@@ -17,7 +17,8 @@ from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
 MOST_MATCHES = 200
 HINT = (
-    "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters beyond ASCII "
+    "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters "
+    "beyond ASCII "
     "may stand in an alternation, not in brackets."
 )
 
@@ -32,7 +33,8 @@ class Matcher:
     """Searches texts for the patterns of one rule set."""
 
     def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
-        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a second or more."""
+        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a "
+        "second or more."""
         given = compiled or {}
         leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
         for leaf in ruleset.leaves:
@@ -72,13 +74,21 @@ class _Group:
     def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
         self._leaves = {_name(leaf): leaf for leaf in leaves}
         self.roles = frozenset(role for leaf in self._leaves.values() for role in leaf.roles)
-        self._windows = {leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words}
+        self._windows = {
+            leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words
+        }
         if compiled is None:
             self._rules = _compiled(ruleset, list(self._leaves.values()))
         else:
             self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
-        self._scanner = yara_x.Scanner(self._rules)
-        self._scanner.max_matches_per_pattern(MOST_MATCHES)
+        # A scanner must die in the thread that made it, so none is made before there is something to look for.
+        self._scanner: yara_x.Scanner | None = None
+
+    def _ready(self) -> yara_x.Scanner:
+        if self._scanner is None:
+            self._scanner = yara_x.Scanner(self._rules)
+            self._scanner.max_matches_per_pattern(MOST_MATCHES)
+        return self._scanner
 
     def serialised(self) -> bytes:
         file = io.BytesIO()
@@ -86,7 +96,9 @@ class _Group:
         return file.getvalue()
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        for found in self._scanner.scan(text).matching_rules:
+        if not self._leaves:
+            return
+        for found in self._ready().scan(text).matching_rules:
             number = self._leaves[found.identifier].number
             window = self._windows.get(number)
             for match in found.patterns[0].matches:

@@ -144,6 +144,8 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
+    #: there was more code than was looked at
+    partial: bool = False
     starts: list[int] = []
 
     def piece_at(self, offset: int) -> Piece:

@@ -44,10 +44,10 @@ _LOOKALIKE = "[" + "".join(map(chr, _IMITATED)) + "]"
 _MIXED = re2.compile(f"[a-zA-Z]+{_LOOKALIKE}+[a-zA-Z]*|{_LOOKALIKE}+[a-zA-Z]+")
 
 _ASCII_FORMS = {
-    **{code: "'" for code in (0x2018, 0x2019, 0x201B, 0x02BC, 0x2032)},
-    **{code: '"' for code in (0x201C, 0x201D, 0x201E, 0x201F, 0x00AB, 0x00BB, 0x2033)},
-    **{code: "-" for code in (0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212)},
-    **{code: " " for code in (0x00A0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)},
+    **dict.fromkeys((8216, 8217, 8219, 700, 8242), "'"),
+    **dict.fromkeys((8220, 8221, 8222, 8223, 171, 187, 8243), '"'),
+    **dict.fromkeys((8208, 8209, 8210, 8211, 8212, 8722), "-"),
+    **dict.fromkeys((160, *range(8192, 8203), 8239, 8287, 12288), " "),
     0x2026: "...",
     0x2028: " ",
     0x2029: " ",

@@ -1,4 +1,5 @@
-"""Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over both."""
+"""Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over "
+"both."""
 
 from collections.abc import Iterable
 
@@ -43,7 +44,14 @@ def overlay(pieces: list[Piece], stretches: Iterable[Stretch]) -> list[Piece]:
 
 def _cut(piece: Piece, start: int, end: int) -> Piece:
     return Piece(
-        start, end, piece.role, piece.segment, piece.section, piece.warns_from, piece.about_from, piece.about_to
+        start,
+        end,
+        piece.role,
+        piece.segment,
+        piece.section,
+        piece.warns_from,
+        piece.about_from,
+        piece.about_to,
     )
 
 

@@ -13,15 +13,21 @@ import re2
 LONGEST_TITLE = 70
 
 _ABOUT = re2.compile(
-    rb"(?i)\b(?:malicious|malware|dangerous|suspicious|unsafe|insecure|harmful|untrusted|vulnerab\w+|exploit(?:s|ed|ation)?"
-    rb"|attack(?:s|er|ers|ing)?|injections?|threats?|red[ -]flags?|anti-?patterns?|indicators? of|phishing|backdoors?"
-    rb"|detect(?:s|ed|ing|ion|ions|or)? (?:\w+ ){0,4}(?:patterns?|attempts?|commands?|code|prompts?|phrases|strings|calls|usage|use)"
+    rb"(?i)\b(?:malicious|malware|dangerous|suspicious|unsafe|insecure|harmful|untrusted|vulnerab\w+|"
+    rb"exploit(?:s|ed|ation)?"
+    rb"|attack(?:s|er|ers|ing)?|injections?|threats?|red[ -]flags?|anti-?patterns?|indicators? of|phishing|"
+    rb"backdoors?"
+    rb"|detect(?:s|ed|ing|ion|ions|or)? (?:\w+ ){0,4}(?:patterns?|attempts?|commands?|code|prompts?|"
+    rb"phrases|strings|calls|usage|use)"
     rb"|(?:flag|block|reject|den(?:y|ies)|refuse|forbid|disallow|prohibit)(?:s|ed|ing|es)? (?:\w+ ){0,3}"
-    rb"(?:any|all|if|when|requests?|attempts?|commands?|skills?|inputs?|code|patterns?|following|these|such|things)"
+    rb"(?:any|all|if|when|requests?|attempts?|commands?|skills?|inputs?|code|patterns?|following|these|"
+    rb"such|things)"
     rb"|(?:is|are|was) (?:blocked|rejected|flagged|denied|refused|forbidden|prohibited|disallowed|banned)"
     rb"|block-?lists?|deny-?lists?|blacklists?|forbidden|prohibited|not (?:safe|allowed|permitted|acceptable)"
-    rb"|bad (?:practices?|examples?|patterns?|ideas?)|common mistakes?|example of an? (?:attack|injection)|pitfalls?"
-    rb"|scan(?:s|ning)? (?:\w+ ){0,3}for|grep(?:s|ping)? for|look(?:s|ing)? for (?:signs|patterns|calls|commands|strings|phrases)"
+    rb"|bad (?:practices?|examples?|patterns?|ideas?)|common mistakes?|example of an? (?:attack|injection)|"
+    rb"pitfalls?"
+    rb"|scan(?:s|ning)? (?:\w+ ){0,3}for|grep(?:s|ping)? for|look(?:s|ing)? for (?:signs|patterns|calls|"
+    rb"commands|strings|phrases)"
     rb"|risk(?:y|s)? of|would (?:steal|leak|exfiltrate|delete|destroy)|security (?:review|audit|scan)\w*)\b"
     rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab|\xe2\x9b\x94"
 )
@@ -30,30 +36,40 @@ _DENIAL = re2.compile(
     rb"|instead of|rather than|no longer|stop (?:\w+ing)|prevent(?:s|ing)?|protect(?:s|ing)? (?:against|from)"
     rb"|guard(?:s|ing)? against|beware of|not to|without ever|nor"
     # That a thing cannot work denies nothing that the text asks for; that it cannot send does.
-    rb"|(?:does not|doesn't|will not|won't|cannot|can't|can not) (?:ever )?(?:send|upload|read|access|store|collect|share"
-    rb"|transmit|delete|modify|execute|write|touch|require|need|include|contain|log|leak|expose|steal|exfiltrate|install))\b"
+    rb"|(?:does not|doesn't|will not|won't|cannot|can't|can not) (?:ever )?(?:send|upload|read|access|"
+    rb"store|collect|share"
+    rb"|transmit|delete|modify|execute|write|touch|require|need|include|contain|log|leak|expose|steal|"
+    rb"exfiltrate|install))\b"
 )
 #: Where what was denied ends, and something else is asked for.
 _TURN = re2.compile(
-    rb"(?i);|\bbut\b|\binstead\b(?: [^o]|[,.:])|[,-] ?(?:just|simply|always|run|use|then|and then|proceed|immediately|please)\b"
+    rb"(?i);|\bbut\b|\binstead\b(?: [^o]|[,.:])|[,-] ?(?:just|simply|always|run|use|then|and then|proceed|"
+    rb"immediately|please)\b"
 )
 _HEADING = re2.compile(
-    rb"(?i)\b(?:red flags?|anti-?patterns?|threats?|attacks?|vulnerab\w+|malicious|malware|dangerous|forbidden|prohibited"
-    rb"|never|don'?ts?|do not|avoid|not to|bad|unsafe|insecure|indicators?|iocs?|detections?|detected|blocked|blocklists?"
-    rb"|denied|deny-?lists?|not allowed|mistakes?|pitfalls?|wrong|suspicious|injections?|exploits?|guardrails?|abuse"
-    rb"|security (?:checks?|checklists?|rules|review|audit|patterns|warnings?|scan\w*)|what to look for|risks?)\b"
+    rb"(?i)\b(?:red flags?|anti-?patterns?|threats?|attacks?|vulnerab\w+|malicious|malware|dangerous|"
+    rb"forbidden|prohibited"
+    rb"|never|don'?ts?|do not|avoid|not to|bad|unsafe|insecure|indicators?|iocs?|detections?|detected|"
+    rb"blocked|blocklists?"
+    rb"|denied|deny-?lists?|not allowed|mistakes?|pitfalls?|wrong|suspicious|injections?|exploits?|"
+    rb"guardrails?|abuse"
+    rb"|security (?:checks?|checklists?|rules|review|audit|patterns|warnings?|scan\w*)|what to look for|"
+    rb"risks?)\b"
     rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab"
 )
 _EXAMPLE = re2.compile(
-    rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|sample|output|looks like|template|format|response|user (?:says|asks|input)"
+    rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|sample|output|looks like|template|format|response|"
+    rb"user (?:says|asks|input)"
     rb"|phrases?|prompts? like|trigger(?:s|ed)?)\b"
 )
 _BAD_COMMENT = re2.compile(
     rb"(?i)^\s*(?:#|//|--|;|rem\b|/\*|<!--)+\s*(?:\xe2\x9d\x8c|\xf0\x9f\x9a\xab|(?:.{0,20}\b)?"
-    rb"(?:bad|wrong|never|don't|do not|avoid|vulnerable|unsafe|insecure|dangerous|malicious|incorrect|anti-?pattern|attack(?:er)?)\b)"
+    rb"(?:bad|wrong|never|don't|do not|avoid|vulnerable|unsafe|insecure|dangerous|malicious|incorrect|"
+    rb"anti-?pattern|attack(?:er)?)\b)"
 )
 _GOOD_COMMENT = re2.compile(
-    rb"(?i)^\s*(?:#|//|--|;|rem\b|/\*)+\s*(?:\xe2\x9c\x85|(?:.{0,12}\b)?(?:good|correct|safe|secure|right|better|fixed|instead|do this)\b)"
+    rb"(?i)^\s*(?:#|//|--|;|rem\b|/\*)+\s*(?:\xe2\x9c\x85|(?:.{0,12}\b)?(?:good|correct|safe|secure|right|"
+    rb"better|fixed|instead|do this)\b)"
 )
 _SENTENCE = re2.compile(rb"[.!?][\"')*_`]*\s+|\n\s*\n")
 

@@ -58,7 +58,8 @@ class PooledScanner:
         limits: Limits = DEFAULT_LIMITS,
         memory_bytes: int = MEMORY_BYTES,
     ) -> "PooledScanner":
-        """`check_manifest` must be a function of a module, which children import; 0 processes is one per core."""
+        """`check_manifest` must be a function of a module, which children import; 0 processes is one per "
+        "core."""
         ruleset = await asyncio.to_thread(bundled_rules)
         name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
         setup = Setup(name, tuple(known_bad_digests), limits, memory_bytes)
@@ -120,7 +121,9 @@ class PooledScanner:
         code = await child.end()
         if code == -signal.SIGXCPU:
             limit = self._setup.limits.cpu_s
-            return self._failed(ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time")
+            return self._failed(
+                ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time"
+            )
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         return self._failed(ScanStatus.ERROR, f"the scanning process died ({how}): {error}".rstrip(": "))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, RunShell, effect_of
-from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, Program, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, Program, Value, joined, literal
 
 
 class PythonCode:
@@ -32,23 +32,30 @@ class PythonCode:
         return NOTHING
 
     def _value(self, node: Node) -> Value:
-        self._program.depth += 1
         try:
-            if self._program.depth > DEEPEST:
+            if not self._program.enter():
                 return NOTHING
             handler = _NODES.get(node.type)
             if handler is not None:
                 return handler(self, node)
             return joined(map(self._value, node.named_children)) if node.named_child_count else NOTHING
         finally:
-            self._program.depth -= 1
+            self._program.leave()
 
     # Statements.
 
-    def _comment(self, node: Node) -> Value:
+    def on_comment(self, node: Node) -> Value:
+        self._program.comments.add((node.start_byte, node.end_byte))
         return EMPTY
 
-    def _import(self, node: Node) -> Value:
+    def on_expression(self, node: Node) -> Value:
+        """A text that nothing is done with is a comment."""
+        children = node.named_children
+        if len(children) == 1 and children[0].type == "string":
+            return self.on_comment(node)
+        return joined(map(self._value, children))
+
+    def on_import(self, node: Node) -> Value:
         module = node.child_by_field_name("module_name")
         prefix = self._text(module) + "." if module is not None else ""
         for name in node.children_by_field_name("name"):
@@ -60,11 +67,13 @@ class PythonCode:
             self._aliases[self._text(alias)] = prefix + known if prefix or real is not alias else known
         return NOTHING
 
-    def _assignment(self, node: Node) -> Value:
+    def on_assignment(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is None or right is None:
             return NOTHING
         value = self._value(right)
+        if right.type in _COLLECTIONS:
+            self._program.note_list(self._text(left), right.start_byte, right.end_byte)
         name = self._dotted(right)
         if left.type == "identifier" and name and name.split(".")[0] in self._aliases:
             self._aliases[self._text(left)] = self._resolved(name)
@@ -82,7 +91,7 @@ class PythonCode:
             for child in target.named_children:
                 self._bind(child, Value(value.tags, value.text))
 
-    def _for(self, node: Node) -> Value:
+    def on_for(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is not None and right is not None:
             self._bind(left, self._value(right))
@@ -91,20 +100,22 @@ class PythonCode:
                 self._value(child)
         return NOTHING
 
-    def _as_pattern(self, node: Node) -> Value:
+    def on_as_pattern(self, node: Node) -> Value:
         value = self._value(node.named_children[0]) if node.named_children else NOTHING
         alias = node.child_by_field_name("alias")
         if alias is not None:
             self._bind(alias.named_children[0] if alias.named_children else alias, value)
         return value
 
-    def _definition(self, node: Node) -> Value:
+    def on_definition(self, node: Node) -> Value:
         name, parameters = node.child_by_field_name("name"), node.child_by_field_name("parameters")
         body = node.child_by_field_name("body")
         outer, self._function = self._function, self._text(name) if name is not None else ""
         if name is not None and parameters is not None:
             names = [self._parameter(one) for one in parameters.named_children]
-            self._program.parameters[self._function] = [one for one in names if one not in {"self", "cls", ""}]
+            self._program.parameters[self._function] = [
+                one for one in names if one not in {"self", "cls", ""}
+            ]
         if body is not None:
             self._block(body)
         self._function = outer
@@ -116,7 +127,7 @@ class PythonCode:
             name = next((child for child in node.named_children if child.type == "identifier"), None)
         return self._text(name) if name is not None else ""
 
-    def _return(self, node: Node) -> Value:
+    def on_return(self, node: Node) -> Value:
         value = joined(map(self._value, node.named_children))
         if self._function and value.tags:
             self._program.assign(f"(){self._function}", Value(value.tags))
@@ -124,10 +135,10 @@ class PythonCode:
 
     # Expressions.
 
-    def _identifier(self, node: Node) -> Value:
+    def on_identifier(self, node: Node) -> Value:
         return self._program.look_up(self._text(node))
 
-    def _attribute(self, node: Node) -> Value:
+    def on_attribute(self, node: Node) -> Value:
         name = self._resolved(self._dotted(node))
         if name == "os.environ":
             return self._environment(node)
@@ -146,7 +157,11 @@ class PythonCode:
             member = parent.child_by_field_name("attribute")
             if member is not None and self._text(member) not in {"items", "values"}:
                 return self._copied(parent, node) if self._text(member) == "copy" else NOTHING
-        if parent is not None and parent.type in {"comparison_operator", "dictionary_splat", "keyword_argument"}:
+        if parent is not None and parent.type in {
+            "comparison_operator",
+            "dictionary_splat",
+            "keyword_argument",
+        }:
             return NOTHING
         return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
 
@@ -154,10 +169,10 @@ class PythonCode:
         """A copy is what a child process is given."""
         return NOTHING
 
-    def _subscript(self, node: Node) -> Value:
+    def on_subscript(self, node: Node) -> Value:
         return joined(map(self._value, node.named_children))
 
-    def _string(self, node: Node) -> Value:
+    def on_string(self, node: Node) -> Value:
         parts = []
         for child in node.named_children:
             if child.type == "string_content":
@@ -167,20 +182,20 @@ class PythonCode:
                 parts.append(Value(value.tags, value.text))
         return joined(parts)
 
-    def _number(self, node: Node) -> Value:
+    def on_number(self, node: Node) -> Value:
         return EMPTY
 
-    def _list(self, node: Node) -> Value:
+    def on_list(self, node: Node) -> Value:
         return joined(map(self._value, node.named_children), " ")
 
-    def _binary(self, node: Node) -> Value:
+    def on_binary(self, node: Node) -> Value:
         """A path grows by `/`, a text by `+`."""
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = node.child_by_field_name("operator")
         between = "/" if operator is not None and operator.type == "/" else ""
         return joined([self._value(one) for one in (left, right) if one is not None], between)
 
-    def _call(self, node: Node) -> Value:
+    def on_call(self, node: Node) -> Value:
         function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         if function is None:
             return NOTHING
@@ -188,7 +203,7 @@ class PythonCode:
         receiver = NOTHING
         if function.type == "attribute":
             base = function.child_by_field_name("object")
-            receiver = self._attribute(function) if name.startswith("os.environ.") else NOTHING
+            receiver = self.on_attribute(function) if name.startswith("os.environ.") else NOTHING
             receiver = receiver | self._value(base) if base is not None else receiver
         elif function.type != "identifier":
             receiver = self._value(function)
@@ -199,9 +214,22 @@ class PythonCode:
     def _called(self, call: Call) -> Value:
         if call.name in {"os.path.join", "Path", "pathlib.Path", "PurePath"}:
             return joined(call.arguments, "/")
-        if call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"} and call.first.text in {"", "~"}:
+        if call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"} and call.first.text in {
+            "",
+            "~",
+        }:
             return Value(frozenset({"path:home"}), "~", literal=False)
-        if call.last in {"exists", "isfile", "isdir", "is_file", "is_dir", "print", "len", "getenv", "isinstance"}:
+        if call.last in {
+            "exists",
+            "isfile",
+            "isdir",
+            "is_file",
+            "is_dir",
+            "print",
+            "len",
+            "getenv",
+            "isinstance",
+        }:
             return NOTHING
         for name, value in zip(self._program.parameters.get(call.last, ()), call.arguments, strict=False):
             if value.tags:
@@ -218,7 +246,9 @@ class PythonCode:
             value = child.child_by_field_name("value") if name is not None else None
             if name is not None and value is not None:
                 keywords[self._text(name)] = self._value(value)
-            elif child.type != "comment":
+            elif child.type == "comment":
+                self.on_comment(child)
+            else:
                 positional.append(self._value(child))
         return positional, keywords
 
@@ -244,7 +274,9 @@ class PythonCode:
             function = node.child_by_field_name("function")
             if function is not None and self._text(function) in {"__import__", "importlib.import_module"}:
                 arguments = node.child_by_field_name("arguments")
-                return joined(map(self._value, arguments.named_children)).text if arguments is not None else ""
+                return (
+                    joined(map(self._value, arguments.named_children)).text if arguments is not None else ""
+                )
         return ""
 
     def _resolved(self, name: str) -> str:
@@ -255,30 +287,32 @@ class PythonCode:
         return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
 
 
+_COLLECTIONS = frozenset({"list", "tuple", "set", "dictionary", "call"})
 _NODES: dict[str, Callable[[PythonCode, Node], Value]] = {
-    "comment": PythonCode._comment,
-    "import_statement": PythonCode._import,
-    "import_from_statement": PythonCode._import,
-    "assignment": PythonCode._assignment,
-    "augmented_assignment": PythonCode._assignment,
-    "named_expression": PythonCode._assignment,
-    "for_statement": PythonCode._for,
-    "for_in_clause": PythonCode._for,
-    "as_pattern": PythonCode._as_pattern,
-    "function_definition": PythonCode._definition,
-    "return_statement": PythonCode._return,
-    "yield": PythonCode._return,
-    "identifier": PythonCode._identifier,
-    "attribute": PythonCode._attribute,
-    "subscript": PythonCode._subscript,
-    "string": PythonCode._string,
-    "integer": PythonCode._number,
-    "float": PythonCode._number,
-    "true": PythonCode._number,
-    "false": PythonCode._number,
-    "none": PythonCode._number,
-    "list": PythonCode._list,
-    "tuple": PythonCode._list,
-    "binary_operator": PythonCode._binary,
-    "call": PythonCode._call,
+    "comment": PythonCode.on_comment,
+    "expression_statement": PythonCode.on_expression,
+    "import_statement": PythonCode.on_import,
+    "import_from_statement": PythonCode.on_import,
+    "assignment": PythonCode.on_assignment,
+    "augmented_assignment": PythonCode.on_assignment,
+    "named_expression": PythonCode.on_assignment,
+    "for_statement": PythonCode.on_for,
+    "for_in_clause": PythonCode.on_for,
+    "as_pattern": PythonCode.on_as_pattern,
+    "function_definition": PythonCode.on_definition,
+    "return_statement": PythonCode.on_return,
+    "yield": PythonCode.on_return,
+    "identifier": PythonCode.on_identifier,
+    "attribute": PythonCode.on_attribute,
+    "subscript": PythonCode.on_subscript,
+    "string": PythonCode.on_string,
+    "integer": PythonCode.on_number,
+    "float": PythonCode.on_number,
+    "true": PythonCode.on_number,
+    "false": PythonCode.on_number,
+    "none": PythonCode.on_number,
+    "list": PythonCode.on_list,
+    "tuple": PythonCode.on_list,
+    "binary_operator": PythonCode.on_binary,
+    "call": PythonCode.on_call,
 }

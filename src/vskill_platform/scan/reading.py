@@ -48,7 +48,9 @@ class Reading:
         self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
         for file in files:
             if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
-                self._problem(file.path, f"not read: the skill is larger than {self._limits.skill_bytes} bytes")
+                self._problem(
+                    file.path, f"not read: the skill is larger than {self._limits.skill_bytes} bytes"
+                )
                 continue
             self.files_scanned += 1
             yield from self._read(file.path, file.data, depth=0)

@@ -195,7 +195,13 @@ class Ruleset:
         polarity = condition.polarity or (rule.polarity if counts else tuple(ANY_POLARITY))
         files = condition.files or (rule.files if counts else ())
         leaf = Leaf(
-            len(self.leaves), condition, frozenset(roles), frozenset(polarity), files, counts, pattern_of(condition)
+            len(self.leaves),
+            condition,
+            frozenset(roles),
+            frozenset(polarity),
+            files,
+            counts,
+            pattern_of(condition),
         )
         self.leaves.append(leaf)
         return leaf
@@ -261,16 +267,20 @@ def load_rules(folder: Path = RULES_FOLDER) -> Ruleset:
 def read_rules(name: str, data: bytes) -> Iterator[TextRule]:
     """The rules of one file."""
     try:
-        content = yaml.load(data, Loader=yaml.CSafeLoader)  # noqa: S506 - the safe loader, in C
+        content = yaml.load(data, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise _invalid(name, "", "", f"is not valid YAML: {error}") from None
-    if not isinstance(content, dict) or not isinstance(content.get("rules"), list) or not set(content) <= _KEYS:
+    if (
+        not isinstance(content, dict)
+        or not isinstance(content.get("rules"), list)
+        or not set(content) <= _KEYS
+    ):
         raise _invalid(name, "", "", "needs the two fields 'family' and 'rules', and no others")
     family = _converted(name, "", content.get("family"), Category)
     for raw in content["rules"]:
         rule_id = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
-        raw = {"category": family.value, **raw} if isinstance(raw, dict) else raw
-        rule: TextRule = _converted(name, rule_id, raw, TextRule)
+        given = {"category": family.value, **raw} if isinstance(raw, dict) else raw
+        rule: TextRule = _converted(name, rule_id, given, TextRule)
         _check(name, rule)
         yield rule
 
@@ -296,7 +306,9 @@ def _check(name: str, rule: TextRule) -> None:
         if len(given) < least:
             raise _invalid(name, rule.id, f"examples.{field}", f"has {len(given)}; give at least {least}")
         for example in given:
-            if isinstance(example, dict) and not all(isinstance(one, str | bytes) for one in example.values()):
+            if isinstance(example, dict) and not all(
+                isinstance(one, str | bytes) for one in example.values()
+            ):
                 raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
     if not _positive(rule.match):
         raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
@@ -328,7 +340,10 @@ def _fact_problems(condition: Condition, field: str) -> Iterator[tuple[str, str]
         return
     for attribute in condition.attributes:
         if attribute not in known:
-            yield f"{field}.{attribute}", f"is no attribute of {condition.fact}; it has {', '.join(known) or 'none'}"
+            yield (
+                f"{field}.{attribute}",
+                f"is no attribute of {condition.fact}; it has {', '.join(known) or 'none'}",
+            )
 
 
 def _invalid(name: str, rule_id: str, field: str, problem: str) -> InvalidRule:

@@ -43,6 +43,8 @@ class InlineScanner:
             return self._engine.scan(files)
 
 
-def structure_scanner(check_manifest: CheckManifest, known_bad_digests: Collection[str] = ()) -> InlineScanner:
+def structure_scanner(
+    check_manifest: CheckManifest, known_bad_digests: Collection[str] = ()
+) -> InlineScanner:
     """Structure and known digests only, ready at once: for tests of everything around the scanner."""
     return InlineScanner(Ruleset(()), check_manifest, known_bad_digests)

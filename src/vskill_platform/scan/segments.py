@@ -37,5 +37,7 @@ _KEPT = frozenset({Role.TEST, Role.QUOTE, Role.DATA})
 def _cut(path: str, text: bytes, language: str) -> Layer:
     if language == "prose":
         return cut_markdown(path, text)
-    blocks = [CodeBlock(0, len(text), language)] if language in PARSED or role_of(language) is Role.CODE else []
+    blocks = (
+        [CodeBlock(0, len(text), language)] if language in PARSED or role_of(language) is Role.CODE else []
+    )
     return Layer(path, text, [Piece(0, len(text), role_of(language), 0)], blocks, [], text)

@@ -8,26 +8,63 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.known import persists_at, secret_at
-from vskill_platform.scan.taint import DEEPEST, EMPTY, NOTHING, STORED, Program, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, Value, joined, literal
+from vskill_platform.scan.words import words
 
-_SHELLS = frozenset("sh bash zsh dash ksh ash fish busybox".split())
-_INTERPRETERS = frozenset("python python2 python3 node nodejs perl ruby php deno bun osascript pwsh powershell".split())
-_WRAPPERS = frozenset("sudo doas nohup time env command exec builtin nice timeout stdbuf setsid xargs caffeinate".split())
-_READERS = frozenset(
-    "cat less more head tail tac nl grep egrep fgrep rg awk sed cut sort uniq strings xxd od hexdump base64 base32 tar zip gzip "
-    "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil".split()
+_SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
+_INTERPRETERS = frozenset(
+    words("python python2 python3 node nodejs perl ruby php deno bun osascript pwsh powershell")
 )
-_SEND_OPTIONS = (
-    "-d", "--data", "-F", "--form", "-T", "--upload-file", "--json", "--post-data", "--post-file", "--body-data", "--body-file",
-)  # fmt: skip
-_SENDERS = frozenset("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks".split())
-_NAME_SERVICES = frozenset("nslookup dig host ping".split())
+_WRAPPERS = frozenset(
+    words("sudo doas nohup time env command exec builtin nice timeout stdbuf setsid xargs caffeinate")
+)
+_READERS = frozenset(
+    words(
+        "cat less more head tail tac nl grep egrep fgrep rg awk sed cut sort uniq strings xxd od hexdump "
+        "base64 base32 tar zip gzip "
+        "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil"
+    )
+)
+_SEND_OPTIONS = words(
+    "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
+)
+_SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks"))
+_NAME_SERVICES = frozenset(words("nslookup dig host ping"))
 _MANAGERS = frozenset(
-    "pip pip3 pipx uv uvx npm npx pnpm yarn bun bunx gem cargo go brew apt apt-get yum dnf apk pacman snap choco winget".split()
+    words(
+        "pip pip3 pipx uv uvx npm npx pnpm yarn bun bunx gem cargo go brew apt apt-get yum dnf apk pacman "
+        "snap choco winget"
+    )
 )
 _BROAD = frozenset(
-    {"/", "/*", "~", "~/", "~/*", "$HOME", "$HOME/", "$HOME/*", "${HOME}", "*", "/home", "/Users", "/etc", "/usr", "/var", "C:\\", "."}
+    {
+        "/",
+        "/*",
+        "~",
+        "~/",
+        "~/*",
+        "$HOME",
+        "$HOME/",
+        "$HOME/*",
+        "${HOME}",
+        "*",
+        "/home",
+        "/Users",
+        "/etc",
+        "/usr",
+        "/var",
+        "C:\\",
+        ".",
+    }
 )
+_SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
+    "crontab": ("cron", frozenset()),
+    "at": ("at", frozenset()),
+    "launchctl": ("launchd", frozenset({"load", "bootstrap", "enable"})),
+    "systemctl": ("systemd", frozenset({"enable"})),
+    "schtasks": ("task", frozenset({"/create"})),
+    "reg": ("registry", frozenset({"add"})),
+}
 _REVERSE = ("/dev/tcp/", "/dev/udp/")
 
 
@@ -40,10 +77,8 @@ class Shell:
 
     def run(self, node: Node, stdin: Value = NOTHING) -> Value:
         """What a statement writes to its output."""
-        program = self._program
-        program.depth += 1
         try:
-            if program.depth > DEEPEST:
+            if not self._program.enter():
                 return NOTHING
             handler = _STATEMENTS.get(node.type)
             if handler is not None:
@@ -53,17 +88,21 @@ class Shell:
                 total = Value(total.tags | self.run(child, stdin).tags)
             return total
         finally:
-            program.depth -= 1
+            self._program.leave()
 
     # Statements.
 
-    def _pipeline(self, node: Node, stdin: Value) -> Value:
+    def on_comment(self, node: Node, _: Value) -> Value:
+        self._program.comments.add((node.start_byte, node.end_byte))
+        return NOTHING
+
+    def on_pipeline(self, node: Node, stdin: Value) -> Value:
         value = stdin
         for child in node.named_children:
             value = self.run(child, value)
         return value
 
-    def _redirected(self, node: Node, stdin: Value) -> Value:
+    def on_redirected(self, node: Node, stdin: Value) -> Value:
         body = node.child_by_field_name("body")
         redirects = [child for child in node.children if child.type.endswith("_redirect")]
         for redirect in redirects:
@@ -76,7 +115,9 @@ class Shell:
     def _input(self, redirect: Node) -> Value:
         start = redirect.start_byte
         if redirect.type == "heredoc_redirect":
-            return joined(self._word(child) for child in redirect.named_children if child.type == "heredoc_body")
+            return joined(
+                self._word(child) for child in redirect.named_children if child.type == "heredoc_body"
+            )
         if redirect.type == "herestring_redirect":
             return joined(self._word(child) for child in redirect.named_children)
         target = redirect.child_by_field_name("destination")
@@ -97,17 +138,19 @@ class Shell:
             return
         self._program.write_file(place, output, redirect.start_byte, redirect.end_byte - redirect.start_byte)
 
-    def _assignment(self, node: Node, stdin: Value) -> Value:
+    def on_assignment(self, node: Node, stdin: Value) -> Value:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and value is not None:
             self._program.assign(self._text(name), self._word(value))
+            if value.type == "array":
+                self._program.note_list(self._text(name), value.start_byte, value.end_byte)
         return NOTHING
 
-    def _command(self, node: Node, stdin: Value) -> Value:
+    def on_command(self, node: Node, stdin: Value) -> Value:
         name = node.child_by_field_name("name")
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self._assignment(child, stdin)
+                self.on_assignment(child, stdin)
             elif child.type.endswith("_redirect"):
                 stdin = stdin | self._input(child)
         if name is None:
@@ -122,7 +165,8 @@ class Shell:
         return output
 
     def _lines(self, words: list[Node]) -> list[list[Node]]:
-        """The grammar sometimes runs commands on several lines together; only a backslash really joins lines."""
+        """The grammar sometimes runs commands on several lines together; only a backslash really joins "
+        "lines."""
         lines = [words[:1]]
         for before, word in itertools.pairwise(words):
             between = self._source[before.end_byte : word.start_byte]
@@ -153,9 +197,8 @@ class Shell:
 
     def _compound(self, node: Node, parts: list[Node]) -> Value:
         """Literal text between the parts is kept in order."""
-        self._program.depth += 1
         try:
-            if self._program.depth > DEEPEST:
+            if not self._program.enter():
                 return NOTHING
             total, at = EMPTY, node.start_byte
             for part in parts:
@@ -163,7 +206,7 @@ class Shell:
                 at = part.end_byte
             return total | literal(self._slice(at, node.end_byte).replace('"', ""))
         finally:
-            self._program.depth -= 1
+            self._program.leave()
 
     def _text(self, node: Node) -> str:
         return self._slice(node.start_byte, node.end_byte)
@@ -217,7 +260,7 @@ class Shell:
         for target in targets:
             self._program.write_file(target, content, start, length)
 
-    def _curl(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_curl(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         program = self._program
         texts = [argument.text for argument in arguments]
         content, target, output_file = self._transfer(arguments, stdin)
@@ -230,9 +273,7 @@ class Shell:
         )
         if output_file:
             program.write_file(literal(output_file), result, start, length)
-        elif name == "wget" and not {"-O-", "-qO-"} & set(texts):
-            program.assign(STORED + target.text.rpartition("/")[2], result)
-        elif "-O" in texts or "-LO" in texts or "--remote-name" in texts:
+        elif _keeps_name(name, set(texts)):
             program.assign(STORED + target.text.rpartition("/")[2], result)
         return result
 
@@ -251,7 +292,9 @@ class Shell:
                 target = target if "://" in target.text else argument
             content = Value(content.tags | argument.tags, content.text)
             short = text.startswith("-") and not text.startswith("--")
-            expects = "file" if (short and text[-1] in "oO" and text != "-O") or text in {"--output", "-O"} else ""
+            expects = (
+                "file" if (short and text[-1] in "oO" and text != "-O") or text in {"--output", "-O"} else ""
+            )
         return content, target, "" if output_file == "-" else output_file
 
     def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -259,12 +302,17 @@ class Shell:
         for number, argument in enumerate(arguments):
             if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
                 program.execute(arguments[number + 1], name, start, length)
-            elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {"powershell", "pwsh"}:
+            elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {
+                "powershell",
+                "pwsh",
+            }:
                 program.fact("exec.decoded", start, length, how=name)
         if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in joined(arguments).text:
             program.fact("reverse.shell", start, length, how="dev-tcp")
         plain = [argument for argument in arguments if not argument.text.startswith("-")]
-        program.execute(stdin | joined(argument for argument in arguments if not argument.text), name, start, length)
+        program.execute(
+            stdin | joined(argument for argument in arguments if not argument.text), name, start, length
+        )
         if plain:
             self._runs_file(plain[0], start, length)
             program.execute(Value(plain[0].tags), name, start, length)
@@ -274,7 +322,7 @@ class Shell:
         stored = self._program.look_up(STORED + path.text.rpartition("/")[2])
         self._program.execute(Value(stored.tags), "file", start, length)
 
-    def _evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         content = joined(arguments, " ")
         self._program.execute(content, name, start, length, dynamic=name == "eval")
         if arguments:
@@ -283,14 +331,16 @@ class Shell:
                 self._program.read_file(arguments[0], start, length)
         return NOTHING
 
-    def _environment(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_environment(
+        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
+    ) -> Value:
         if arguments and not all(argument.text in {"-0", "-p", "-x"} for argument in arguments):
             return NOTHING
         if name in {"set", "export", "declare"} and not arguments and not stdin.tags and name != "set":
             return NOTHING
         return self._program.dump_environment(start, length)
 
-    def _echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         return joined(arguments, " ")
 
     def _sender(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -305,30 +355,33 @@ class Shell:
             program.fact("reverse.shell", start, length, how=name)
         return program.send(joined(arguments, " "), content, name, start, length)
 
-    def _remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))
         for argument in arguments:
             if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
                 self._program.fact("delete.broad", start, length, what=argument.text)
         return NOTHING
 
-    def _persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        texts = [argument.text for argument in arguments]
-        what = {"crontab": "cron", "launchctl": "launchd", "systemctl": "systemd", "schtasks": "task", "reg": "registry", "at": "at"}[name]
-        acts = {"launchctl": {"load", "bootstrap", "enable"}, "systemctl": {"enable"}, "schtasks": {"/create"}, "reg": {"add"}}.get(name)
-        if acts is None:
-            acts = set(texts) - {"-l", "-r", "-u"} or ({"-"} if stdin.tags or stdin.text else set())
-        if acts & {text.lower() for text in texts} or (name in {"crontab", "at"} and (acts or stdin.tags)):
-            if name != "reg" or persists_at(" ".join(texts)):
-                self._program.fact("persist", start, length, what=what)
+    def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        what, acts = _SCHEDULERS[name]
+        texts = {argument.text.lower() for argument in arguments}
+        if not acts:
+            # These take what they are given, by their input or as a file, unless they only list or remove.
+            scheduled = bool(texts - {"-l", "-r", "-u"})
+        elif name == "reg":
+            scheduled = bool(acts & texts) and bool(persists_at(joined(arguments, " ").text))
+        else:
+            scheduled = bool(acts & texts)
+        if scheduled:
+            self._program.fact("persist", start, length, what=what)
         return NOTHING
 
-    def _security(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_security(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         if secret_at(joined(arguments, " ").text):
             return self._program.read_file(literal("find-generic-password"), start, length)
         return NOTHING
 
-    def _git(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+    def on_git(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         texts = [argument.text for argument in arguments]
         if "push" in texts:
             return self._program.send(joined(arguments, " "), joined(arguments), "git", start, length)
@@ -340,13 +393,30 @@ class Shell:
 
     def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
         texts = [argument.text for argument in arguments]
-        if name not in {"npx", "uvx", "bunx", "pipx"} and not {"install", "add", "i", "tool", "get", "run"} & set(texts):
+        if name not in {"npx", "uvx", "bunx", "pipx"} and not {
+            "install",
+            "add",
+            "i",
+            "tool",
+            "get",
+            "run",
+        } & set(texts):
             return
         index = ""
         for number, text in enumerate(texts[:-1]):
-            if text in {"-i", "--index-url", "--extra-index-url", "--registry", "--index", "-f", "--find-links"}:
+            if text in {
+                "-i",
+                "--index-url",
+                "--extra-index-url",
+                "--registry",
+                "--index",
+                "-f",
+                "--find-links",
+            }:
                 index = texts[number + 1]
-        index = index or next((text.partition("=")[2] for text in texts if "index" in text and "=" in text), "")
+        index = index or next(
+            (text.partition("=")[2] for text in texts if "index" in text and "=" in text), ""
+        )
         skipped = {"install", "add", "i", "pip", "tool", "get", "run", index}
         for text in texts:
             if text and not text.startswith("-") and text not in skipped:
@@ -357,40 +427,59 @@ def _unwrapped(words: list[Value]) -> list[Value]:
     """The command that `sudo`, `nohup` and their like start."""
     while len(words) > 1 and words[0].text.rpartition("/")[2] in _WRAPPERS:
         rest = words[1:]
-        while len(rest) > 1 and (rest[0].text.startswith("-") or "=" in rest[0].text or rest[0].text.isdigit()):
+        while len(rest) > 1 and (
+            rest[0].text.startswith("-") or "=" in rest[0].text or rest[0].text.isdigit()
+        ):
             rest = rest[1:]
         words = rest
     return words
 
 
+def _keeps_name(name: str, options: set[str]) -> bool:
+    """Whether a download becomes a file with the name that it has there."""
+    if name == "wget":
+        return not {"-O-", "-qO-"} & options
+    return bool({"-O", "-LO", "-sLO", "-fsSLO", "--remote-name"} & options)
+
+
 def _decodes(name: str, texts: list[str]) -> bool:
-    wanted = {"base64": {"-d", "-D", "--decode", "-di"}, "base32": {"-d", "--decode"}, "xxd": {"-r", "-p"}, "openssl": {"-d"}}
+    wanted = {
+        "base64": {"-d", "-D", "--decode", "-di"},
+        "base32": {"-d", "--decode"},
+        "xxd": {"-r", "-p"},
+        "openssl": {"-d"},
+    }
     return bool(wanted[name] & set(texts))
 
 
 def _runs_shell(text: str) -> bool:
-    return text in {"-e", "-c", "-lvpe", "--exec", "--sh-exec"} or text.lower().startswith(("exec:", "system:"))
+    return text in {"-e", "-c", "-lvpe", "--exec", "--sh-exec"} or text.lower().startswith(
+        ("exec:", "system:")
+    )
 
 
 _PARTS = frozenset(
-    "simple_expansion expansion command_substitution process_substitution string raw_string ansi_c_string concatenation "
-    "string_expansion".split()
+    words(
+        "simple_expansion expansion command_substitution process_substitution string raw_string "
+        "ansi_c_string concatenation "
+        "string_expansion"
+    )
 )
 _STATEMENTS: dict[str, Callable[[Shell, Node, Value], Value]] = {
-    "pipeline": Shell._pipeline,
-    "redirected_statement": Shell._redirected,
-    "variable_assignment": Shell._assignment,
-    "command": Shell._command,
-    "comment": lambda _, __, ___: NOTHING,
+    "pipeline": Shell.on_pipeline,
+    "redirected_statement": Shell.on_redirected,
+    "variable_assignment": Shell.on_assignment,
+    "command": Shell.on_command,
+    "comment": Shell.on_comment,
 }
 Handler = Callable[[Shell, str, list[Value], Value, int, int], Value]
 _COMMANDS: dict[str, Handler] = {
-    **dict.fromkeys(("curl", "wget", "http", "https", "fetch"), Shell._curl),
-    **dict.fromkeys(("eval", "source", "."), Shell._evaluate),
-    **dict.fromkeys(("env", "printenv", "set", "export", "declare"), Shell._environment),
-    **dict.fromkeys(("echo", "printf"), Shell._echo),
-    **dict.fromkeys(("rm", "shred"), Shell._remove),
-    **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), Shell._persist),
-    "security": Shell._security,
-    "git": Shell._git,
+    **dict.fromkeys(("curl", "wget", "http", "https", "fetch"), Shell.on_curl),
+    **dict.fromkeys(("eval", "source", "."), Shell.on_evaluate),
+    **dict.fromkeys(("env", "printenv", "set", "export", "declare"), Shell.on_environment),
+    **dict.fromkeys(("echo", "printf"), Shell.on_echo),
+    **dict.fromkeys(("rm", "shred"), Shell.on_remove),
+    **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), Shell.on_persist),
+    "security": Shell.on_security,
+    "git": Shell.on_git,
 }

@@ -8,6 +8,7 @@ is tagged. It looks for code that takes a secret and sends it, not for proof.
 from collections.abc import Iterable
 
 import msgspec
+import re2
 
 from vskill_platform.scan.known import host_in, persists_at, secret_at
 from vskill_platform.scan.model import Fact
@@ -19,11 +20,19 @@ PAYLOAD = 120
 #: Nesting beyond what people write; deeper code is not followed.
 DEEPEST = 120
 MOST_FACTS = 400
+#: Expressions that are looked at in one block; a bundled library has more, and is read in part.
+MOST_STEPS = 30_000
 
 FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
 SECRET, STORED, PATH = "secret:", "file:", "path:"
 SOURCES = (SECRET, ENVIRONMENT)
 NO_TAGS: frozenset[str] = frozenset()
+
+
+_REFUSING = re2.compile(
+    r"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|"
+    r"blacklist|threat|risk|banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
+)
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -78,12 +87,35 @@ class Program:
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
         self.sent: dict[str, int] = {}
-        self.depth = 0
+        #: start and end of comments, and of lists that name what to refuse
+        self.comments: set[tuple[int, int]] = set()
+        self.refused: set[tuple[int, int]] = set()
+        self._depth = 0
+        self._steps = 0
+
+    @property
+    def partial(self) -> bool:
+        """Whether there was more code than is looked at."""
+        return self._steps >= MOST_STEPS
+
+    def enter(self) -> bool:
+        """One step deeper; whether to go on. Every `enter` has its `leave`."""
+        self._depth += 1
+        self._steps += 1
+        return self._depth <= DEEPEST and self._steps < MOST_STEPS
+
+    def leave(self) -> None:
+        self._depth -= 1
 
     def fact(self, name: str, start: int, length: int = 0, /, **attributes: str) -> None:
         key = (name, start, *sorted(attributes.items()))
         if len(self.facts) < MOST_FACTS:
             self.facts.setdefault(key, Fact(name, self._offset + start, min(length, TEXT), attributes))
+
+    def note_list(self, name: str, start: int, end: int) -> None:
+        """A collection under this name; patterns to look for are not what the code does."""
+        if _REFUSING.search(name):
+            self.refused.add((start, end))
 
     def assign(self, name: str, value: Value) -> None:
         """What a name may hold: flows are collected over the whole text."""
@@ -147,7 +179,9 @@ class Program:
                 self.sent[tag.removeprefix(STORED)] = self._offset + start
         return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
 
-    def execute(self, content: Value, how: str, start: int, length: int = 0, *, dynamic: bool = False) -> None:
+    def execute(
+        self, content: Value, how: str, start: int, length: int = 0, *, dynamic: bool = False
+    ) -> None:
         """Running a value. `dynamic` means that running anything but a literal is worth saying."""
         if FETCHED in content.tags:
             hosts = [tag.removeprefix(FETCHED + ":") for tag in content.tags if tag.startswith(FETCHED + ":")]

@@ -140,14 +140,14 @@ class ObjectReader:
         self._out = _pipe(process.stdout)
         self._in = process.stdin
 
-    async def sizes(self, ids: Sequence[str]) -> dict[str, int | None]:
-        """The size of each blob; None for an object that was not fetched, or that is no blob."""
+    async def sizes(self, ids: Sequence[str], wanted_kind: bytes = b"blob") -> dict[str, int | None]:
+        """The size of each blob; None for an object that was not fetched, or that is of another kind."""
         found: dict[str, int | None] = {}
 
         async def read() -> None:
             for wanted in ids:
                 kind, size = _header(await self._out.readuntil(b"\n"))
-                found[wanted] = size if kind == b"blob" else None
+                found[wanted] = size if kind == wanted_kind else None
 
         await asyncio.gather(self._ask("info", ids), read())
         return found
@@ -208,6 +208,9 @@ def _environment(program: str, folder: Path, route: Route | None) -> dict[str, s
     config = dict(CONFIG)
     if route is not None:
         config[f"protocol.{route.protocol}.allow"] = "always"
+        if route.protocol == "file":
+            # The operator named this mirror; whose files they are does not matter.
+            config["safe.directory"] = "*"
         if route.pin:
             config["http.curloptResolve"] = route.pin
     pairs = {

@@ -4,6 +4,7 @@ Every source can `fetch`. One that can also look at a repository before anything
 intake refuse a place without a skill at the door; where it cannot, the run finds out.
 """
 
+from collections.abc import Collection
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -57,3 +58,37 @@ class Repositories(Protocol):
 
     async def survey(self, identity: Identity) -> Survey:
         """Every skill at this place or below it."""
+
+
+class RepositoryHead(msgspec.Struct, frozen=True):
+    """What a host says about a repository before anything is fetched."""
+
+    #: Where it is now: another place than was asked for if the host says that it has moved.
+    identity: Identity
+    #: The head of the default branch.
+    commit: str
+    #: The default branch's name, where the host tells it.
+    branch: str | None = None
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Some files of a repository at the head of its default branch."""
+
+    identity: Identity
+    commit: str
+    #: By path, those that were asked for and are there as plain files of a sane size.
+    files: dict[str, bytes]
+    #: When the commit says that it was made, in milliseconds; None where it does not say.
+    committed_at: int | None = None
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """What a source of repositories offers to whoever looks after them. Raises as `fetch` does, and NoSkillFound
+    for a repository without a commit."""
+
+    async def head(self, identity: Identity) -> RepositoryHead:
+        """Where the repository stands now."""
+
+    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+        """These files, as they are now, whether or not there is a skill."""

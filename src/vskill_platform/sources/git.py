@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import Git, Limits, make_repository
-from vskill_platform.sources.contract import Fetched, Place, Survey
+from vskill_platform.sources.contract import Fetched, Look, Place, RepositoryHead, Survey
 from vskill_platform.sources.remote import CommitGone, Head, Remote
 from vskill_platform.sources.snapshots import Snapshot
 
@@ -90,6 +90,17 @@ class GitSource:
             )
             return Survey(places, truncated, tuple(odd))
 
+    async def head(self, identity: Identity) -> RepositoryHead:
+        """What the host says now; nothing is fetched."""
+        async with self._slot(identity.host):
+            head = await self._remote.head(identity, await self._folders.asking())
+        return RepositoryHead(head.identity, head.commit, head.branch)
+
+    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+        async with self._snapshot(identity, None) as (snapshot, found):
+            files = await snapshot.texts(paths)
+            return Look(found, snapshot.commit, files, await snapshot.committed_at())
+
     async def close(self) -> None:
         await self._cache.close()
         await self._folders.close()
@@ -102,14 +113,23 @@ class GitSource:
         if commit is not None and self._has(identity, commit):
             head = Head(commit, identity)
         else:
-            arrived = time.monotonic()
-            async with self._turns.turn(identity.repo_key):
-                head = await self._obtain(identity, commit, arrived)
+            head = await self._obtain_in_time(identity, commit)
         async with self._cache.reading((identity.repo_key, head.commit)) as snapshot:
             yield snapshot, head.identity
 
     def _has(self, identity: Identity, commit: str) -> bool:
         return (identity.repo_key, commit) in self._cache
+
+    async def _obtain_in_time(self, identity: Identity, commit: str | None) -> Head:
+        """Waiting for others and every trip together are bounded, so that the submission's budget never is what
+        ends them: that would count as the content's failure."""
+        arrived = time.monotonic()
+        try:
+            async with asyncio.timeout(2 * self._settings.seconds), self._turns.turn(identity.repo_key):
+                return await self._obtain(identity, commit, arrived)
+        except TimeoutError:
+            message = f"{identity.host} did not deliver the repository in time."
+            raise SourceUnavailable(message, host=identity.host) from None
 
     async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> Head:
         """In its turn: what came in while it waited, or a fetch of its own."""
@@ -148,7 +168,14 @@ class GitSource:
             return await self._fetched(identity, None)
 
     async def _fetched(self, identity: Identity, commit: str | None) -> Head:
-        folder = await self._folders.new()
+        try:
+            return await self._fetched_into(await self._folders.new(), identity, commit)
+        except OSError as error:
+            reason = error.strerror or repr(error)
+            message = f"Repositories cannot be fetched at the moment: {reason}."
+            raise SourceUnavailable(message, host="this machine's disk") from error
+
+    async def _fetched_into(self, folder: Path, identity: Identity, commit: str | None) -> Head:
         snapshot: Snapshot | None = None
         try:
             head = await self._remote.fetch(identity, folder, commit)

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 #: Where a fetched commit is kept in its repository.
 REF = "refs/vskill/fetched"
+#: How a host names its default branch.
+_BRANCH = "ref: refs/heads/"
 _INFO_REFS = "/info/refs"
 _MOST_HEAD_BYTES = 16 * 1024
 _SHOWN = 200
@@ -42,6 +44,8 @@ class Head(msgspec.Struct, frozen=True):
     commit: str
     #: After a redirect; else as asked.
     identity: Identity
+    #: The default branch, where it was asked for and told.
+    branch: str | None = None
 
 
 class CommitGone(Exception):
@@ -63,16 +67,23 @@ class Remote:
 
     async def head(self, identity: Identity, folder: Path) -> Head:
         """The commit that the default branch is at. `folder` is an empty repository to ask from."""
+        branch: str | None = None
 
         async def ask(route: Route) -> str:
-            done = await self._call(route, folder, "ls-remote", "--end-of-options", route.url, "HEAD")
-            for line in done.out.decode("ascii", "replace").splitlines():
-                commit, _, name = line.partition("\t")
-                if name == "HEAD" and is_commit(commit):
-                    return commit
+            nonlocal branch
+            done = await self._call(
+                route, folder, "ls-remote", "--symref", "--end-of-options", route.url, "HEAD"
+            )
+            for line in done.out.decode("utf-8", "replace").splitlines():
+                told, _, name = line.partition("\t")
+                if name == "HEAD" and told.startswith(_BRANCH):
+                    branch = told.removeprefix(_BRANCH)
+                elif name == "HEAD" and is_commit(told):
+                    return told
             raise _empty()
 
-        return await self._redirected_once(identity, ask)
+        head = await self._redirected_once(identity, ask)
+        return msgspec.structs.replace(head, branch=branch)
 
     async def fetch(self, identity: Identity, folder: Path, commit: str | None) -> Head:
         """Bring one commit, or the head of the default branch, into an empty folder; CommitGone if it is gone."""

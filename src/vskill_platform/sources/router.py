@@ -1,9 +1,11 @@
 """Chooses the source of a submission by its identity: uploads from the blob store, everything else from git."""
 
+from collections.abc import Collection
+
 from vskill_platform.domain.errors import SourceGone, Unsupported
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
-from vskill_platform.sources.contract import Fetched, Place, Survey
+from vskill_platform.sources.contract import Fetched, Look, Place, RepositoryHead, Survey
 from vskill_platform.sources.git import GitSource
 from vskill_platform.sources.upload import UploadSource
 
@@ -35,6 +37,12 @@ class SourceRouter:
 
     async def survey(self, identity: Identity) -> Survey:
         return await self._require_git().survey(identity)
+
+    async def head(self, identity: Identity) -> RepositoryHead:
+        return await self._require_git().head(identity)
+
+    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+        return await self._require_git().look(identity, paths)
 
     async def close(self) -> None:
         if self._git is not None:

@@ -6,8 +6,8 @@ whole, once, and its folder removed. Every list and every read has a limit, and 
 
 import asyncio
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -27,6 +27,10 @@ SMALL_BYTES = 4 * 1024 * 1024
 MOST_SKILLS = 1000
 #: A longer SKILL.md is listed without its name.
 LISTED_SKILL_BYTES = 256 * 1024
+#: A commit with a longer message is not asked for its time.
+MOST_COMMIT_BYTES = 64 * 1024
+#: Far beyond every clock.
+_LATEST_S = 1 << 36
 
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 _FIXES = {
@@ -55,6 +59,8 @@ class Snapshot:
         self._cost = Limits(seconds=seconds, out_bytes=LISTING_BYTES)
         self._lines: list[bytes] | None = None
         self._blobs: dict[str, bytes] | None = None
+        #: The commit itself, of a snapshot that is in memory.
+        self._about: bytes | None = None
         #: What keeping it costs.
         self.disk_bytes = 0
         self.memory_bytes = 0
@@ -125,6 +131,40 @@ class Snapshot:
             blobs = await reader.contents(ids)
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
 
+    async def texts(self, paths: Collection[str]) -> dict[str, bytes]:
+        """Those of these files that are there, as far as they are plain and of a sane size."""
+        entries = [entry for entry in await self._chosen(paths) if entry.mode in MODES]
+        if self._blobs is not None:
+            blobs = {one.id: self._blobs[one.id] for one in entries if one.id in self._blobs}
+        else:
+            async with self._objects() as reader:
+                sizes = await reader.sizes([entry.id for entry in entries])
+                ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
+                blobs = await reader.contents(ids)
+        found = {entry.path: blobs[entry.id] for entry in entries if entry.id in blobs}
+        return {path: data for path, data in found.items() if len(data) <= LISTED_SKILL_BYTES}
+
+    async def committed_at(self) -> int | None:
+        """When the commit says that it was made, in milliseconds; None where it does not say."""
+        about = self._about
+        if about is None and self._blobs is None:
+            async with self._objects() as reader:
+                about = await self._read_commit(reader)
+        return _committed_at(about) if about is not None else None
+
+    async def _read_commit(self, reader: ObjectReader) -> bytes | None:
+        size = (await reader.sizes([self.commit], b"commit"))[self.commit]
+        if size is None or size > MOST_COMMIT_BYTES:
+            return None
+        return (await reader.contents([self.commit]))[self.commit]
+
+    async def _chosen(self, paths: Collection[str]) -> list[TreeEntry]:
+        if self._lines is not None:
+            lines = await asyncio.to_thread(_exactly, self._lines, paths)
+        else:
+            lines = [line for path in paths for line in (await self._list(self.commit, path))[0]]
+        return [entry for entry in map(_entry, lines) if entry.path in paths]
+
     async def no_skill(self, folder: str) -> NoSkillFound:
         """The refusal, with what is there instead: the way to the right address."""
         named, _, _ = await self.skill_folders("")
@@ -179,11 +219,17 @@ class Snapshot:
             tree,
             *((path,) if path else ()),
         )
-        done = await self._git.run(*arguments, folder=self._here(), limits=self._cost)
+        too_much = LimitExceeded(
+            "The repository's folders cannot be listed within the limits.", limit="depth"
+        )
+        try:
+            done = await self._git.run(*arguments, folder=self._here(), limits=self._cost)
+        except TimedOut:
+            raise too_much from None
         if done.code != 0 and b"Not a valid object name" in done.err:
             return [], False
         if done.code != 0:
-            raise LimitExceeded("The repository's folders cannot be listed within the limits.", limit="depth")
+            raise too_much
         lines = done.out.split(b"\0")
         return lines[:-1], done.cut
 
@@ -195,6 +241,7 @@ class Snapshot:
             if len(there) < len(ids) or sum(size or 0 for size in sizes.values()) > SMALL_BYTES:
                 return
             self._blobs = await reader.contents(there)
+            self._about = await self._read_commit(reader)
         self.memory_bytes = sum(map(len, self._blobs.values()))
         await self.remove()
 
@@ -204,12 +251,9 @@ class Snapshot:
             self._check_sizes(entries, {entry.id: len(self._blobs[entry.id]) for entry in entries})
             return self._blobs
         ids = list(dict.fromkeys(entry.id for entry in entries))
-        try:
-            async with self._objects() as reader:
-                self._check_sizes(entries, await reader.sizes(ids))
-                return await reader.contents(ids)
-        except (asyncio.IncompleteReadError, TimedOut):
-            raise LimitExceeded("The skill's files cannot be unpacked within the limits.") from None
+        async with self._objects() as reader:
+            self._check_sizes(entries, await reader.sizes(ids))
+            return await reader.contents(ids)
 
     def _check_sizes(self, entries: Iterable[TreeEntry], sizes: dict[str, int | None]) -> None:
         total = 0
@@ -231,8 +275,14 @@ class Snapshot:
                 allowed=self._limits.bytes_total,
             )
 
-    def _objects(self) -> AbstractAsyncContextManager[ObjectReader]:
-        return self._git.objects(self._here(), self._cost)
+    @asynccontextmanager
+    async def _objects(self) -> AsyncIterator[ObjectReader]:
+        """A reader; objects that git cannot give within the limits are refused as such."""
+        try:
+            async with self._git.objects(self._here(), self._cost) as reader:
+                yield reader
+        except (asyncio.IncompleteReadError, TimedOut):
+            raise LimitExceeded("The repository's files cannot be unpacked within the limits.") from None
 
     def _here(self) -> Path:
         if self._folder is None:
@@ -259,6 +309,20 @@ def _below(lines: Sequence[bytes], folder: str) -> list[bytes]:
     prefix = b"\t" + folder.encode() + b"/"
     # The path follows the first tab, and a line before it holds only digits and a word.
     return [line for line in lines if line.find(prefix) == line.find(b"\t") != -1]
+
+
+def _exactly(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
+    wanted = {path.encode() for path in paths}
+    return [line for line in lines if line.partition(b"\t")[2] in wanted]
+
+
+def _committed_at(about: bytes) -> int | None:
+    """From the line `committer name <address> seconds zone` of a commit."""
+    head = about.partition(b"\n\n")[0]
+    line = next((line for line in head.split(b"\n") if line.startswith(b"committer ")), b"")
+    seconds = line.rpartition(b"> ")[2].partition(b" ")[0]
+    known = seconds.isdigit() and len(seconds) < 12 and int(seconds) < _LATEST_S
+    return int(seconds) * 1000 if known else None
 
 
 def _named(lines: Sequence[bytes], paths: Collection[str]) -> Iterator[bytes]:

@@ -95,6 +95,7 @@ class HeldClaim:
         self._token = token
         self._run = record.run
         self._lock = asyncio.Lock()
+        self._learnt: dict[str, object] = {}
         #: The claim was given up by an own write: the run ended, or went back to the queue.
         self.over = False
 
@@ -115,13 +116,10 @@ class HeldClaim:
         event_id = self._new_event_id()
         await self._apply(build, event_id)
 
-    async def note(self, **changes: object) -> None:
-        """Remember facts about the content, with no change of state."""
-
-        async def build(record: Submission) -> Change:
-            return Change(msgspec.structs.replace(record, **changes))
-
-        await self._apply(build, None)
+    def learn(self, **facts: object) -> None:
+        """Facts about the content, which the next step of the run writes together with itself."""
+        self._learnt |= facts
+        self.record = msgspec.structs.replace(self.record, **facts)
 
     async def end(
         self,
@@ -212,7 +210,7 @@ class HeldClaim:
             return True
         if not record.held_by(self._token):
             raise ClaimLost(f"{record.id} is {record.state} now, and not held by this worker")
-        self.record, self._version = record, version
+        self.record, self._version = msgspec.structs.replace(record, **self._learnt), version
         return False
 
     def _expired(self) -> bool:
