@@ -14,6 +14,8 @@ from vskill_platform.domain.errors import (
     InvalidInput,
     LimitExceeded,
     NoSkillFound,
+    NotFound,
+    RecordMalformed,
     SourceGone,
     SourceUnavailable,
     Unsupported,
@@ -102,9 +104,7 @@ async def ask_for_checks(progress: Progress) -> Progress:
 async def ask_for_check(identity: Identity) -> Task:
     """Have one repository checked as soon as there is a worker."""
     if identity.is_upload:
-        raise InvalidInput(
-            "An upload has no repository to check.", field="repo_url", fix="name a repository"
-        )
+        raise InvalidInput("An upload has no repository to check.", field="repo_url", fix="name a repository")
     subject = {"host": identity.host, "owner": identity.owner, "repo": identity.repo}
     return await ask_for(REPO_CHECK, identity.repo_key, subject)
 
@@ -227,8 +227,12 @@ async def start_runs(identity: Identity, commit: str) -> int:
             raise error
         for entry in page.items:
             published = skips.decode(entry, PublishedSkill)
-            if published is not None and published.identity.repo_key == identity.repo_key:
+            if published is None or published.identity.repo_key != identity.repo_key:
+                continue
+            try:
                 started += await _start_run(published, commit)
+            except (NotFound, RecordMalformed):
+                skips.add("malformed", keys.sub(published.submission or published.canonical))
     skips.report(env)
     return started
 
@@ -245,10 +249,12 @@ async def _start_run(published: PublishedSkill, commit: str) -> bool:
         return False
     env = require_env("kv")
     event_id = env.clock.new_id()
-    down = {ref.digest for ref in published.versions if ref.status is VersionStatus.TAKEN_DOWN}
+    # Of several versions with the same bytes the latest one counts.
+    status = {ref.digest: ref.status for ref in published.versions}
 
     async def decide(record: Submission) -> Change | None:
-        if record.state is not State.PUBLISHED or record.commit == commit or record.digest in down:
+        taken_down = status.get(record.digest or "") is VersionStatus.TAKEN_DOWN
+        if record.state is not State.PUBLISHED or record.commit == commit or taken_down:
             return None
         step = Step(event_id, env.kv.now(), "system", NEW_COMMIT)
         change = next_run(record, step, submitter=record.submitter, upload=record.upload)

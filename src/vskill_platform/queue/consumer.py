@@ -89,8 +89,9 @@ async def _handle(message: Message) -> str:
         return "malformed"
     if isinstance(body, TaskMessage):
         return await handle_task(message, body)
-    async with kept_alive(message) as keeper, await _place(body.submission_id):
-        claim = await claim_submission(body.submission_id, body.run)
+    seen = await read_submission(body.submission_id)
+    async with kept_alive(message) as keeper, _place(seen):
+        claim = await claim_submission(body.submission_id, body.run, seen)
         if isinstance(claim, NotClaimed):
             return await settle_unclaimed(message, claim)
         keeper.claim = claim
@@ -98,11 +99,10 @@ async def _handle(message: Message) -> str:
         return await _settle_worked(message, claim)
 
 
-async def _place(submission_id: str) -> AbstractAsyncContextManager[None]:
+def _place(seen: tuple[Submission, int] | None) -> AbstractAsyncContextManager[None]:
     """Beside other work, unless workers have died over this one."""
     gate = require_env("gate").gate
-    found = await read_submission(submission_id)
-    return gate.alone() if found is not None and _suspect(found[0]) else gate.company()
+    return gate.alone() if seen is not None and _suspect(seen[0]) else gate.company()
 
 
 def _suspect(record: Submission) -> bool:
@@ -157,6 +157,10 @@ async def _settle_worked(message: Message, claim: HeldClaim) -> str:
     if reason is not None:
         await message.dead_letter(reason)
         return "exhausted"
+    if ended.state.terminal:
+        # Only a new run can follow, and that has a message of its own.
+        await message.ack()
+        return "done"
     found = await read_submission(ended.id)
     if found is not None and found[0].run == ended.run and found[0].state.active:
         now = require_env("kv").kv.now()

@@ -7,6 +7,7 @@ import msgspec
 
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
+from vskill_platform.repo_check import Progress, ask_for_checks
 from vskill_platform.rescan import request_due_rescans
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.worker_context import require_env
@@ -56,6 +57,13 @@ async def request_rescans(state: JobState) -> JobState:
     return {"finished": await request_due_rescans(_text(state.get("finished")))}
 
 
+async def look_after(state: JobState) -> JobState:
+    """Ask for the checks of repositories that are due, a few at a time."""
+    outstanding = tuple((_text(state.get("outstanding")) or "").split())
+    progress = await ask_for_checks(Progress(_text(state.get("after")), outstanding))
+    return {"after": progress.after, "outstanding": " ".join(progress.outstanding)}
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -75,5 +83,6 @@ JOBS = (
         600_000,
         request_rescans,
     ),
+    Job("repositories", "asks for a daily look at the source of every live skill", 10_000, 60_000, look_after),
     Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
 )

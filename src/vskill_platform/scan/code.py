@@ -39,11 +39,6 @@ _TELLING = re2.compile(
     rb"|winreg|schtasks|powershell|crontab|shutil|security find|getattr|chr\(|id_rsa|mail|nslookup|\bdig\b|"
     rb"telnet|require\("
 )
-_DENY_NAME = re2.compile(
-    rb"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|"
-    rb"ioc_|blacklist|threat|risk|"
-    rb"banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
-)
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
@@ -62,7 +57,7 @@ def refine(layer: Layer, *, matched: bool) -> None:
                     Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found
                 )
         elif _TELLING.search(source) or (matched and block.language != "bash"):
-            stretches.extend(_read(layer, block, source, names))
+            stretches.extend(_read(layer, block, source, names, thorough=matched))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         layer.pieces = overlay(layer.pieces, kept)
@@ -82,9 +77,13 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
                     yield number, Fact("flow", offset, 0, attributes)
 
 
-def _read(layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value]) -> list[Stretch]:
+def _read(
+    layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value], *, thorough: bool
+) -> list[Stretch]:
     root = _parser(block.language).parse(source).root_node
-    program = Program(block.start, names)
+    # A function without a telling word passes on what it is given, as any unknown one does.
+    worth = None if thorough else lambda start, end: _TELLING.search(source, start, end) is not None
+    program = Program(block.start, names, worth)
     if block.language == "bash":
         Shell(program, source).run(root)
     else:
@@ -95,9 +94,11 @@ def _read(layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value]
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
     layer.partial = layer.partial or program.partial
-    return (
-        _apart(root, block, source) if block.language != "bash" or b"#" in source or b"=(" in source else []
-    )
+    return [
+        Stretch(block.start + start, block.start + end, role)
+        for places, role in ((program.comments, Role.COMMENT), (program.refused, Role.QUOTE))
+        for start, end in places
+    ]
 
 
 class _CommandLines:
@@ -128,60 +129,6 @@ def _whole_file(program: Program, source: bytes) -> None:
     names = {match.group() for match in _OBFUSCATED_NAME.finditer(source)}
     if len(names) >= 8:
         program.fact("obfuscated", source.find(min(names)), how="names", layers="1")
-
-
-# Comments and deny-lists.
-
-
-def _apart(root: tree_sitter.Node, block: CodeBlock, source: bytes) -> list[Stretch]:
-    captured = tree_sitter.QueryCursor(_query(block.language)).captures(root)
-    stretches = [
-        Stretch(block.start + node.start_byte, block.start + node.end_byte, Role.COMMENT)
-        for name in ("comment", "docstring")
-        for node in captured.get(name, ())
-    ]
-    for name in captured.get("name", ()):
-        value = (
-            name.parent.child_by_field_name("right" if block.language == "python" else "value")
-            if name.parent
-            else None
-        )
-        if (
-            value is not None
-            and value.type in _COLLECTIONS
-            and _DENY_NAME.search(source[name.start_byte : name.end_byte])
-        ):
-            stretches.append(
-                Stretch(block.start + value.start_byte, block.start + value.end_byte, Role.QUOTE)
-            )
-    return stretches
-
-
-_COLLECTIONS = frozenset(
-    {
-        "list",
-        "tuple",
-        "set",
-        "dictionary",
-        "array",
-        "object",
-        "call",
-        "new_expression",
-        "regex",
-        "as_expression",
-    }
-)
-_QUERIES = {
-    "bash": "(comment) @comment (variable_assignment name: (variable_name) @name value: (array))",
-    "python": "(comment) @comment (block . (expression_statement (string) @docstring)) "
-    "(module . (expression_statement (string) @docstring)) (assignment left: (identifier) @name)",
-    "javascript": "(comment) @comment (variable_declarator name: (identifier) @name)",
-}
-
-
-@cache
-def _query(language: str) -> tree_sitter.Query:
-    return tree_sitter.Query(_language(language), _QUERIES.get(language, _QUERIES["javascript"]))
 
 
 @cache

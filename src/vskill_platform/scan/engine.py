@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+import yara_x
+
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
@@ -66,6 +68,8 @@ class Engine:
             scan.judge()
         except Exceeded as error:
             status, problem = ScanStatus.TIMED_OUT, str(error)
+        except yara_x.TimeoutError:
+            status, problem = ScanStatus.TIMED_OUT, "the search for patterns took too long"
         except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
             status, problem = ScanStatus.ERROR, f"the scanner failed: {error!r}"
         if status is ScanStatus.COMPLETE and scan.reading.problems:

@@ -141,7 +141,7 @@ class JavaScriptCode:
                 self._text(one).split(":")[0].split("=")[0].strip() for one in several
             ]
         body = node.child_by_field_name("body")
-        if body is not None:
+        if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
             value = self._value(body)
             if body.type != "statement_block" and name and value.tags:
                 self._program.assign(f"(){name}", Value(value.tags))

@@ -16,6 +16,8 @@ from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
 MOST_MATCHES = 200
+#: Of one search, by the clock on the wall; the processor time of the whole scan is limited to less.
+SLOWEST_S = 4
 HINT = (
     "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters "
     "beyond ASCII "
@@ -88,6 +90,7 @@ class _Group:
         if self._scanner is None:
             self._scanner = yara_x.Scanner(self._rules)
             self._scanner.max_matches_per_pattern(MOST_MATCHES)
+        self._scanner.set_timeout(SLOWEST_S)
         return self._scanner
 
     def serialised(self) -> bytes:

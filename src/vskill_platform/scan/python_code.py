@@ -116,7 +116,7 @@ class PythonCode:
             self._program.parameters[self._function] = [
                 one for one in names if one not in {"self", "cls", ""}
             ]
-        if body is not None:
+        if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
             self._block(body)
         self._function = outer
         return NOTHING

@@ -5,7 +5,7 @@ It is deliberately blunt: names are not scoped, branches are not told apart, and
 is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 import re2
@@ -79,9 +79,13 @@ def joined(values: Iterable[Value], between: str = "") -> Value:
 class Program:
     """One stretch of code being read: names, and the facts found so far."""
 
-    def __init__(self, offset: int, names: dict[str, Value]) -> None:
+    def __init__(
+        self, offset: int, names: dict[str, Value], worth: Callable[[int, int], bool] | None = None
+    ) -> None:
+        """`worth` tells whether a function between two offsets is worth reading; all are by default."""
         self._offset = offset
         self.names = names
+        self.worth = worth or (lambda _, __: True)
         self.parameters: dict[str, list[str]] = {}
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags

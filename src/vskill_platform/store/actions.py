@@ -11,6 +11,8 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
+from vskill_platform.kv.entries import Put
+from vskill_platform.store.audit import record_audit
 from vskill_platform.submission_store import (
     Change,
     Decide,
@@ -31,7 +33,7 @@ async def cancel(submission_id: str, *, by: str, reason: str) -> Submission:
                 f"it is {record.state} already; there is nothing to cancel", submission=record.id
             )
         ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step())
-        return Change(ended)
+        return Change(ended, (_audit("cancel", record, step()),))
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)
@@ -41,7 +43,8 @@ async def reject(submission_id: str, *, by: str, reason: str) -> Submission:
     """A reviewer's no."""
 
     async def decide(record: Submission) -> Change:
-        return Change(submission.move(record, State.REJECTED, step(), decision=RecordedDecision(reason)))
+        ended = submission.move(record, State.REJECTED, step(), decision=RecordedDecision(reason))
+        return Change(ended, (_audit("reject", record, step()),))
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)
@@ -61,7 +64,7 @@ async def approve(submission_id: str, *, by: str, reason: str, digest: str | Non
             f"approved by {by}: {reason}", certification=Certification.CERTIFIED.value
         )
         approved = submission.move(record, State.AUTO_APPROVED, step(), approval=approval, decision=decision)
-        return Change(approved, (submission_send(record.id, record.run),))
+        return Change(approved, (submission_send(record.id, record.run), _audit("approve", record, step())))
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)
@@ -81,6 +84,16 @@ async def run_again(submission_id: str, *, by: str, reason: str) -> Submission:
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)
+
+
+def _audit(action: str, record: Submission, step: Step) -> Put:
+    """Under the id of the history's event, so that the one leads to the other."""
+    details = {"run": str(record.run), "state": record.state.value, "place": record.identity.key}
+    if record.digest is not None:
+        details["digest"] = record.digest
+    return record_audit(
+        action, record.id, by=step.actor, reason=step.reason, details=details, entry_id=step.event_id
+    )
 
 
 def _stepper(by: str, reason: str) -> Callable[[], Step]:

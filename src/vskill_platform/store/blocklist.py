@@ -30,6 +30,7 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, Collection
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
+from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.skills import read_skill, skill_writes
 from vskill_platform.submission_store import (
@@ -88,35 +89,47 @@ def all_targets(
     return targets_of(identity, (*known, slug, clash_slug(slug, identity)), digest)
 
 
-async def block_writes(entry: BlockEntry) -> tuple[Operation, ...]:
-    """The operations that write an entry, joined with what is known already, and raise the version."""
+async def block_writes(entry: BlockEntry, audit_id: str | None = None) -> tuple[Operation, ...]:
+    """The operations that write an entry, joined with what is known already, raise the version, and say who did it."""
     found = await require_env("kv").kv.get(keys.block(entry.target))
     merged = entry if found is None else merge(decode(found, BlockEntry), entry)
     version = ABSENT if found is None else found.version
     return (
         Put(keys.block(entry.target), msgspec.json.encode(merged), version),
         Add(keys.CONTROL_BLOCKLIST),
+        record_audit(
+            "block",
+            str(entry.target),
+            by=entry.discovered_by,
+            reason=entry.reason,
+            details={"severity": entry.severity.value},
+            entry_id=audit_id,
+        ),
     )
 
 
 async def add_block(entry: BlockEntry) -> None:
     """Write an entry; it is effective now. `reapply_blocklist` ends what runs and takes down what is live."""
+    audit_id = require_env("clock").clock.new_id()
 
     async def write() -> None:
-        await require_env("kv").kv.commit(await block_writes(entry))
+        if not await was_audited(audit_id):
+            await require_env("kv").kv.commit(await block_writes(entry, audit_id))
 
     await persist(write)
 
 
-async def remove_block(target: BlockTarget) -> bool:
+async def remove_block(target: BlockTarget, *, by: str = "system", reason: str = "lifted") -> bool:
     """Lift an entry; whether there was one. The next pass starts a new run of what no other entry hits."""
     kv = require_env("kv").kv
+    audit_id = require_env("clock").clock.new_id()
 
     async def write() -> bool:
         found = await kv.get(keys.block(target))
         if found is None:
-            return False
-        await kv.commit([Delete(keys.block(target), found.version), Add(keys.CONTROL_BLOCKLIST)])
+            return await was_audited(audit_id)
+        audit = record_audit("unblock", str(target), by=by, reason=reason, entry_id=audit_id)
+        await kv.commit([Delete(keys.block(target), found.version), Add(keys.CONTROL_BLOCKLIST), audit])
         return True
 
     return await persist(write)

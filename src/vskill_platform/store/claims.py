@@ -37,11 +37,22 @@ class NotClaimed(msgspec.Struct, frozen=True):
     exhausted: bool = False
 
 
-async def claim_submission(submission_id: str, run: int) -> "HeldClaim | NotClaimed":
-    """Take up this run of a submission, if it is due and nobody alive holds it."""
+async def claim_submission(
+    submission_id: str, run: int, seen: tuple[Submission, int] | None = None
+) -> "HeldClaim | NotClaimed":
+    """Take up this run of a submission, if it is due and nobody alive holds it.
+
+    `seen` is the record as it was a moment ago: a claim on it needs no other look, a refusal takes a fresh one.
+    """
     env = require_env("kv")
     token = env.clock.new_id()
-    outcome = await persist(lambda: _try_claim(submission_id, run, token))
+    if seen is not None and _refusal(seen[0], run) is None:
+        try:
+            outcome = await _claim(*seen, token)
+        except (Conflict, StoreUnavailable):
+            outcome = await persist(lambda: _try_claim(submission_id, run, token))
+    else:
+        outcome = await persist(lambda: _try_claim(submission_id, run, token))
     label = "claimed" if isinstance(outcome, HeldClaim) else "refused"
     env.metrics.claims.labels(label).inc()
     return outcome
@@ -54,9 +65,10 @@ async def _try_claim(submission_id: str, run: int, token: str) -> "HeldClaim | N
     record, version = found
     if record.held_by(token):
         return HeldClaim(record, version, token)
-    refusal = _refusal(record, run)
-    if refusal is not None:
-        return refusal
+    return _refusal(record, run) or await _claim(record, version, token)
+
+
+async def _claim(record: Submission, version: int, token: str) -> "HeldClaim | NotClaimed":
     env = require_env("kv")
     ids = [f"{token}-{number}" for number in range(2)]
     claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)

@@ -9,7 +9,8 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT
+from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.store.audit import record_audit
 from vskill_platform.store.records import decode
 from vskill_platform.submission_store import persist, require_reason
 from vskill_platform.worker_context import require_env
@@ -76,7 +77,14 @@ async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: s
         step = Step("added" if active else "removed", by, env.kv.now(), reason)
         changed = Suppression(digest, rule_id, active, (*(known.history if known else ()), step))
         version = entry.version if entry else ABSENT
-        await env.kv.put(key, msgspec.json.encode(changed), if_version=version)
+        audit = record_audit(
+            "suppress" if active else "unsuppress",
+            rule_id,
+            by=by,
+            reason=reason,
+            details={"digest": digest},
+        )
+        await env.kv.commit([Put(key, msgspec.json.encode(changed), version), audit])
         return changed
 
     return await persist(write)

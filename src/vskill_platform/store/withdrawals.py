@@ -1,0 +1,180 @@
+"""Withdrawing versions and bringing them back: an owner yanks and unyanks, a reviewer takes down and restores, and an
+owner deletes a skill as a whole.
+
+Each is one commit of the skill's record and its audit entry (and of the submission, where the skill is deleted).
+Nothing here brings back what the blocklist hits: the commit asserts the blocklist that was looked at.
+"""
+
+from collections.abc import Callable
+
+from vskill_platform.domain import skill, submission
+from vskill_platform.domain.blocklist import BlockTarget, hit_reason
+from vskill_platform.domain.errors import Blocked, NotFound
+from vskill_platform.domain.skill import PublishedSkill, Role
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.kv.entries import Operation
+from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
+from vskill_platform.store.owners import require_owner
+from vskill_platform.store.skills import get_skill, read_skill, skill_writes
+from vskill_platform.submission_store import (
+    Change,
+    commit_change,
+    persist,
+    read_submission,
+    require_reason,
+    stored_form,
+)
+from vskill_platform.worker_context import require_env
+
+ALL = "all versions"
+
+#: From the record as it is to what it becomes, at this time.
+Alter = Callable[[PublishedSkill, int], PublishedSkill]
+
+
+# What an owner does.
+
+
+async def yank(canonical: str, number: str, *, account: str, reason: str) -> PublishedSkill:
+    """An owner withdraws a version."""
+    await _require_owner(canonical, account)
+    by = f"user:{account}"
+
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.yank(found, skill.Change(Role.OWNER, by, now, reason), number=number)
+
+    return await _alter(canonical, alter, "yank", number, by=by, reason=reason)
+
+
+async def unyank(canonical: str, number: str, *, account: str, reason: str) -> PublishedSkill:
+    """An owner brings a version back that an owner had withdrawn."""
+    await _require_owner(canonical, account)
+    by = f"user:{account}"
+
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.unyank(found, skill.Change(Role.OWNER, by, now, reason), number=number)
+
+    return await _alter(canonical, alter, "unyank", number, by=by, reason=reason, bringing_back=True)
+
+
+async def delete(canonical: str, *, account: str, reason: str) -> PublishedSkill:
+    """An owner deletes a skill: every version is yanked and its submission DEQUEUED, in one commit.
+
+    Its number and its names stay taken, and a new submission starts a new run. A submission that is BLOCKED stays so.
+    """
+    await _require_owner(canonical, account)
+    require_reason(reason)
+    env = require_env("kv")
+    by = f"user:{account}"
+    event_id = env.clock.new_id()
+
+    async def write() -> PublishedSkill:
+        found, version = await _found(canonical)
+        if await was_audited(event_id):
+            return found
+        now = env.kv.now()
+        changed = skill.yank(found, skill.Change(Role.OWNER, by, now, reason))
+        audit = record_audit("delete", canonical, by=by, reason=reason, entry_id=event_id)
+        operations: list[Operation] = [audit, *(skill_writes(changed, version) if changed != found else ())]
+        ended = await _dequeued(found, Step(event_id, now, by, f"deleted by its owner: {reason}"))
+        if ended is None:
+            await env.kv.commit(operations)
+        else:
+            before, after, writes = ended
+            await commit_change([*operations, *writes], before, after)
+        return changed
+
+    return await persist(write)
+
+
+async def _dequeued(
+    found: PublishedSkill, step: Step
+) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
+    """Also a run that is under way: it must not publish what its owner has just deleted."""
+    known = None if found.submission is None else await read_submission(found.submission)
+    if known is None or not may_move(known[0].state, State.DEQUEUED):
+        return None
+    record, version = known
+    ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step)
+    stored, writes = stored_form(Change(ended), version, step.event_id)
+    return record, stored, writes
+
+
+async def _require_owner(canonical: str, account: str) -> None:
+    await require_owner(account, (await get_skill(canonical)).identity)
+
+
+# What a reviewer does.
+
+
+async def take_down(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
+    """A reviewer takes a version down, or all of them; only a reviewer brings them back."""
+
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.take_down(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
+
+    return await _alter(canonical, alter, "take down", number, by=by, reason=reason)
+
+
+async def restore(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
+    """A reviewer brings back what was taken down. Raises Blocked for what the blocklist hits."""
+
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.restore(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
+
+    return await _alter(canonical, alter, "restore", number, by=by, reason=reason, bringing_back=True)
+
+
+async def _alter(
+    canonical: str,
+    alter: Alter,
+    action: str,
+    number: str | None,
+    *,
+    by: str,
+    reason: str,
+    bringing_back: bool = False,
+) -> PublishedSkill:
+    """One commit of the skill and its audit entry; nothing where nothing changes."""
+    require_reason(reason)
+    env = require_env("kv")
+    entry_id = env.clock.new_id()
+
+    async def write() -> PublishedSkill:
+        asserted = [await assert_blocklist()] if bringing_back else []
+        found, version = await _found(canonical)
+        if await was_audited(entry_id):
+            return found
+        changed = alter(found, env.kv.now())
+        if changed == found:
+            return found
+        if bringing_back:
+            await _refuse_blocked(found, changed)
+        audit = record_audit(
+            action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
+        )
+        await env.kv.commit([*asserted, *skill_writes(changed, version), audit])
+        return changed
+
+    return await persist(write)
+
+
+async def _found(canonical: str) -> tuple[PublishedSkill, int]:
+    found, version = await read_skill(canonical)
+    if found is None:
+        raise NotFound(f"there is no skill {canonical}", skill=canonical)
+    return found, version
+
+
+async def _refuse_blocked(before: PublishedSkill, after: PublishedSkill) -> None:
+    """What is blocked stays blocked, whoever asks."""
+    known = {ref.number: ref for ref in before.versions}
+    back = [ref.digest for ref in after.versions if ref != known[ref.number]]
+    targets: set[BlockTarget] = set()
+    for digest in back:
+        targets.update(all_targets(after.identity, (after.name,), digest))
+    reason = hit_reason(await find_hits(sorted(targets)))
+    if reason is not None:
+        raise Blocked(f"{after.canonical} stays withdrawn: {reason}", skill=after.canonical)
