@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+ANALYSERS := $(VENV)/analysers
+ANALYSERS_READY := $(VENV)/.analysers-ready
 
 # Folders with Python in them; those of later stages join as they appear.
 CODE := $(wildcard src simulator bench tools tests)
@@ -15,11 +17,12 @@ ARGS ?=
 # As many test processes as cores; WORKERS=0 runs in one.
 WORKERS ?= auto
 
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) pyproject.toml
+LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade)
+LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all check format sim bench coverage lock build clean
+.PHONY: help setup analysers run test test-all check format sim bench coverage lock build clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,10 +38,22 @@ $(BENCH_READY): requirements-bench.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements-bench.lock
 	@touch $@
 
-run: $(READY) ## Start the whole product on embedded defaults; Ctrl-C stops it
-	@exec $(BIN)/vskill-platform serve $(ARGS)
+analysers: $(ANALYSERS_READY) ## Install Bandit and Semgrep into .venv/analysers, apart from the product
 
-test: $(READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
+# They come with seventy packages that the product must not see, so they get an environment without even a pip.
+# It outlives changes of ours: only a change of its own lock installs it anew.
+$(ANALYSERS_READY): requirements-analysers.lock | $(READY)
+	@echo "setup: installing Bandit and Semgrep into $(ANALYSERS) (half a minute, once)"
+	@$(BIN)/python -m venv --clear --without-pip $(ANALYSERS)
+	@$(BIN)/python -m pip --python $(ANALYSERS)/bin/python install --quiet --no-input --disable-pip-version-check \
+		--require-hashes -r requirements-analysers.lock
+	@touch $@
+
+run: $(READY) ## Start the whole product on embedded defaults; Ctrl-C stops it
+	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
+		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve $(ARGS)
+
+test: $(READY) $(ANALYSERS_READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" $(ARGS)
 
 test-all: test ## Also run what needs node or a browser; today no test does, so it equals `make test`
@@ -62,14 +77,15 @@ sim: $(READY) ## Play SEEDS=2000 random histories with faults and check every in
 bench: $(BENCH_READY) ## Measure throughput and reads, as ratios within one run
 	@$(BIN)/python -m bench $(ARGS)
 
-coverage: $(READY) ## Run the tests with branch coverage; under 95 % fails
+coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 % fails
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" --cov --cov-branch --cov-report=term $(ARGS)
 
 lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)
 	@$(LOCK) --output-file requirements.lock
 	@$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@$(LOCK) --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
-	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock"
+	@$(LOCK_ALONE) --group analysers --output-file requirements-analysers.lock
+	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock"
 
 build: $(READY) ## Build the wheel and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean

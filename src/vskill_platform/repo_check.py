@@ -197,7 +197,7 @@ async def _look(sources: Watchable, identity: Identity, facts: Facts) -> Observa
         look = await sources.look(identity, licences.FILES)
     except (SourceGone, NoSkillFound, LimitExceeded, *_NOT_REACHED) as error:
         return Observation(Reach.REACHABLE, f"Its files could not be read: {error.message}", facts)
-    licence, file = licences.recognise(look.files)
+    licence, file = licences.recognise({**dict.fromkeys(look.unread, b""), **look.files})
     facts = msgspec.structs.replace(
         facts, commit=look.commit, committed_at=look.committed_at, licence=licence, licence_file=file
     )

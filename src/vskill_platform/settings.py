@@ -56,6 +56,26 @@ Name = Annotated[
 Secret = Annotated[
     str, msgspec.Meta(pattern="^[!-~]+$", max_length=4096, description="plain characters without spaces")
 ]
+#: `name=secret`, as remote analysers sign with; shown as little as a secret.
+NamedSecret = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,39}=[!-+\--~]{16,}$",
+        max_length=4096,
+        description="a name, '=' and a secret of at least 16 characters without commas and spaces",
+    ),
+]
+#: At most what a task may wait between two attempts.
+CallbackMs = Annotated[
+    int,
+    msgspec.Meta(ge=1, le=43_200_000, description="a whole number of milliseconds from 1 to 43200000"),
+]
+#: Less than a task of that kind may take as a whole.
+AnalysisMs = Annotated[
+    int,
+    msgspec.Meta(ge=1, le=600_000, description="a whole number of milliseconds from 1 to 600000"),
+]
+Program = Annotated[str, msgspec.Meta(min_length=1, description="a program's name or path, or off")]
 Bytes = Annotated[
     int,
     msgspec.Meta(ge=1_000, le=10_000_000, description="a whole number of bytes from 1000 to 10000000"),
@@ -124,6 +144,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     judge_api_key: Secret = ""
     #: How many bytes of a skill the judge is shown at most; what is left out is said.
     judge_max_bytes: Bytes = 200_000
+    #: The Bandit program. Default: `bandit` on the PATH; `off` leaves it out.
+    bandit_command: Program = ""
+    #: The Semgrep program. Default: `semgrep` on the PATH; `off` leaves it out.
+    semgrep_command: Program = ""
+    #: How long one external analyser may take over one skill.
+    external_scan_budget_ms: AnalysisMs = 60_000
+    #: How many external analyses one process runs at once.
+    max_external_scans: Count = 1
+    #: How long a remote analyser has to call back before it counts as timed out.
+    external_scan_callback_ms: CallbackMs = 3_600_000
+    #: Remote analysers and what they sign with, as `name=secret`, separated by commas or spaces. Never logged or shown.
+    external_scan_secrets: tuple[NamedSecret, ...] = ()
 
     def __post_init__(self) -> None:
         """Locations that were not given follow the data folder, or the store where that is in memory."""
@@ -147,9 +179,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
 
 
+def _is_secret(kind: Any) -> bool:
+    return kind is Secret or NamedSecret in get_args(kind)
+
+
 #: Fields whose value is nobody's business.
 SECRETS = frozenset(
-    name for name, kind in get_type_hints(Settings, include_extras=True).items() if kind is Secret
+    name for name, kind in get_type_hints(Settings, include_extras=True).items() if _is_secret(kind)
 )
 
 
@@ -214,7 +250,7 @@ def _parse(name: str, text: str, kind: Any) -> Any:
         return msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError:
         fix = f"give {_accepted(kind)}, or leave the variable unset"
-        shown = "set to a value" if kind is Secret else f"{text!r},"
+        shown = "set to a value" if _is_secret(kind) else f"{text!r},"
         raise InvalidSettings(
             f"{name} is {shown} which is not valid: {fix}.", setting=name, fix=fix
         ) from None

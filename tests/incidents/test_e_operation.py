@@ -288,11 +288,22 @@ def test_E10_no_setting_is_a_secret_with_a_default() -> None:
     assert [name for name in SECRETS if getattr(Settings(), name)] == []
 
 
-def test_E11_every_route_is_for_reading() -> None:
-    """There is no admin route and none that changes anything: each one answers GET and HEAD only."""
-    for route in ROUTES:
-        assert route.methods == {"GET", "HEAD"}  # type: ignore[attr-defined]
-        assert "admin" not in route.path  # type: ignore[attr-defined]
+#: Every route that changes something, with what guards it.
+GUARDED = {"/api/v1/external-scans/{digest}/{provider}": "a signature"}
+
+
+async def test_E11_every_route_is_for_reading_or_refuses_a_stranger(env: Env) -> None:
+    """There is no admin route; what changes something is listed above, and answers 403 to whoever brings nothing."""
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+        for route in ROUTES:
+            path: str = route.path  # type: ignore[attr-defined]
+            assert "admin" not in path
+            if route.methods == {"GET", "HEAD"}:  # type: ignore[attr-defined]
+                continue
+            assert path in GUARDED
+            answer = await client.post(path.replace("{digest}", "0" * 64).replace("{provider}", "x"))
+            assert answer.status_code == 403
 
 
 async def test_E12_one_rule_set_named_in_every_report(env: Env) -> None:

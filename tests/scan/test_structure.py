@@ -7,7 +7,8 @@ import pytest
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import Kind, ScanStatus, Severity, Verdict
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.scan.structure import LARGE_FILE_BYTES, RULES, RULESET, StructureScanner
+from vskill_platform.scan.scanner import structure_scanner
+from vskill_platform.scan.structure import LARGE_FILE_BYTES, RULES
 
 pytestmark = pytest.mark.anyio
 
@@ -15,9 +16,10 @@ SKILL_MD = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidie
 
 
 async def findings(*files: SkillFile, known_bad=()):
-    report = await StructureScanner(read_manifest, known_bad).scan(files)
+    scanner = structure_scanner(read_manifest, known_bad)
+    report = await scanner.scan(files)
     assert report.status is ScanStatus.COMPLETE
-    assert report.ruleset == RULESET == "structure-1"
+    assert report.ruleset == scanner.ruleset
     return report
 
 
@@ -78,6 +80,15 @@ async def test_ST_005_a_large_file_is_said_but_does_not_count():
     assert report.score == 100
 
 
+async def test_ST_006_a_binary_of_unknown_type_is_said_but_does_not_count():
+    data = b"\x07\x13" + bytes(200)
+    report = await findings(SKILL_MD, SkillFile("blob.bin", "100644", data))
+    (finding,) = report.findings
+    assert (finding.rule_id, finding.kind) == ("ST-006", Kind.CAPABILITY)
+    assert hashlib.sha256(data).hexdigest() in finding.excerpt
+    assert report.score == 100
+
+
 async def test_KB_001_content_that_the_operator_listed_is_certain():
     digest = digest_of_files([SKILL_MD])
     (finding,) = (await findings(SKILL_MD, known_bad=(digest,))).findings
@@ -93,7 +104,7 @@ async def test_an_error_of_the_scanner_is_a_report_of_its_own_and_never_clean():
     def broken(data: bytes) -> None:
         raise ZeroDivisionError(len(data))
 
-    report = await StructureScanner(broken).scan([SKILL_MD])
+    report = await structure_scanner(broken).scan([SKILL_MD])
     assert report.status is ScanStatus.ERROR
     assert "ZeroDivisionError" in report.problem
 

@@ -9,10 +9,14 @@ from vskill_platform import __version__
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.keys import keys
+from vskill_platform.cli.owner import owner
 from vskill_platform.cli.queue import queue
+from vskill_platform.cli.reports import audit, report
+from vskill_platform.cli.repos import repo
 from vskill_platform.cli.review import block, review
 from vskill_platform.cli.scan import scan
 from vskill_platform.cli.serve import schedule, serve, worker
+from vskill_platform.cli.skills import skill
 from vskill_platform.cli.status import status
 from vskill_platform.cli.submit import submit
 from vskill_platform.cli.verify import verify
@@ -30,7 +34,14 @@ def cli(*, debug: bool) -> None:
     del debug  # read by PlatformGroup
 
 
-for command in (serve, worker, schedule, scan, submit, status, queue, review, block, webhook, keys, verify, doctor):
+#: Roles, then what authors do, then what reviewers and operators do.
+COMMANDS = (
+    *(serve, worker, schedule),
+    *(scan, submit, status, skill, owner, verify),
+    *(queue, review, block, report, audit, repo, webhook, keys, doctor),
+)
+
+for command in COMMANDS:
     cli.add_command(command)
 
 

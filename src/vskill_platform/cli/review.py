@@ -121,7 +121,8 @@ def add(*, kind: str, target: str, reason: str, severity: str) -> None:
 @block.command("remove")
 @click.argument("kind", type=click.Choice(["place", "repository", "digest", "name"]))
 @click.argument("target")
-def remove(*, kind: str, target: str) -> None:
+@click.option("--reason", default="lifted", show_default=True, help="Why; kept in the audit.")
+def remove(*, kind: str, target: str, reason: str) -> None:
     """Lift an entry; what no other entry hits gets a new run."""
     from vskill_platform.domain.blocklist import parse_target
     from vskill_platform.domain.errors import NotFound
@@ -130,7 +131,7 @@ def remove(*, kind: str, target: str) -> None:
     blocked = parse_target(kind, target)
 
     async def act() -> None:
-        if not await remove_block(blocked):
+        if not await remove_block(blocked, by=OPERATOR, reason=reason):
             raise NotFound(f"There is no entry for {blocked}; 'block list' shows what there is.")
         await reapply_blocklist()
 

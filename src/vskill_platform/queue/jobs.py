@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from vskill_platform.external_scan.due import Position, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import Progress, ask_for_checks
@@ -64,6 +65,12 @@ async def look_after(state: JobState) -> JobState:
     return {"after": progress.after, "outstanding": " ".join(progress.outstanding)}
 
 
+async def request_external_scans(state: JobState) -> JobState:
+    """Ask for the reports of other analysers on what was published."""
+    position = Position(*(_text(state.get(name)) for name in Position.__struct_fields__))
+    return msgspec.structs.asdict(await request_due_scans(position))
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -84,5 +91,12 @@ JOBS = (
         request_rescans,
     ),
     Job("repositories", "asks for a daily look at the source of every live skill", 10_000, 60_000, look_after),
+    Job(
+        "external-scans",
+        "asks other analysers about what was published",
+        5_000,
+        600_000,
+        request_external_scans,
+    ),
     Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
 )

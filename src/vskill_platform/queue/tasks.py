@@ -16,11 +16,13 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.task import TaskState
+from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
 from vskill_platform.notifications.deliveries import DELIVERY, deliver
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.store.task_kinds import TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
 from vskill_platform.worker_context import require_env
@@ -32,6 +34,7 @@ KINDS: tuple[TaskKind, ...] = (
     TaskKind(RESCAN, "judges a live version again by the current rules", rescan),
     TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
     TaskKind(REPO_CHECK, "looks whether a repository is still there and has moved on", check_repository),
+    TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
 )
 
 

@@ -8,11 +8,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, Value, joined
+from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, RunShell, Value, joined
 from vskill_platform.scan.words import words
-
-#: Reads a command line as a shell would; the offset is where facts are placed.
-RunShell = Callable[[str, int, int], None]
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ def _read(
     worth = None if thorough else lambda start, end: _TELLING.search(source, start, end) is not None
     program = Program(block.start, names, worth)
     if block.language == "bash":
-        Shell(program, source).run(root)
+        Shell(program, source, _CommandLines(program)).run(root)
     else:
         reader = PythonCode if block.language == "python" else JavaScriptCode
         reader(program, source, _CommandLines(program)).run(root)
@@ -114,7 +114,7 @@ class _CommandLines:
             return
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names))
-        Shell(inner, source).run(_parser("bash").parse(source).root_node)
+        Shell(inner, source, self).run(_parser("bash").parse(source).root_node)
         for fact in inner.facts.values():
             self._program.fact(fact.name, start, length, **fact.attributes)
 

@@ -42,9 +42,11 @@ def decoded_layers(text: bytes) -> Iterator[Decoded]:
     room = MOST_BYTES
     waiting = [Decoded(0, 0, (), text)]
     found = 0
-    while waiting and found < MOST_LAYERS and room > 0:
+    while waiting:
         outer = waiting.pop(0)
         for offset, length, how, inner in _candidates(outer.text):
+            if found == MOST_LAYERS or room <= 0:
+                return
             place = (outer.offset, outer.length) if outer.how else (offset, length)
             layer = Decoded(*place, (*outer.how, how), inner[:room])
             yield layer

@@ -147,6 +147,8 @@ class _Scan:
 
     def _refine(self, first: int) -> None:
         """Read the code of layers; where a rule may yet hold, also that which tells nothing by itself."""
+        if first == len(self._layers):
+            return
         matter = self._layers_that_matter()
         for number in range(first, len(self._layers)):
             self._budget.check()
@@ -160,12 +162,17 @@ class _Scan:
     def _layers_that_matter(self) -> set[int]:
         """Layers with a match of a rule that can hold, whatever facts are still to come."""
         matter: set[int] = set()
-        for rule in self._ruleset.rules:
+        for rule in self._touched():
             condition = self._ruleset.conditions[rule.id]
             if possible(condition, lambda leaf: leaf.pattern is None or leaf.number in self._spots):
                 for number in self._ruleset.leaf_numbers[rule.id]:
                     matter.update(spot[0] for spot in self._spots.get(number, ()))
         return matter
+
+    def _touched(self) -> list[TextRule]:
+        """The rules of which anything was found, in order."""
+        touched = {self._ruleset.by_leaf[number].id: self._ruleset.by_leaf[number] for number in self._spots}
+        return [touched[rule_id] for rule_id in sorted(touched)]
 
     def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):
@@ -174,7 +181,7 @@ class _Scan:
 
     def judge(self) -> None:
         """Each rule whose condition can hold by what was seen."""
-        for rule in self._ruleset.rules:
+        for rule in self._touched():
             condition = self._ruleset.conditions[rule.id]
             if possible(condition, self._seen):
                 self._budget.check()

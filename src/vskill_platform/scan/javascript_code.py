@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from vskill_platform.scan.calls import Call, RunShell, effect_of
-from vskill_platform.scan.taint import EMPTY, NOTHING, Program, Value, joined, literal
+from vskill_platform.scan.calls import Call, effect_of
+from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, joined, literal
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
 

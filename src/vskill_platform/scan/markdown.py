@@ -42,11 +42,9 @@ _INDICATORS = re2.compile(
     rb"red flags?|bad|avoid|dangerous)\b"
 )
 _UNSEEN = re2.compile(
-    rb"(?i)<([a-z][a-z0-9]{0,12})\b[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden|"
-    rb"font-size\s*:\s*0"
-    rb"|opacity\s*:\s*0(?:[^.0-9]|\.0)|color\s*:\s*(?:white|#fff(?:fff)?|transparent|"
-    rb"rgba?\(255,\s*255,\s*255)|\bhidden(?:\s|>|=)"
-    rb"|(?:width|height)\s*:\s*0(?:px)?\s*[;\"'])[^<>]{0,400}>"
+    rb"(?i)<([a-z][a-z0-9]{0,12})(?:\s[^<>]{0,400})?(?:\shidden|\s[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden"
+    rb"|font-size\s*:\s*0|opacity\s*:\s*0(?:[^.0-9]|\.0)|(?:width|height)\s*:\s*0(?:px)?\s*[;\"']|color\s*:\s*"
+    rb"(?:white|#fff(?:fff)?|transparent|rgba?\(255,\s*255,\s*255)))(?:[\s;\"'=),][^<>]{0,400})?>"
 )
 #: How far the end of an unseen element is looked for.
 _UNSEEN_REACH = 20_000
@@ -73,6 +71,9 @@ def _unseen(text: bytes) -> list[tuple[int, int, str]]:
     found = []
     if b"<" in text:
         for match in _UNSEEN.finditer(text):
+            tag = match.group().lower()
+            if b"background" in tag and b"none" not in tag and b"hidden" not in tag:
+                continue
             closing = text.find(b"</" + match.group(1), match.end(), match.end() + _UNSEEN_REACH)
             found.append((match.start(), closing if closing > 0 else match.end(), "style"))
     if b"]:" in text:

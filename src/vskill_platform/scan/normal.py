@@ -103,7 +103,7 @@ def decoded(data: bytes) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         # A text in an old encoding, or one cut in the middle of a character.
-        return data.decode("utf-8" if error.start > len(data) - 4 else "latin-1", "replace")
+        return data.decode("utf-8" if error.reason == "unexpected end of data" else "latin-1", "replace")
 
 
 def normalised(written: str) -> Normal:

@@ -310,10 +310,10 @@ def _check(name: str, rule: TextRule) -> None:
                 isinstance(one, str | bytes) for one in example.values()
             ):
                 raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
-    if not _positive(rule.match):
-        raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
     for problem in _problems(rule.match, "match"):
         raise _invalid(name, rule.id, *problem)
+    if not _positive(rule.match):
+        raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
 
 
 def _positive(condition: Condition) -> bool:

@@ -71,9 +71,11 @@ _REVERSE = ("/dev/tcp/", "/dev/udp/")
 class Shell:
     """Reads one tree."""
 
-    def __init__(self, program: Program, source: bytes) -> None:
+    def __init__(self, program: Program, source: bytes, nested: RunShell) -> None:
+        """`nested` reads a command line that stands as a text inside this one."""
         self._program = program
         self._source = source
+        self._nested = nested
 
     def run(self, node: Node, stdin: Value = NOTHING) -> Value:
         """What a statement writes to its output."""
@@ -263,7 +265,7 @@ class Shell:
     def on_curl(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         program = self._program
         texts = [argument.text for argument in arguments]
-        content, target, output_file = self._transfer(arguments, stdin)
+        content, target, output_file = self._transfer(name, arguments, stdin)
         sends = any(text.startswith(_SEND_OPTIONS) and not text.startswith("--data-dir") for text in texts)
         sends = sends or bool(content.sensitive)
         result = (
@@ -277,7 +279,7 @@ class Shell:
             program.assign(STORED + target.text.rpartition("/")[2], result)
         return result
 
-    def _transfer(self, arguments: list[Value], stdin: Value) -> tuple[Value, Value, str]:
+    def _transfer(self, name: str, arguments: list[Value], stdin: Value) -> tuple[Value, Value, str]:
         """What is sent, where to, and which file the answer goes to."""
         content, target, output_file = EMPTY, NOTHING, ""
         expects = ""
@@ -291,17 +293,17 @@ class Shell:
             elif "://" in text or (not target.text and "." in text and not text.startswith("-")):
                 target = target if "://" in target.text else argument
             content = Value(content.tags | argument.tags, content.text)
-            short = text.startswith("-") and not text.startswith("--")
-            expects = (
-                "file" if (short and text[-1] in "oO" and text != "-O") or text in {"--output", "-O"} else ""
-            )
+            expects = "file" if _names_file(name, text) else ""
         return content, target, "" if output_file == "-" else output_file
 
     def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         program = self._program
         for number, argument in enumerate(arguments):
             if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
-                program.execute(arguments[number + 1], name, start, length)
+                script = joined(arguments[number + 1 :], " ")
+                program.execute(script, name, start, length)
+                if name in _SHELLS and script.text:
+                    self._nested(script.text, start, length)
             elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {
                 "powershell",
                 "pwsh",
@@ -433,6 +435,13 @@ def _unwrapped(words: list[Value]) -> list[Value]:
             rest = rest[1:]
         words = rest
     return words
+
+
+def _names_file(name: str, option: str) -> bool:
+    """Whether the word after this option is the file that a download goes to."""
+    if option.startswith("--"):
+        return option in {"--output", "--output-document"}
+    return option.startswith("-") and option[-1:] == ("O" if name == "wget" else "o")
 
 
 def _keeps_name(name: str, options: set[str]) -> bool:

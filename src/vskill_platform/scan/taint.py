@@ -56,6 +56,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
         return sorted(tag.removeprefix(SECRET) for tag in self.tags if tag.startswith(SOURCES))
 
 
+#: Reads a command line as a shell would: its text, and the start and length of the place it stands at.
+RunShell = Callable[[str, int, int], None]
 NOTHING = Value()
 EMPTY = Value(literal=True)
 

@@ -78,6 +78,8 @@ class Look(msgspec.Struct, frozen=True):
     commit: str
     #: By path, those that were asked for and are there as plain files of a sane size.
     files: dict[str, bytes]
+    #: Those that are there, but are links or too large to be read.
+    unread: tuple[str, ...] = ()
     #: When the commit says that it was made, in milliseconds; None where it does not say.
     committed_at: int | None = None
 

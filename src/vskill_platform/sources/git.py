@@ -98,8 +98,10 @@ class GitSource:
 
     async def look(self, identity: Identity, paths: Collection[str]) -> Look:
         async with self._snapshot(identity, None) as (snapshot, found):
-            files = await snapshot.texts(paths)
-            return Look(found, snapshot.commit, files, await snapshot.committed_at())
+            there = await snapshot.texts(paths)
+            files = {path: data for path, data in there.items() if data is not None}
+            unread = tuple(path for path, data in there.items() if data is None)
+            return Look(found, snapshot.commit, files, unread, await snapshot.committed_at())
 
     async def close(self) -> None:
         await self._cache.close()

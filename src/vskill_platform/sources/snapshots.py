@@ -131,9 +131,10 @@ class Snapshot:
             blobs = await reader.contents(ids)
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
 
-    async def texts(self, paths: Collection[str]) -> dict[str, bytes]:
-        """Those of these files that are there, as far as they are plain and of a sane size."""
-        entries = [entry for entry in await self._chosen(paths) if entry.mode in MODES]
+    async def texts(self, paths: Collection[str]) -> dict[str, bytes | None]:
+        """Those of these files that are there; None for one that is not plain or not of a sane size."""
+        there = await self._chosen(paths)
+        entries = [entry for entry in there if entry.mode in MODES]
         if self._blobs is not None:
             blobs = {one.id: self._blobs[one.id] for one in entries if one.id in self._blobs}
         else:
@@ -141,8 +142,9 @@ class Snapshot:
                 sizes = await reader.sizes([entry.id for entry in entries])
                 ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
                 blobs = await reader.contents(ids)
-        found = {entry.path: blobs[entry.id] for entry in entries if entry.id in blobs}
-        return {path: data for path, data in found.items() if len(data) <= LISTED_SKILL_BYTES}
+        plain = {entry.path: blobs[entry.id] for entry in entries if entry.id in blobs}
+        sane = {path: data for path, data in plain.items() if len(data) <= LISTED_SKILL_BYTES}
+        return {entry.path: sane.get(entry.path) for entry in there}
 
     async def committed_at(self) -> int | None:
         """When the commit says that it was made, in milliseconds; None where it does not say."""

@@ -13,10 +13,10 @@ from starlette.routing import BaseRoute
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
-from vskill_platform.web import api, keys, operations
+from vskill_platform.web import api, external_scans, keys, operations
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.problems import http_problem, platform_problem
-from vskill_platform.web.routing import get
+from vskill_platform.web.routing import get, post
 
 ROUTES: tuple[BaseRoute, ...] = (
     get("/", operations.where_to_look),
@@ -29,6 +29,9 @@ ROUTES: tuple[BaseRoute, ...] = (
     get("/api/v1/submissions/stats", api.submission_stats),
     get("/api/v1/submissions/{submission_id}", api.submission),
     get("/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation", keys.attestation),
+    get("/api/v1/external-scans/{digest}", external_scans.reports),
+    get("/api/v1/external-scans/{digest}/{provider}", external_scans.report),
+    post("/api/v1/external-scans/{digest}/{provider}", external_scans.receive),
 )
 
 

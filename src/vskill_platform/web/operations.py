@@ -29,6 +29,8 @@ async def where_to_look(_request: Request) -> Response:
             "/api/v1/submissions/stats": "how many submissions there are, by state",
             "/api/v1/submissions/{id}": "one submission with its history",
             "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation": "what was verified, signed",
+            "/api/v1/external-scans/{digest}": "what other analysers say about one content",
+            "/api/v1/external-scans/{digest}/{provider}": "one of them; remote ones post their report here",
             "/.well-known/vskill-keys.json": "the public keys that sign, as a key set",
             "/.well-known/vskill-keys.pem": "the same keys as PEM",
         },

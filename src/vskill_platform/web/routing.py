@@ -20,6 +20,11 @@ def get(path: str, view: View, query: Sequence[str] = ()) -> Route:
     return Route(path, _checked(view, tuple(query)), methods=["GET"], name=path)
 
 
+def post(path: str, view: View, query: Sequence[str] = ()) -> Route:
+    """A route that changes something; its view says who may."""
+    return Route(path, _checked(view, tuple(query)), methods=["POST"], name=f"POST {path}")
+
+
 def _checked(view: View, query: tuple[str, ...]) -> View:
     async def endpoint(request: Request) -> Response:
         check_query(request, query)

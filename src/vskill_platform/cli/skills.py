@@ -1,0 +1,157 @@
+"""`skill`: see a published skill, withdraw versions of it and bring them back, and report it.
+
+A NAME is a canonical name (owner/repository/skill) or a flat one that means exactly one skill.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.output import (
+    UNKNOWN,
+    console,
+    json_option,
+    plain,
+    print_json,
+    print_table,
+    show_time,
+)
+from vskill_platform.cli.owner import account_option
+from vskill_platform.cli.process import run_in_env
+from vskill_platform.cli.review import OPERATOR
+
+if TYPE_CHECKING:
+    from vskill_platform.domain.skill import PublishedSkill
+
+#: The names of `store.reports.Category`, here so that `--help` loads nothing.
+CATEGORIES = ("malware", "vulnerability", "impersonation", "spam", "licence", "other")
+
+_reason = click.option("--reason", required=True, help="Why; shown with the version and kept in the audit.")
+
+
+@click.group(cls=PlatformGroup)
+def skill() -> None:
+    """Look at published skills, withdraw versions and bring them back."""
+
+
+@skill.command("show")
+@click.argument("name")
+@json_option
+def show(*, name: str, as_json: bool) -> None:
+    """Show a published skill with all its versions, withdrawn ones too."""
+    from vskill_platform.store.skills import resolve
+
+    found = run_in_env(lambda: resolve(name))
+    if as_json:
+        print_json(found)
+        return
+    console().print(plain(f"{found.canonical}: {found.description}"))
+    rows = [
+        (ref.number, ref.status.value, ref.certification.value, show_time(ref.published_at), ref.reason)
+        for ref in reversed(found.versions)
+    ]
+    title = f"current version: {found.current_version or UNKNOWN}"
+    print_table(title, ("version", "status", "certification", "published (UTC)", "why"), rows)
+
+
+@skill.command("yank")
+@click.argument("name")
+@click.argument("version")
+@account_option
+@_reason
+def yank(*, name: str, version: str, account: str, reason: str) -> None:
+    """Withdraw a version, as an owner."""
+    from vskill_platform.store.withdrawals import yank as act
+
+    _tell(_with(name, lambda canonical: act(canonical, version, account=account, reason=reason)))
+
+
+@skill.command("unyank")
+@click.argument("name")
+@click.argument("version")
+@account_option
+@_reason
+def unyank(*, name: str, version: str, account: str, reason: str) -> None:
+    """Bring a version back that an owner had withdrawn, as an owner."""
+    from vskill_platform.store.withdrawals import unyank as act
+
+    _tell(_with(name, lambda canonical: act(canonical, version, account=account, reason=reason)))
+
+
+@skill.command("delete")
+@click.argument("name")
+@account_option
+@_reason
+@click.confirmation_option(prompt="Withdraw every version and end its submission?")
+def delete(*, name: str, account: str, reason: str) -> None:
+    """Withdraw every version and take the submission off the queue, as an owner."""
+    from vskill_platform.store.withdrawals import delete as act
+
+    _tell(_with(name, lambda canonical: act(canonical, account=account, reason=reason)))
+
+
+@skill.command("takedown")
+@click.argument("name")
+@click.argument("version", required=False)
+@_reason
+def takedown(*, name: str, version: str | None, reason: str) -> None:
+    """Take a version down, or all of them, as a reviewer."""
+    from vskill_platform.store.withdrawals import take_down
+
+    _tell(_with(name, lambda canonical: take_down(canonical, version, by=OPERATOR, reason=reason)))
+
+
+@skill.command("restore")
+@click.argument("name")
+@click.argument("version", required=False)
+@_reason
+def restore(*, name: str, version: str | None, reason: str) -> None:
+    """Bring back a version that was taken down, or all of them, as a reviewer; blocked ones stay down."""
+    from vskill_platform.store.withdrawals import restore as act
+
+    _tell(_with(name, lambda canonical: act(canonical, version, by=OPERATOR, reason=reason)))
+
+
+@skill.command("report")
+@click.argument("name")
+@click.argument("version", required=False)
+@click.option("--reason", required=True, help="What is wrong with it.")
+@click.option("--category", type=click.Choice(CATEGORIES), default="other", show_default=True)
+@account_option
+@json_option
+def report(
+    *, name: str, version: str | None, reason: str, category: str, account: str, as_json: bool
+) -> None:
+    """Report a skill, or one version of it, to the reviewers."""
+    from vskill_platform.store.reports import Category, file_report
+
+    filed = run_in_env(
+        lambda: file_report(
+            name, reporter=f"user:{account}", reason=reason, category=Category(category), version=version
+        )
+    )
+    if as_json:
+        print_json(filed)
+    elif filed.new:
+        click.echo(f"Report {filed.report.id} about {filed.report.skill} was filed.")
+    else:
+        click.echo(f"Report {filed.report.id} of {account} about {filed.report.skill} is still open.")
+
+
+def _with(name: str, act: "Callable[[str], Awaitable[PublishedSkill]]") -> "PublishedSkill":
+    from vskill_platform.store.skills import resolve
+
+    async def work() -> "PublishedSkill":
+        return await act((await resolve(name)).canonical)
+
+    return run_in_env(work)
+
+
+def _tell(changed: "PublishedSkill") -> None:
+    current = (
+        f"version {changed.current_version} is current" if changed.current_version else "no version is live"
+    )
+    states = ", ".join(f"{ref.number} {ref.status.value}" for ref in reversed(changed.versions))
+    click.echo(f"{changed.canonical}: {current} ({states})")

@@ -1,0 +1,78 @@
+"""Bandit: known weaknesses in Python code, by its own built-in tests, which need no network."""
+
+from pathlib import Path
+from typing import ClassVar, cast
+
+import msgspec
+
+from vskill_platform.domain.scan import Severity
+from vskill_platform.external_scan.contract import (
+    Analyser,
+    Parsed,
+    Unreadable,
+    clean,
+    decode_json,
+    severity_of,
+)
+from vskill_platform.store.external_scans import ExternalFinding
+
+#: A finding that Bandit itself is unsure of says little.
+SEVERITIES = {
+    "LOW": Severity.LOW,
+    "MEDIUM": Severity.MEDIUM,
+    "HIGH": Severity.HIGH,
+    "UNDEFINED": Severity.LOW,
+}
+
+
+class _Result(msgspec.Struct, frozen=True):
+    filename: str
+    test_id: str
+    issue_severity: str
+    issue_text: str = ""
+    line_number: int = 0
+
+
+class _Error(msgspec.Struct, frozen=True):
+    filename: str
+    reason: str = ""
+
+
+class _Output(msgspec.Struct, frozen=True):
+    results: tuple[_Result, ...]
+    errors: tuple[_Error, ...]
+
+
+class Bandit(Analyser):
+    """Bandit, from the package of that name."""
+
+    name: ClassVar[str] = "bandit"
+    reads: ClassVar[frozenset[str]] = frozenset({".py"})
+
+    def command(self, folder: Path) -> tuple[str, ...]:
+        return (
+            self.program,
+            "--recursive",
+            "--format=json",
+            "--quiet",
+            "--exit-zero",
+            # A comment in a stranger's file switches nothing off.
+            "--ignore-nosec",
+            str(folder),
+        )
+
+    def parse(self, out: bytes, err: bytes, code: int) -> Parsed:
+        if code != 0:
+            raise Unreadable(f"it ended with code {code}: {clean(err.decode('utf-8', 'replace')[-1000:])}")
+        output = cast("_Output", decode_json(out, _Output))
+        findings = tuple(
+            ExternalFinding(
+                rule_id=clean(one.test_id),
+                severity=severity_of(one.issue_severity, SEVERITIES),
+                file=one.filename,
+                line=one.line_number,
+                message=clean(one.issue_text),
+            )
+            for one in output.results
+        )
+        return Parsed(findings, tuple(dict.fromkeys(one.filename for one in output.errors)))

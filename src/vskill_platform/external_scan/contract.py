@@ -1,0 +1,131 @@
+"""What an analyser is: a program of its own that reads a folder and prints what it found. One file per analyser beside
+this one; the list of all is in `dispatch`.
+
+An analyser knows how to be called and how its output reads. Where it runs, for how long and with what limits is the
+same for all, and is decided in `sandbox`.
+"""
+
+import shutil
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from vskill_platform.domain.scan import Severity, Verdict
+from vskill_platform.settings import Settings
+from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
+
+#: Findings that a report keeps; all are counted.
+MOST_FINDINGS = 200
+#: Names of unread files that a report keeps.
+MOST_UNREAD = 20
+#: Of what an analyser says in one place.
+MOST_TEXT = 500
+#: What stands in a setting to leave an analyser out though it is installed.
+OFF = "off"
+
+
+class Unreadable(Exception):
+    """What the analyser printed is not a report; the message says why."""
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """An analyser's output, understood. Paths are those in the folder that it was given."""
+
+    findings: tuple[ExternalFinding, ...]
+    #: files that it could not read
+    unread: tuple[str, ...] = ()
+    version: str = ""
+
+
+class Analyser(ABC):
+    """An installed program."""
+
+    #: Its name in keys, tasks and reports.
+    name: ClassVar[str]
+    #: The kinds of files that it reads, by the endings that `layout` gives.
+    reads: ClassVar[frozenset[str]]
+    #: How much address space it may ask for; some reserve far more than they use.
+    memory_bytes: ClassVar[int] = 2 * 1024**3
+    #: What it needs to be told by variables.
+    environment: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    @abstractmethod
+    def command(self, folder: Path) -> tuple[str, ...]:
+        """The program and its arguments for reading this folder."""
+
+    @abstractmethod
+    def parse(self, out: bytes, err: bytes, code: int) -> Parsed:
+        """What it found. Raises Unreadable where that cannot be told."""
+
+    def version_command(self) -> tuple[str, ...] | None:
+        """How to ask for its version; None where its output says it."""
+        return (self.program, "--version")
+
+    def parse_version(self, out: bytes) -> str:
+        """`name 1.2.3` in the first line."""
+        words = out.decode("utf-8", "replace").split("\n", 1)[0].split()
+        return clean(words[-1])[:40] if words else ""
+
+
+def find_program(name: str, settings: Settings) -> str | None:
+    """Where an analyser is, by its setting or on the PATH; None is the named degraded mode. It asks the disk."""
+    given = str(getattr(settings, f"{name}_command"))
+    if given == OFF:
+        return None
+    found = shutil.which(given or name)
+    return None if found is None else str(Path(found).absolute())
+
+
+def clean(text: str) -> str:
+    """On one line, without control characters, and not too long: it came from a foreign program or a foreign file."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[: MOST_TEXT * 4])
+    return " ".join(plain.split())[:MOST_TEXT]
+
+
+def decode_json(out: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    """Foreign output as a struct, or Unreadable."""
+    try:
+        return msgspec.json.decode(out, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"its output is not what was asked for: {error}") from error
+
+
+def severity_of(text: str, names: Mapping[str, Severity]) -> Severity:
+    """An analyser's word for it; one that we do not know is not made smaller than it may be."""
+    return names.get(text.upper(), Severity.HIGH)
+
+
+def verdict_of(counts: Mapping[str, int]) -> Verdict:
+    """One rule for all analysers: critical fails, high is a concern, the rest informs."""
+    if counts.get(Severity.CRITICAL):
+        return Verdict.FAIL
+    return Verdict.CONCERNS if counts.get(Severity.HIGH) else Verdict.PASS
+
+
+def summed_up(report: ExternalReport, findings: Sequence[ExternalFinding]) -> ExternalReport:
+    """The report with its findings: all counted, the worst ones kept, and a verdict where one can be given."""
+    counts = {str(severity): n for severity, n in Counter(one.severity for one in findings).items()}
+    worst = sorted(findings, key=lambda one: (-one.severity.rank, one.file, one.line))
+    return msgspec.structs.replace(
+        report,
+        counts=counts,
+        critical=counts.get(Severity.CRITICAL, 0),
+        findings=tuple(worst[:MOST_FINDINGS]),
+        unread=report.unread[:MOST_UNREAD],
+        verdict=_verdict(report.status, counts),
+    )
+
+
+def _verdict(status: ExternalStatus, counts: Mapping[str, int]) -> Verdict | None:
+    """What was not looked at whole can be bad, but it cannot be clean."""
+    if status is ExternalStatus.COMPLETE:
+        return verdict_of(counts)
+    found = verdict_of(counts)
+    return found if status is ExternalStatus.INCOMPLETE and found is not Verdict.PASS else None

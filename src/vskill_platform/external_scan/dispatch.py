@@ -1,0 +1,238 @@
+"""External scans as queue work: which analysers there are, asking for their reports, and producing one.
+
+Each content and analyser is one task with a claim, a budget and a recovery like everything on the queue; the report is
+written by the commit that ends the task. One analysis at a time runs in a process unless the operator allows more.
+"""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.errors import PlatformError, SourceUnavailable
+from vskill_platform.domain.task import Task
+from vskill_platform.external_scan.bandit import Bandit
+from vskill_platform.external_scan.contract import Analyser, Unreadable, find_program, summed_up
+from vskill_platform.external_scan.layout import Layout, layout_of
+from vskill_platform.external_scan.sandbox import Ending, Finished, Limits, private_folder, run
+from vskill_platform.external_scan.semgrep import Semgrep
+from vskill_platform.kv.entries import ABSENT
+from vskill_platform.settings import Settings
+from vskill_platform.store.external_scans import (
+    EXTERNAL_SCAN,
+    ExternalFinding,
+    ExternalReport,
+    ExternalStatus,
+    external_task_id,
+    get_external_scan,
+    read_external_task,
+    report_write,
+)
+from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.tasks import ask_for
+from vskill_platform.worker_context import require_env
+
+#: Every analyser that can run here, if it is installed.
+ANALYSERS: tuple[type[Analyser], ...] = (Bandit, Semgrep)
+#: A whole task, with the wait for its turn; the analysis itself has `external_scan_budget_ms`.
+TASK_BUDGET_MS = 900_000
+#: An analyser that broke is tried once more; after that, that it broke is its report.
+DELAYS_MS = (10_000,)
+#: How long asking for a version may take.
+VERSION_S = 20.0
+
+
+# Which analysers there are.
+
+
+async def find_analyser(name: str) -> Analyser | None:
+    """The installed program of that name, or None: not one of ours, or not installed here."""
+    kind = next((one for one in ANALYSERS if one.name == name), None)
+    if kind is None:
+        return None
+    program = await asyncio.to_thread(find_program, name, require_env("settings").settings)
+    return None if program is None else kind(program)
+
+
+async def installed_analysers() -> tuple[str, ...]:
+    """The names of those that can run here."""
+    found = [kind.name for kind in ANALYSERS if await find_analyser(kind.name) is not None]
+    return tuple(found)
+
+
+def remote_secrets(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Remote analysers with the secrets that they sign with; two for one name while it changes from one to the other.
+
+    The name of an analyser that runs here is never a remote one's.
+    """
+    local = {kind.name for kind in ANALYSERS}
+    found: dict[str, tuple[str, ...]] = {}
+    for pair in settings.external_scan_secrets:
+        name, _, secret = pair.partition("=")
+        if name not in local:
+            found[name] = (*found.get(name, ()), secret)
+    return found
+
+
+async def provider_names() -> tuple[str, ...]:
+    """Everyone whose report is wanted: installed here, or remote with a secret."""
+    return (*await installed_analysers(), *sorted(remote_secrets(require_env("settings").settings)))
+
+
+# Asking.
+
+
+async def request_scans(digest: str, *, again: bool = False) -> tuple[Task, ...]:
+    """Ask for the report of each analyser that has none on this content; `again` asks all of them anew."""
+    asked: list[Task] = []
+    for name in await provider_names():
+        if again or await _is_owed(digest, name):
+            asked.append(await _ask(digest, name))
+    return tuple(asked)
+
+
+async def _is_owed(digest: str, name: str) -> bool:
+    """Nobody looked, and nobody was asked to. Where an analyser was missing, it may be there now."""
+    report = await get_external_scan(digest, name)
+    if report is not None:
+        return report.status is ExternalStatus.UNAVAILABLE
+    return await read_external_task(digest, name) is None
+
+
+async def _ask(digest: str, name: str) -> Task:
+    """A remote one has until the deadline; its task comes up then and looks whether it has called back."""
+    env = require_env("kv")
+    remote = name in remote_secrets(env.settings)
+    wait_ms = env.settings.external_scan_callback_ms if remote else 0
+    subject = {"digest": digest, "provider": name}
+    if remote:
+        subject["until"] = str(env.kv.now() + wait_ms)
+    return await ask_for(EXTERNAL_SCAN, external_task_id(digest, name), subject, delay_ms=wait_ms)
+
+
+# Doing it.
+
+
+async def scan(task: Task) -> Done:
+    """Produce the report of one analyser on one content."""
+    digest, provider = task.subject["digest"], task.subject["provider"]
+    if "until" in task.subject:
+        return await _look_for_callback(digest, provider, int(task.subject["until"]))
+    analyser = await find_analyser(provider)
+    if analyser is None:
+        return _done(digest, _unavailable(provider))
+    data = await require_env("blobs").blobs.get(digest)
+    if data is None:
+        return Done("nothing to analyse: its bytes are no longer kept")
+    files = await asyncio.to_thread(unpack, data, digest)
+    async with require_env("turns").turns.turn(_slot(digest)):
+        report = await analyse(analyser, files)
+    if report.status is ExternalStatus.ERROR and task.attempts.failed < len(DELAYS_MS):
+        raise PlatformError(f"{provider} failed: {report.problem}")
+    return _done(digest, report)
+
+
+def _slot(digest: str) -> str:
+    """Contents share as many turns as analyses may run at once in a process."""
+    at_once = require_env("settings").settings.max_external_scans
+    return f"external_scan:{int(digest[:8], 16) % at_once}"
+
+
+def _done(digest: str, report: ExternalReport) -> Done:
+    verdict = f", {report.verdict}" if report.verdict else ""
+    env = require_env("log")
+    env.log.info(
+        "external scan ended",
+        provider=report.provider,
+        digest=digest,
+        status=report.status.value,
+        duration_ms=report.ended_at - report.started_at,
+    )
+    return Done(f"{report.status}{verdict}", (report_write(digest, report),))
+
+
+async def _look_for_callback(digest: str, provider: str, until: int) -> Done:
+    """Whoever was to call back and has not by the deadline is timed out: nothing waits for ever."""
+    if await get_external_scan(digest, provider) is not None:
+        return Done("the analyser has reported")
+    env = require_env("kv")
+    if env.kv.now() < until:
+        raise SourceUnavailable(f"{provider} has not called back yet", host=provider)
+    problem = "it did not call back in time"
+    now = env.clock.now()
+    report = ExternalReport(provider, ExternalStatus.TIMED_OUT, now, now, problem=problem)
+    return Done(problem, (report_write(digest, report, ABSENT),))
+
+
+def _unavailable(provider: str) -> ExternalReport:
+    now = require_env("clock").clock.now()
+    problem = f"{provider} is not installed where the work was done"
+    return ExternalReport(provider, ExternalStatus.UNAVAILABLE, now, now, problem=problem)
+
+
+async def analyse(analyser: Analyser, files: tuple[SkillFile, ...]) -> ExternalReport:
+    """Run one analyser over a skill's files; whatever happens, the answer is a report."""
+    env = require_env("settings")
+    began = env.clock.now()
+    layout = layout_of(files, analyser.reads)
+    report = ExternalReport(analyser.name, ExternalStatus.COMPLETE, began, began, files=len(layout.files))
+    if not layout.files:
+        return msgspec.structs.replace(report, problem="there is nothing in it that this analyser reads")
+    async with private_folder(_root(env.settings)) as folder:
+        report = await _run(analyser, layout, folder, report)
+    return msgspec.structs.replace(report, ended_at=env.clock.now())
+
+
+def _root(settings: Settings) -> Path | None:
+    return None if settings.store == "memory:" else Path(settings.data_dir) / "analyses"
+
+
+async def _run(analyser: Analyser, layout: Layout, folder: Path, report: ExternalReport) -> ExternalReport:
+    files = folder / "files"
+    await asyncio.to_thread(_write, layout, files)
+    seconds = require_env("settings").settings.external_scan_budget_ms / 1000
+    limits = Limits(seconds=seconds, cpu_s=max(1, round(seconds)), memory_bytes=analyser.memory_bytes)
+    version = await _version(analyser, folder, limits)
+    finished = await run(analyser.command(files), folder, limits, analyser.environment)
+    report = msgspec.structs.replace(report, version=version, isolated=finished.isolated)
+    return _reported(analyser, layout, finished, limits, report)
+
+
+def _write(layout: Layout, folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    layout.write(folder)
+
+
+async def _version(analyser: Analyser, folder: Path, limits: Limits) -> str:
+    command = analyser.version_command()
+    if command is None:
+        return ""
+    short = msgspec.structs.replace(limits, seconds=min(VERSION_S, limits.seconds))
+    return analyser.parse_version((await run(command, folder, short, analyser.environment)).out)
+
+
+def _reported(
+    analyser: Analyser, layout: Layout, finished: Finished, limits: Limits, report: ExternalReport
+) -> ExternalReport:
+    """From what a process left behind to what is stored."""
+    if finished.ending is Ending.TIMED_OUT:
+        problem = f"it took longer than {limits.seconds:g} s and was ended"
+        return msgspec.structs.replace(report, status=ExternalStatus.TIMED_OUT, problem=problem)
+    if finished.ending is Ending.TOO_MUCH_OUTPUT:
+        problem = f"it printed more than {limits.out_bytes} bytes and was ended"
+        return msgspec.structs.replace(report, status=ExternalStatus.ERROR, problem=problem)
+    try:
+        parsed = analyser.parse(finished.out, finished.err, finished.code)
+    except Unreadable as error:
+        return msgspec.structs.replace(report, status=ExternalStatus.ERROR, problem=str(error)[:500])
+    unread = tuple(path for name in parsed.unread if (path := layout.path_of(name)))
+    status = ExternalStatus.INCOMPLETE if unread else ExternalStatus.COMPLETE
+    report = msgspec.structs.replace(
+        report, status=status, unread=unread, version=parsed.version or report.version
+    )
+    return summed_up(report, [_with_path(one, layout) for one in parsed.findings])
+
+
+def _with_path(finding: ExternalFinding, layout: Layout) -> ExternalFinding:
+    return msgspec.structs.replace(finding, file=layout.path_of(finding.file))

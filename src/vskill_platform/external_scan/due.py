@@ -1,0 +1,121 @@
+"""Which contents are owed an external scan: a scheduled job that follows the published skills.
+
+It goes by the records, not by an event of the publish: a worker that dies between the two loses nothing. After a start,
+a gap in the changes, or a change of the analysers themselves it walks over all skills once; from then on it follows
+what changes. A few at a time: fresh submissions do not wait behind analysers.
+"""
+
+import msgspec
+
+from vskill_platform.domain.errors import CursorGone
+from vskill_platform.domain.keys import is_alias
+from vskill_platform.domain.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.submission import CLAIM_MS
+from vskill_platform.domain.task import TaskState, task_key
+from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, request_scans
+from vskill_platform.kv.collections import SKILLS, TASKS
+from vskill_platform.kv.entries import Entry
+from vskill_platform.kv.query import Between, Is
+from vskill_platform.store.external_scans import EXTERNAL_SCAN
+from vskill_platform.store.records import Skips
+from vskill_platform.worker_context import require_env
+
+#: Analyses that may be under way before no more are asked for.
+MOST_OPEN = 8
+#: With more tasks of any kind due than these, the queue has enough to do.
+MOST_DUE = 200
+#: Skills or changes looked at in one step.
+STEP = 100
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where the last look ended."""
+
+    #: Whose reports were wanted then, as one text; None before the first look.
+    providers: str | None = None
+    #: Changes up to here have been seen, or will have been once the walk is over.
+    cursor: str | None = None
+    #: The last skill of the walk over all of them; None: the walk is over.
+    walked_to: str | None = None
+
+
+async def request_due_scans(position: Position) -> Position:
+    """Ask for what is owed, as far as there is room; where the next look goes on."""
+    names = await provider_names()
+    if position.cursor is None or position.providers != " ".join(names):
+        position = await _begin(names)
+    room = await _room() if names else 0
+    while room > 0 and position.walked_to is not None:
+        position, room = await _walk(position, room)
+    if room > 0:
+        position = await _follow(position, room)
+    return position
+
+
+async def _begin(names: tuple[str, ...]) -> Position:
+    """From the first skill on; what changes meanwhile is followed from here."""
+    env = require_env("kv")
+    missing = [kind.name for kind in ANALYSERS if kind.name not in names]
+    if missing:
+        effect = "their reports are not shown beside the verdict"
+        env.log.warning("degraded mode: analysers not installed", missing=missing, effect=effect)
+    return Position(" ".join(names), await env.kv.change_cursor(), "")
+
+
+async def _room() -> int:
+    """What is held or due by the end of a claim is under way; who waits for a callback is not."""
+    kv = require_env("kv").kv
+    soon = Between(most=kv.now() + CLAIM_MS)
+    page = await kv.select(
+        TASKS.prefix,
+        where={"state": Is(TaskState.ACTIVE.value), "due_at": soon},
+        order_by="due_at",
+        limit=MOST_DUE,
+    )
+    ours = sum(entry.key.startswith(task_key(EXTERNAL_SCAN, "")) for entry in page.items)
+    return 0 if page.after is not None else MOST_OPEN - ours
+
+
+async def _walk(position: Position, room: int) -> tuple[Position, int]:
+    """A step over the skills in the order of their keys."""
+    kv = require_env("kv").kv
+    page = await kv.scan(
+        SKILLS.prefix, after=position.walked_to or None, limit=STEP, exclude=SKILLS.exclude
+    )
+    for error in page.failed.values():
+        raise error
+    for entry in page.items:
+        if room <= 0:
+            return position, room
+        room -= await _request(entry)
+        position = msgspec.structs.replace(position, walked_to=entry.key)
+    return msgspec.structs.replace(position, walked_to=page.after), room
+
+
+async def _follow(position: Position, room: int) -> Position:
+    """Skills that changed since the last look."""
+    kv = require_env("kv").kv
+    while room > 0:
+        try:
+            page = await kv.changes(SKILLS.prefix, after=position.cursor, limit=STEP)
+        except CursorGone:
+            return msgspec.structs.replace(position, cursor=None)
+        for change in page.items:
+            if room <= 0:
+                return position
+            entry = None if change.deleted or is_alias(change.key) else await kv.get(change.key)
+            room -= await _request(entry) if entry is not None else 0
+            position = msgspec.structs.replace(position, cursor=change.cursor)
+        position = msgspec.structs.replace(position, cursor=page.after or position.cursor)
+        if len(page.items) < STEP:
+            return position
+    return position
+
+
+async def _request(entry: Entry) -> int:
+    """Ask for every live version of one skill; how many tasks that made."""
+    skips = Skips("request_due_scans")
+    skill = skips.decode(entry, PublishedSkill)
+    skips.report(require_env("kv"))
+    live = [ref.digest for ref in skill.versions if ref.status is VersionStatus.LIVE] if skill else []
+    return sum([len(await request_scans(digest)) for digest in dict.fromkeys(live)])

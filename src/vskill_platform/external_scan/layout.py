@@ -1,0 +1,82 @@
+"""A skill's files as an analyser sees them: flat, under names of ours, with an ending that says what they are.
+
+Names that a stranger chose never reach a program. So nothing in a skill can be taken for an option, switch an analyser
+off (`.semgrepignore`, `.bandit`), or hide in a folder that analysers leave out by habit (`tests/`, `node_modules/`).
+What has no ending but says by its first line which interpreter runs it gets that one's.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from vskill_platform.domain.content import SkillFile
+
+#: From the endings that authors use to the ones that analysers know.
+ENDINGS = {
+    ".py": ".py",
+    ".pyw": ".py",
+    ".sh": ".sh",
+    ".bash": ".sh",
+    ".zsh": ".sh",
+    ".ksh": ".sh",
+    ".js": ".js",
+    ".mjs": ".js",
+    ".cjs": ".js",
+    ".jsx": ".jsx",
+    ".ts": ".ts",
+    ".mts": ".ts",
+    ".cts": ".ts",
+    ".tsx": ".tsx",
+}
+INTERPRETERS = {
+    "python": ".py",
+    "bash": ".sh",
+    "sh": ".sh",
+    "zsh": ".sh",
+    "dash": ".sh",
+    "ksh": ".sh",
+    "node": ".js",
+    "deno": ".ts",
+    "bun": ".ts",
+}
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """The files that an analyser is given."""
+
+    #: our name → the file
+    files: dict[str, SkillFile]
+
+    def path_of(self, name: str) -> str:
+        """The skill's own path of what an analyser calls so; empty for what was not given to it."""
+        file = self.files.get(PurePosixPath(name).name)
+        return "" if file is None else file.path
+
+    def write(self, folder: Path) -> None:
+        """Put them there. Nothing is executable: they are read, not run."""
+        for name, file in self.files.items():
+            (folder / name).write_bytes(file.data)
+
+
+def layout_of(files: Sequence[SkillFile], reads: frozenset[str]) -> Layout:
+    """Those of the skill's files that are of a kind which the analyser reads."""
+    kinds = ((file, kind_of(file)) for file in files)
+    wanted = [(file, kind) for file, kind in kinds if kind in reads]
+    return Layout({f"f{number:04}{kind}": file for number, (file, kind) in enumerate(wanted, start=1)})
+
+
+def kind_of(file: SkillFile) -> str:
+    """By the ending, or else by the first line; empty for what no analyser reads."""
+    ending = PurePosixPath(file.path).suffix.lower()
+    return ENDINGS[ending] if ending in ENDINGS else _by_first_line(file.data)
+
+
+def _by_first_line(data: bytes) -> str:
+    if not data.startswith(b"#!"):
+        return ""
+    words = data[2:256].split(b"\n", 1)[0].decode("ascii", "replace").split()
+    names = [PurePosixPath(word).name.rstrip("0123456789.") for word in words if not word.startswith("-")]
+    if names[:1] == ["env"]:
+        names = [name for name in names[1:] if "=" not in name]
+    return INTERPRETERS.get(names[0], "") if names else ""

@@ -1,0 +1,235 @@
+"""The audit: every action of a person is accounted for by the same commit that does it, and listed latest first."""
+
+import pytest
+
+from tests.support.envs import (
+    active_env,
+    make_submission,
+    open_test_env,
+    put_record,
+    run_until_quiet,
+    submit_skill,
+)
+from tests.support.faults import HookedKV
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BlockEntry, name_target
+from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailable, TransitionError
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.states import State
+from vskill_platform.store.actions import approve, cancel, reject
+from vskill_platform.store.audit import (
+    MOST_DETAIL,
+    MOST_DETAILS,
+    MOST_TEXT,
+    list_audit,
+    record_audit,
+    was_audited,
+)
+from vskill_platform.store.blocklist import add_block, remove_block
+from vskill_platform.store.newest import newest_keys
+from vskill_platform.store.suppressions import add_suppression, remove_suppression
+from vskill_platform.submission_store import get_submission
+
+pytestmark = pytest.mark.anyio
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as opened:
+        yield opened
+
+
+async def waiting(env, name: str, state: State):
+    record = make_submission(name, state=state, at=env.kv.now(), digest="d" * 64)
+    await put_record(env, record)
+    return record
+
+
+async def entries():
+    return (await list_audit()).items
+
+
+@pytest.mark.parametrize(
+    ("act", "state", "action"),
+    [
+        (cancel, State.RECEIVED, "cancel"),
+        (reject, State.NEEDS_REVIEW, "reject"),
+        (approve, State.NEEDS_REVIEW, "approve"),
+    ],
+)
+async def test_what_a_person_does_to_a_submission_is_one_commit_with_its_entry(env, act, state, action):
+    record = await waiting(env, "demo", state)
+    with active_env(env, kv=HookedKV(env.kv)) as hooked:
+        done = await act(record.id, by="admin:eve", reason="because")
+    (entry,) = await entries()
+    assert (entry.by, entry.action, entry.target, entry.reason) == ("admin:eve", action, record.id, "because")
+    assert entry.id == done.history[-1].id
+    assert (entry.details["run"], entry.details["state"]) == ("1", state.value)
+    (commit,) = hooked.kv.commits
+    assert {record.key, keys.audit(entry.id)} <= {getattr(one, "key", None) for one in commit}
+
+
+async def test_what_is_refused_leaves_no_entry(env):
+    record = await waiting(env, "demo", State.REJECTED)
+    for act in (cancel, approve):
+        with pytest.raises(TransitionError):
+            await act(record.id, by="admin:eve", reason="because")
+    with pytest.raises(InvalidInput):
+        await cancel(record.id, by="admin:eve", reason=" ")
+    assert await entries() == ()
+
+
+async def test_blocks_and_suppressions_are_audited(env):
+    target = name_target("evil")
+    await add_block(BlockEntry(target, Severity.HIGH, "steals keys", "admin:eve", env.kv.now()))
+    assert await remove_block(target, by="admin:bob", reason="a mistake")
+    await add_suppression("d" * 64, "X-001", by="admin:eve", reason="an example")
+    await add_suppression("d" * 64, "X-001", by="admin:eve", reason="an example")
+    await remove_suppression("d" * 64, "X-001", by="admin:bob", reason="it was true")
+    told = [(one.action, one.target, one.by, one.reason) for one in reversed(await entries())]
+    assert told == [
+        ("block", "name evil", "admin:eve", "steals keys"),
+        ("unblock", "name evil", "admin:bob", "a mistake"),
+        ("suppress", "X-001", "admin:eve", "an example"),
+        ("unsuppress", "X-001", "admin:bob", "it was true"),
+    ]
+
+
+async def test_lifting_what_is_not_there_leaves_no_entry(env):
+    assert not await remove_block(name_target("evil"), by="admin:bob", reason="a mistake")
+    assert await entries() == ()
+
+
+@pytest.mark.parametrize("action", ["block", "unblock", "cancel", "suppress"])
+async def test_an_unknown_outcome_is_accounted_for_once(env, action):
+    """The commit is applied and the connection dies: the second try finds its own entry."""
+    target = name_target("evil")
+    entry = BlockEntry(target, Severity.HIGH, "steals keys", "admin:eve", env.kv.now())
+    record = await waiting(env, "demo", State.RECEIVED)
+    if action == "unblock":
+        await add_block(entry)
+    before = len(await entries())
+    hooked = HookedKV(env.kv)
+    left = [1]
+
+    async def die(_operations):
+        if left.pop() if left else 0:
+            raise StoreUnavailable("the connection died")
+
+    hooked.after_commit = die
+    acts = {
+        "block": lambda: add_block(entry),
+        "unblock": lambda: remove_block(target, by="admin:bob", reason="a mistake"),
+        "cancel": lambda: cancel(record.id, by="admin:eve", reason="because"),
+        "suppress": lambda: add_suppression("d" * 64, "X-1", by="admin:eve", reason="false"),
+    }
+    with active_env(env, kv=hooked):
+        assert await acts[action]() is not False
+    assert not left
+    assert [one.action for one in (await entries())[: len(await entries()) - before]] == [action]
+
+
+async def test_a_block_by_the_pipeline_is_audited_too(tmp_path):
+    async with open_test_env("memory", tmp_path) as env:
+        submitted = await submit_skill("demo")
+        digest = submitted.submission.upload
+    async with open_test_env("memory", tmp_path, known_bad_digests=(digest,)) as env:
+        record = (await submit_skill("demo")).submission
+        await run_until_quiet(env)
+        assert (await get_submission(record.id)).state is State.BLOCKED
+        (entry,) = await entries()
+        assert entry.action == "block" and entry.by.startswith("worker:")
+
+
+async def test_texts_are_cut_and_never_refused(env):
+    put = record_audit(
+        "note",
+        "t" * 5_000,
+        by="system",
+        reason="r" * 5_000,
+        details={f"k{n:03}": "v" * 5_000 for n in range(100)},
+    )
+    await env.kv.commit([put])
+    (entry,) = await entries()
+    assert (len(entry.target), len(entry.reason)) == (MOST_DETAIL, MOST_TEXT)
+    assert len(entry.details) == MOST_DETAILS and len(entry.details["k000"]) == MOST_DETAIL
+
+
+async def test_an_entry_is_written_once(env):
+    put = record_audit("note", "x", by="system", reason="r", entry_id="0" * 26)
+    await env.kv.commit([put])
+    assert await was_audited("0" * 26) and not await was_audited("1" * 26)
+    with pytest.raises(Conflict):
+        await env.kv.commit([put])
+
+
+# Listing.
+
+
+async def note(env, text: str) -> None:
+    await env.kv.commit([record_audit("note", text, by="system", reason="r")])
+
+
+async def walked(limit: int) -> list[str]:
+    found, before, pages = [], None, 0
+    while True:
+        page = await list_audit(before=before, limit=limit)
+        assert len(page.items) <= limit
+        found += [one.target for one in page.items]
+        before, pages = page.before, pages + 1
+        assert pages < 50
+        if before is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 100])
+async def test_the_latest_come_first_page_by_page_over_years(env, limit):
+    """Bursts, gaps and the edges of the stretches that are looked at."""
+    wanted = []
+    for number, pause in enumerate((0, 0, 1, HOUR_MS, HOUR_MS - 1, 5, 900 * HOUR_MS, 0, 9_000 * HOUR_MS, 2)):
+        env.clock.advance(pause)
+        await note(env, f"n{number}")
+        wanted.append(f"n{number}")
+    env.clock.advance(3 * HOUR_MS)
+    assert await walked(limit) == wanted[::-1]
+
+
+async def test_an_empty_list_and_a_foreign_cursor(env):
+    assert (await list_audit()).items == ()
+    await note(env, "x")
+    assert (await list_audit(before="0" * 26)).items == ()
+    for cursor in ("", "x", "audit:" + "0" * 26, "u" * 26, "0" * 27):
+        with pytest.raises(InvalidInput, match="cursor"):
+            await list_audit(before=cursor)
+
+
+async def test_an_entry_of_a_clock_that_is_ahead_is_listed(env):
+    env.clock.advance(10 * HOUR_MS)
+    await note(env, "ahead")
+    env.clock.advance(-10 * HOUR_MS)
+    await note(env, "now")
+    assert [one.target for one in await entries()] == ["ahead", "now"]
+
+
+async def test_a_malformed_entry_is_skipped_and_counted(env):
+    await note(env, "x")
+    await env.kv.put(keys.audit(SystemClock().new_id()), b"nonsense")
+    page = await list_audit()
+    assert ([one.target for one in page.items], page.skipped) == (["x"], 1)
+
+
+async def test_a_failed_read_is_not_an_empty_list(env):
+    await note(env, "x")
+    hooked = HookedKV(env.kv)
+    hooked.failing.add("list")
+    with active_env(env, kv=hooked), pytest.raises(StoreUnavailable):
+        await list_audit()
+
+
+async def test_keys_without_a_time_are_reached(env):
+    await env.kv.put("report:~odd", b"{}")
+    await note(env, "x")
+    assert (await newest_keys("report:")).keys == ("report:~odd",)

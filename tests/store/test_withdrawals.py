@@ -1,0 +1,223 @@
+"""Withdrawing and bringing back: by owners and reviewers, each within their rights, each accounted for."""
+
+import asyncio
+
+import pytest
+
+from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.faults import HookedKV
+from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_target
+from vskill_platform.domain.errors import (
+    Blocked,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    StoreUnavailable,
+    VersionStatusError,
+)
+from vskill_platform.domain.identity import upload_identity
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.domain.states import State
+from vskill_platform.intake.submit import Outcome
+from vskill_platform.store.audit import list_audit
+from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills import get_skill
+from vskill_platform.store.withdrawals import delete, restore, take_down, unyank, yank
+from vskill_platform.submission_store import enumerate_published_skills, get_submission
+
+pytestmark = pytest.mark.anyio
+
+DEMO = "upload~ann/skills/demo"
+PLACE = upload_identity("ann", "demo")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as opened:
+        yield opened
+
+
+async def publish(env, body: str = ""):
+    record = (await submit_skill("demo", body, namespace="ann")).submission
+    await run_until_quiet(env)
+    record = await get_submission(record.id)
+    assert record.state is State.PUBLISHED
+    return record
+
+
+@pytest.fixture
+async def demo(env):
+    """Two versions, 1.0.0 and 1.0.1."""
+    await publish(env)
+    return await publish(env, "more")
+
+
+async def statuses() -> dict[str, str]:
+    return {ref.number: ref.status.value for ref in (await get_skill(DEMO)).versions}
+
+
+async def actions() -> list[str]:
+    return [one.action for one in reversed((await list_audit()).items)]
+
+
+async def block(env, target) -> None:
+    await add_block(BlockEntry(target, Severity.HIGH, "steals keys", "admin:eve", env.kv.now()))
+
+
+async def test_an_owner_yanks_a_version_and_brings_it_back(env, demo):
+    changed = await yank(DEMO, "1.0.1", account="ann", reason="broken")
+    assert (changed.current_version, await statuses()) == ("1.0.0", {"1.0.0": "live", "1.0.1": "yanked"})
+    entry = (await list_audit()).items[0]
+    assert (entry.action, entry.target, entry.by, entry.reason) == ("yank", DEMO, "user:ann", "broken")
+    assert entry.details == {"version": "1.0.1"}
+    assert (await unyank(DEMO, "1.0.1", account="ann", reason="it works")).current_version == "1.0.1"
+    assert await actions() == ["yank", "unyank"]
+
+
+async def test_only_an_owner_may(env, demo):
+    for act in (yank, unyank):
+        with pytest.raises(NotPermitted):
+            await act(DEMO, "1.0.1", account="bob", reason="mine now")
+    with pytest.raises(NotPermitted):
+        await delete(DEMO, account="bob", reason="mine now")
+    assert await actions() == [] and await statuses() == {"1.0.0": "live", "1.0.1": "live"}
+
+
+async def test_what_cannot_be_is_refused_and_not_accounted_for(env, demo):
+    with pytest.raises(VersionStatusError):
+        await unyank(DEMO, "1.0.1", account="ann", reason="x")
+    with pytest.raises(NotFound):
+        await yank(DEMO, "9.9.9", account="ann", reason="x")
+    with pytest.raises(NotFound):
+        await yank("a/b/c", "1.0.0", account="ann", reason="x")
+    with pytest.raises(NotFound):
+        await take_down("a/b/c", by="admin:eve", reason="x")
+    with pytest.raises(InvalidInput):
+        await yank(DEMO, "1.0.1", account="ann", reason=" ")
+    assert await actions() == []
+
+
+async def test_a_reviewer_takes_down_and_only_a_reviewer_restores(env, demo):
+    await take_down(DEMO, "1.0.1", by="admin:eve", reason="complaints")
+    with pytest.raises(VersionStatusError):
+        await unyank(DEMO, "1.0.1", account="ann", reason="I want it")
+    await take_down(DEMO, by="admin:eve", reason="all of it")
+    assert (await get_skill(DEMO)).withdrawn and await enumerate_published_skills() == []
+    assert (await restore(DEMO, by="admin:bob", reason="sorry")).current_version == "1.0.1"
+    assert await actions() == ["take down", "take down", "restore"]
+
+
+async def test_taking_down_twice_changes_and_accounts_for_nothing_more(env, demo):
+    for _ in range(2):
+        await take_down(DEMO, by="admin:eve", reason="complaints")
+    assert await actions() == ["take down"]
+
+
+async def test_restoring_does_not_undo_an_owners_will(env, demo):
+    await yank(DEMO, "1.0.1", account="ann", reason="broken")
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    await restore(DEMO, by="admin:eve", reason="sorry")
+    assert await statuses() == {"1.0.0": "live", "1.0.1": "yanked"}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_blocked_ones_stay_blocked(env, demo, whole):
+    target = place_target(PLACE) if whole else digest_target(demo.digest)
+    await yank(DEMO, "1.0.1", account="ann", reason="broken")
+    await block(env, target)
+    with pytest.raises(Blocked, match="steals keys"):
+        await unyank(DEMO, "1.0.1", account="ann", reason="please")
+    await reapply_blocklist()
+    with pytest.raises(Blocked, match="stays withdrawn"):
+        await restore(DEMO, "1.0.1", by="admin:eve", reason="please")
+    assert (await statuses())["1.0.1"] == VersionStatus.TAKEN_DOWN
+    await remove_block(target)
+    await restore(DEMO, "1.0.1", by="admin:eve", reason="a mistake")
+    assert (await statuses())["1.0.1"] == VersionStatus.YANKED
+
+
+async def test_a_block_between_the_look_and_the_commit_wins(env, demo):
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    hooked = HookedKV(env.kv)
+
+    async def go_first(_operations):
+        hooked.before_commit = None
+        with active_env(env):
+            await block(env, place_target(PLACE))
+
+    hooked.before_commit = go_first
+    with active_env(env, kv=hooked), pytest.raises(Blocked):
+        await restore(DEMO, by="admin:bob", reason="sorry")
+    assert (await get_skill(DEMO)).withdrawn
+
+
+@pytest.mark.parametrize("act", ["yank", "take_down", "delete"])
+async def test_an_unknown_outcome_is_recognised(env, demo, act):
+    """The second try must not fail over what the first one did, nor account for it twice."""
+    hooked = HookedKV(env.kv)
+    died: list[int] = []
+
+    async def die(_operations):
+        if not died:
+            died.append(1)
+            raise StoreUnavailable("the connection died")
+
+    hooked.after_commit = die
+    with active_env(env, kv=hooked):
+        if act == "yank":
+            await yank(DEMO, "1.0.1", account="ann", reason="broken")
+        elif act == "take_down":
+            await take_down(DEMO, by="admin:eve", reason="complaints")
+        else:
+            await delete(DEMO, account="ann", reason="broken")
+    assert died and len(await actions()) == 1
+
+
+async def test_two_at_once_yank_once(env, demo):
+    results = await asyncio.gather(
+        *(yank(DEMO, "1.0.1", account="ann", reason="broken") for _ in range(4)), return_exceptions=True
+    )
+    assert sum(isinstance(one, VersionStatusError) for one in results) == 3
+    assert await actions() == ["yank"]
+
+
+# Deleting.
+
+
+async def test_deleting_yanks_everything_and_dequeues_the_submission_in_one_commit(env, demo):
+    hooked = HookedKV(env.kv)
+    with active_env(env, kv=hooked):
+        changed = await delete(DEMO, account="ann", reason="not mine to give")
+    assert len(hooked.commits) == 1 and changed.withdrawn
+    assert await statuses() == {"1.0.0": "yanked", "1.0.1": "yanked"}
+    record = await get_submission(demo.id)
+    assert (record.state, record.history[-1].actor) == (State.DEQUEUED, "user:ann")
+    assert "deleted by its owner: not mine to give" in record.history[-1].reason
+    assert await actions() == ["delete"]
+    assert await enumerate_published_skills() == []
+
+
+async def test_a_run_under_way_does_not_publish_what_was_deleted(env, demo):
+    again = (await submit_skill("demo", "third", namespace="ann")).submission
+    assert (await get_submission(again.id)).state is State.RECEIVED
+    await delete(DEMO, account="ann", reason="gone")
+    await run_until_quiet(env)
+    assert (await get_submission(again.id)).state is State.DEQUEUED
+    assert (await get_skill(DEMO)).withdrawn
+
+
+async def test_what_is_blocked_stays_blocked_when_its_owner_deletes_it(env, demo):
+    await block(env, place_target(PLACE))
+    await reapply_blocklist()
+    await delete(DEMO, account="ann", reason="gone")
+    assert (await get_submission(demo.id)).state is State.BLOCKED
+    assert set((await statuses()).values()) == {"taken_down"}
+
+
+async def test_submitting_again_after_deleting_publishes_again(env, demo):
+    await delete(DEMO, account="ann", reason="gone")
+    again = await submit_skill("demo", "back", namespace="ann")
+    assert again.outcome is Outcome.REQUEUED
+    await run_until_quiet(env)
+    assert (await get_skill(DEMO)).current_version == "1.0.2"
