@@ -12,7 +12,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
 from vskill_platform.domain.states import State, may_move
-from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.domain.submission import Event, Submission, exhaustion
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.store.blocklist import reapply_blocklist, targets_for
@@ -52,11 +52,11 @@ async def check_end(world: "World") -> None:
 
 
 def _harmless(record: Submission) -> bool:
-    """Nothing of it was ever looked at, or a person ended it after the blocklist was applied and before a worker
-    looked: it is not live, and it would be BLOCKED the next time that the blocklist changes."""
-    ended_by_person = record.history[-1].actor.startswith(("user:", "admin:"))
-    unseen = record.state.failure and (ended_by_person or record.digest is None)
-    return unseen or record.state is State.DEQUEUED
+    """Nothing of it was ever looked at, or a person or too many failures ended it after the blocklist was applied
+    and before a worker looked: it is not live, and it would be BLOCKED the next time that the blocklist changes."""
+    if record.digest is None or exhaustion(record):
+        return record.state is not State.PUBLISHED
+    return record.history[-1].actor.startswith(("user:", "admin:")) and not record.state.success
 
 
 async def _entries(world: "World") -> list[BlockEntry]:

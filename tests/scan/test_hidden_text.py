@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters that only look Latin are the point
 """Text that a reader does not see is brought to light, read, and placed on the line where it stands."""
 
 import base64

@@ -1,5 +1,7 @@
 """The audit: every action of a person is accounted for by the same commit that does it, and listed latest first."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from tests.support.envs import (
@@ -22,6 +24,7 @@ from vskill_platform.store.audit import (
     MOST_DETAIL,
     MOST_DETAILS,
     MOST_TEXT,
+    AuditEntry,
     list_audit,
     record_audit,
     was_audited,
@@ -48,7 +51,7 @@ async def waiting(env, name: str, state: State):
     return record
 
 
-async def entries():
+async def entries() -> tuple[AuditEntry, ...]:
     return (await list_audit()).items
 
 
@@ -62,13 +65,14 @@ async def entries():
 )
 async def test_what_a_person_does_to_a_submission_is_one_commit_with_its_entry(env, act, state, action):
     record = await waiting(env, "demo", state)
-    with active_env(env, kv=HookedKV(env.kv)) as hooked:
+    hooked = HookedKV(env.kv)
+    with active_env(env, kv=hooked):
         done = await act(record.id, by="admin:eve", reason="because")
     (entry,) = await entries()
     assert (entry.by, entry.action, entry.target, entry.reason) == ("admin:eve", action, record.id, "because")
     assert entry.id == done.history[-1].id
     assert (entry.details["run"], entry.details["state"]) == ("1", state.value)
-    (commit,) = hooked.kv.commits
+    (commit,) = hooked.commits
     assert {record.key, keys.audit(entry.id)} <= {getattr(one, "key", None) for one in commit}
 
 
@@ -120,7 +124,7 @@ async def test_an_unknown_outcome_is_accounted_for_once(env, action):
             raise StoreUnavailable("the connection died")
 
     hooked.after_commit = die
-    acts = {
+    acts: dict[str, Callable[[], Awaitable[object]]] = {
         "block": lambda: add_block(entry),
         "unblock": lambda: remove_block(target, by="admin:bob", reason="a mistake"),
         "cancel": lambda: cancel(record.id, by="admin:eve", reason="because"),
@@ -134,10 +138,12 @@ async def test_an_unknown_outcome_is_accounted_for_once(env, action):
 
 async def test_a_block_by_the_pipeline_is_audited_too(tmp_path):
     async with open_test_env("memory", tmp_path) as env:
-        submitted = await submit_skill("demo")
-        digest = submitted.submission.upload
+        first = (await submit_skill("demo")).submission
+        assert first is not None
+        digest = first.upload
     async with open_test_env("memory", tmp_path, known_bad_digests=(digest,)) as env:
         record = (await submit_skill("demo")).submission
+        assert record is not None
         await run_until_quiet(env)
         assert (await get_submission(record.id)).state is State.BLOCKED
         (entry,) = await entries()

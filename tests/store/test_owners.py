@@ -140,9 +140,7 @@ async def test_an_odd_file_proves_nothing(env, server, content):
 async def test_no_file_says_where_it_was_looked_for(env, server):
     server.repo("ann/tools", FILES)
     await start_proof("ann", REPO)
-    with pytest.raises(
-        NotPermitted, match=r"no file \.well-known/vskill-owner\.txt at the default branch"
-    ):
+    with pytest.raises(NotPermitted, match=r"no file \.well-known/vskill-owner\.txt at the default branch"):
         await check_proof("ann", REPO)
 
 

@@ -123,6 +123,7 @@ async def test_upholding_may_block_in_the_same_commit(env, demo):
             severity=Severity.CRITICAL,
         )
     assert len(hooked.commits) == 1
+    assert decided.decision is not None
     assert (decided.status, decided.decision.blocked) == (ReportStatus.UPHELD, "name demo")
     (entry,) = await list_blocks()
     assert (entry.severity, entry.reason, entry.threat_type) == (

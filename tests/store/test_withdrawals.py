@@ -39,9 +39,10 @@ async def env(request, tmp_path):
 
 
 async def publish(env, body: str = ""):
-    record = (await submit_skill("demo", body, namespace="ann")).submission
+    submitted = (await submit_skill("demo", body, namespace="ann")).submission
+    assert submitted is not None
     await run_until_quiet(env)
-    record = await get_submission(record.id)
+    record = await get_submission(submitted.id)
     assert record.state is State.PUBLISHED
     return record
 
@@ -200,6 +201,7 @@ async def test_deleting_yanks_everything_and_dequeues_the_submission_in_one_comm
 
 async def test_a_run_under_way_does_not_publish_what_was_deleted(env, demo):
     again = (await submit_skill("demo", "third", namespace="ann")).submission
+    assert again is not None
     assert (await get_submission(again.id)).state is State.RECEIVED
     await delete(DEMO, account="ann", reason="gone")
     await run_until_quiet(env)

@@ -11,7 +11,9 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +34,22 @@ def main() -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     isolated = _isolate(libc)
     Path(given["note"]).write_text(json.dumps({"isolated": isolated}))
+    analyser = partial(_become, given, sys.argv[2:], isolated)
+    # The first process of a namespace ignores signals that others die of, so the analyser is the second.
+    return _follow(partial(_follow, analyser, given["cpu_s"]) if isolated else analyser, given["cpu_s"])
+
+
+def _follow(work: Callable[[], int], cpu_s: float) -> int:
+    """Do the work in a child, and wait for it; its exit code, or what ended it."""
     child = os.fork()
     if child == 0:
-        _become(given, sys.argv[2:], isolated)
+        _die_with_parent()
+        os._exit(work())
     _, status, usage = os.wait4(child, 0)
     if not os.WIFSIGNALED(status):
         return os.waitstatus_to_exitcode(status)
     used_s = usage.ru_utime + usage.ru_stime
-    return CPU_EXHAUSTED if used_s >= given["cpu_s"] - 0.5 else 128 + os.WTERMSIG(status)
+    return CPU_EXHAUSTED if used_s >= cpu_s - 0.5 else 128 + os.WTERMSIG(status)
 
 
 def _isolate(libc: Any) -> bool:
@@ -58,30 +68,28 @@ def _isolate(libc: Any) -> bool:
     return bool(unshare(spaces) == 0)
 
 
-def _become(given: dict[str, Any], command: list[str], isolated: bool) -> None:  # noqa: FBT001
-    """Take on every limit and become the analyser; never returns."""
+def _become(given: dict[str, Any], command: list[str], isolated: bool) -> int:  # noqa: FBT001
+    """Take on every limit and become the analyser; returns only where it cannot be started."""
+    os.nice(NICENESS)
+    limits = [
+        (resource.RLIMIT_CPU, given["cpu_s"]),
+        (resource.RLIMIT_AS, given["memory_bytes"]),
+        (resource.RLIMIT_FSIZE, given["file_bytes"]),
+        (resource.RLIMIT_NOFILE, given["open_files"]),
+        (resource.RLIMIT_CORE, 0),
+    ]
+    if isolated:
+        # Elsewhere the system counts every process of the user, ours among them.
+        limits.append((resource.RLIMIT_NPROC, given["processes"]))
+    for kind, most in limits:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
     try:
-        _die_with_parent()
-        os.nice(NICENESS)
-        limits = [
-            (resource.RLIMIT_CPU, given["cpu_s"]),
-            (resource.RLIMIT_AS, given["memory_bytes"]),
-            (resource.RLIMIT_FSIZE, given["file_bytes"]),
-            (resource.RLIMIT_NOFILE, given["open_files"]),
-            (resource.RLIMIT_CORE, 0),
-        ]
-        if isolated:
-            # Elsewhere the system counts every process of the user, ours among them.
-            limits.append((resource.RLIMIT_NPROC, given["processes"]))
-        for kind, most in limits:
-            with suppress(ValueError, OSError):
-                resource.setrlimit(kind, (most, most))
         os.execv(command[0], command)  # noqa: S606 - no shell is the point
     except OSError as error:
         sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
         sys.stderr.flush()
-    finally:
-        os._exit(NOT_STARTED)
+    return NOT_STARTED
 
 
 def _die_with_parent() -> None:

@@ -102,21 +102,26 @@ def _read(
 
 
 class _CommandLines:
-    """Reads command lines that a program runs; what they do is placed at the call that runs them."""
+    """Reads command lines that a program runs; what they do is placed at the call that runs the outermost."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._left = MOST_COMMAND_LINES
+        self._place: tuple[int, int] | None = None
 
     def __call__(self, text: str, start: int, length: int) -> None:
         self._left -= 1
         if self._left < 0:
             return
+        outermost = self._place is None
+        self._place = self._place or (start, length)
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names))
         Shell(inner, source, self).run(_parser("bash").parse(source).root_node)
         for fact in inner.facts.values():
-            self._program.fact(fact.name, start, length, **fact.attributes)
+            self._program.fact(fact.name, *self._place, **fact.attributes)
+        if outermost:
+            self._place = None
 
 
 def _whole_file(program: Program, source: bytes) -> None:

@@ -96,9 +96,8 @@ class Reading:
             return
         self.sampled.append(path)
         size = limit // WINDOWS
-        step = (len(data) - size) // (WINDOWS - 1)
         for number in range(WINDOWS):
-            start = number * step
+            start = (len(data) - size) * number // (WINDOWS - 1)
             begin = data.find(b"\n", start, start + size) + 1 if start else 0
             yield begin or start, data[begin or start : start + size]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.known import persists_at, secret_at
-from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, RunShell, Value, joined, literal
 from vskill_platform.scan.words import words
 
 _SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))

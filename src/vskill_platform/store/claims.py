@@ -199,7 +199,8 @@ class HeldClaim:
         if event_id is None:
             put = Put(self.record.key, msgspec.json.encode(change.record), self._version, quiet=True)
             self._version = await require_env("kv").kv.commit([put], urgent=True)
-            self.record = change.record
+            # The work goes on beside a renewal, and may have learnt something since the change was built.
+            self.record = self._with_learnt(change.record)
             return
         stored, operations = stored_form(change, self._version, event_id)
         self._version = await commit_change(operations, self.record, stored)
@@ -222,8 +223,11 @@ class HeldClaim:
             return True
         if not record.held_by(self._token):
             raise ClaimLost(f"{record.id} is {record.state} now, and not held by this worker")
-        self.record, self._version = msgspec.structs.replace(record, **self._learnt), version
+        self.record, self._version = self._with_learnt(record), version
         return False
+
+    def _with_learnt(self, record: Submission) -> Submission:
+        return msgspec.structs.replace(record, **self._learnt)
 
     def _expired(self) -> bool:
         return self.record.claim is None or self.record.claim.until <= require_env("kv").kv.now()

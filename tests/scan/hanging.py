@@ -1,0 +1,26 @@
+"""A check of manifests that misbehaves where the text says so: for tests of what the pool does about it.
+
+Children of the pool import it by name, so it cannot be a function inside a test.
+"""
+
+import os
+import time
+
+from vskill_platform.intake.manifest import read_manifest
+
+
+def misbehave(data: bytes) -> object:
+    if b"hang" in data:
+        time.sleep(60)
+    if b"spin" in data:
+        while True:
+            pass
+    if b"exit" in data:
+        os._exit(7)
+    if b"crash" in data:
+        os.abort()
+    if b"grow" in data:
+        return bytearray(8 * 1024**3)
+    if b"slow" in data:
+        time.sleep(0.3)
+    return read_manifest(data)
