@@ -1,4 +1,7 @@
-"""The consumer: isolation of concurrent batches, claims and attempts, settlement, and stopping without loss."""
+"""The consumer: isolation of concurrent batches, claims and attempts, settlement, and stopping without loss.
+
+In test names `-` is written `_`. Here are AC-US3-03, AC-US3-05, TC-054 and TC-065.
+"""
 
 import asyncio
 import contextvars

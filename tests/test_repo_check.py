@@ -285,6 +285,17 @@ async def test_what_was_taken_down_is_not_brought_back_by_a_change_elsewhere(env
     assert (await get_skill("ann/tools/a")).withdrawn
 
 
+async def test_a_version_that_was_taken_down_stays_down_while_an_older_one_is_live(env, server):
+    repo = server.repo("ann/tools", {"a/SKILL.md": skill_md("a")})
+    await published(env, URL, "a")
+    repo.commit({"a/SKILL.md": skill_md("a", "worse")})
+    await checked(env)
+    await take_down("ann/tools/a", "1.0.1", by="admin:eve", reason="complaints")
+    repo.commit({"a/SKILL.md": skill_md("a", "worse"), "README.md": b"new"})
+    await checked(env)
+    assert (await get_skill("ann/tools/a")).current_version == "1.0.0"
+
+
 async def test_a_skill_without_its_submission_hides_no_other(env, server):
     files = {"a/SKILL.md": skill_md("a"), "b/SKILL.md": skill_md("b")}
     repo = server.repo("ann/tools", files)
@@ -363,6 +374,17 @@ async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env, m
         await run_until_quiet(plain_env)
     assert len(seen) == count
     assert len((await list_health()).items) == count
+
+
+async def test_what_had_no_room_is_asked_for_before_what_comes_after_it(plain_env, monkeypatch):
+    monkeypatch.setattr("vskill_platform.repo_check.SKILLS_AT_ONCE", MOST_OUTSTANDING + 2)
+    for number in range(2 * MOST_OUTSTANDING):
+        await put_skill(plain_env, f"r{number:02}")
+    first = await ask_for_checks(Progress())
+    await run_until_quiet(plain_env)
+    second = await ask_for_checks(first)
+    asked = [repo[-3:] for repo in (*first.outstanding, *second.outstanding)]
+    assert asked == [f"r{number:02}" for number in range(MOST_OUTSTANDING + 2)]
 
 
 async def test_a_check_that_failed_by_itself_is_not_asked_for_in_a_loop(plain_env):

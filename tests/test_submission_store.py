@@ -2,6 +2,9 @@
 
 The concurrency probes run on an engine that offers single-key `get` only; the differential tests show that an
 engine with bulk reads and indexes gives the same answers.
+
+In test names `-` is written `_`. Here are AC-US1-01, AC-US1-02, AC-US1-03, AC-US2-01, AC-US2-02, AC-US2-03, FR-001,
+TC-050, TC-051, TC-052, TC-055, TC-056, TC-057, TC-070, TC-071, TC-072, TC-075, TC-076 and TC-077.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""US-003: concurrent batches, jobs and requests in one process never see each other's environment."""
+"""US-003: concurrent batches, jobs and requests in one process never see each other's environment.
+
+In test names `-` is written `_`. Here are AC-US3-01, AC-US3-02, AC-US3-04, AC-US3-05, FR-002, FR-003, TC-058, TC-060,
+TC-061, TC-062 and TC-063.
+"""
 
 import asyncio
 import contextvars

@@ -47,7 +47,7 @@ def shorten_claims(claim_ms: int) -> None:
 
 
 class SlowScanner:
-    """The real scanner, after a while."""
+    """The scanner of the environment, after a while."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -74,6 +74,14 @@ class SlowScanner:
 def slow_down(bootstrap: Any) -> None:
     """Put the slow scanner around the one that every environment of this process is opened with."""
     open_env = bootstrap.open_env
+    manifest = import_module("vskill_platform.intake.manifest")
+    scanner = import_module("vskill_platform.scan.scanner")
+
+    async def open_scanner(settings: Any, stack: Any) -> Any:
+        """Without child processes: these tests kill workers many times, and rules take a second to compile."""
+        return scanner.structure_scanner(manifest.read_manifest, settings.known_bad_digests)
+
+    bootstrap.open_scanner = open_scanner
 
     async def open_slow(*arguments: Any, **options: Any) -> Any:
         env = await open_env(*arguments, **options)

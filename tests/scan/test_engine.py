@@ -3,11 +3,12 @@
 import io
 import tarfile
 import zipfile
+from collections.abc import Collection
 
 import pytest
 
 from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.scan import ScanStatus, Severity, Verdict
+from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
 from vskill_platform.scan.limits import Limits
@@ -25,7 +26,7 @@ RULESET = Ruleset(read_rules("x.yaml", RULES))
 SKILL_MD = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n# Tidy\n")
 
 
-def scan(*files: SkillFile, limits: Limits | None = None, known_bad=()):
+def scan(*files: SkillFile, limits: Limits | None = None, known_bad: Collection[str] = ()) -> StaticReport:
     return Engine(RULESET, read_manifest, known_bad, limits or Limits()).scan([SKILL_MD, *files])
 
 
@@ -51,7 +52,7 @@ def tarred(**members: bytes) -> bytes:
     return file.getvalue()
 
 
-def found(report):
+def found(report: StaticReport) -> list[tuple[str, str, int, int]]:
     return [(one.rule_id, one.file, one.line, one.column) for one in report.findings]
 
 
@@ -110,8 +111,8 @@ def test_archives_in_archives_are_opened_to_a_depth():
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("bomb.zip", zipped(**{"a": b"0" * 15_000_000}), "much larger than the archive"),
-        ("bomb.tgz", tarred(**{"a": b"0" * 30_000_000}), "much larger than the archive"),
+        ("bomb.zip", zipped(a=b"0" * 15_000_000), "much larger than the archive"),
+        ("bomb.tgz", tarred(a=b"0" * 30_000_000), "much larger than the archive"),
         ("many.zip", zipped(**{f"f{n}": b"" for n in range(600)}), "more than 500 members"),
         ("many.tgz", tarred(**{f"f{n}": b"" for n in range(600)}), "more than 500 members"),
         ("broken.zip", b"PK\x03\x04 and then nothing", "cannot be opened as an archive"),
@@ -126,7 +127,7 @@ def test_an_archive_that_cannot_be_read_is_never_clean(name, data, said):
 
 
 def test_an_encrypted_archive_is_never_clean():
-    data = bytearray(zipped(**{"a": b"evil"}))
+    data = bytearray(zipped(a=b"evil"))
     data[6] |= 1
     data[data.rindex(b"PK\x01\x02") + 8] |= 1
     report = scan(SkillFile("x.zip", "100644", bytes(data)))

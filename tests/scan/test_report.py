@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tests.scan.sarif_schema import read_sarif
+from tests.scan.sarif_schema import Region, read_sarif
 from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, ScanStatus, Severity, StaticReport
 from vskill_platform.scan.report import Exit, Scanned, as_json, as_sarif, exit_code, text
 from vskill_platform.scan.ruleset import bundled_rules
@@ -53,9 +53,9 @@ def test_the_worst_skill_decides_the_exit_code(results, code):
 
 
 def shown(*results: Scanned) -> str:
-    console = Console(file=io.StringIO(), width=120, highlight=False)
-    console.print(text(results))
-    return console.file.getvalue()
+    page = io.StringIO()
+    Console(file=page, width=120, highlight=False).print(text(results))
+    return page.getvalue()
 
 
 def test_text_says_the_verdict_the_place_and_what_to_do():
@@ -117,6 +117,7 @@ def test_sarif_places_are_relative_references_with_escapes():
     (run,) = read_sarif(as_sarif([scanned(finding())], RULESET)).runs
     place = run.results[0].locations[0].physical_location
     assert place.artifact_location.uri == "skills/one/a%20b/%C3%BC.sh"
+    assert isinstance(place.region, Region)
     assert (place.region.start_line, place.region.start_column) == (3, 5)
 
 

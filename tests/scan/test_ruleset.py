@@ -8,7 +8,7 @@ import pytest
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import skill_of
 from vskill_platform.scan.model import ACTING, Polarity, Role, Unit
-from vskill_platform.scan.ruleset import InvalidRule, Ruleset, load_rules, read_rules, words_pattern
+from vskill_platform.scan.ruleset import Example, InvalidRule, Ruleset, load_rules, read_rules, words_pattern
 
 RULE = """\
 family: download-and-run
@@ -110,7 +110,7 @@ def test_words_stand_in_order_within_their_window(words, window, text, found):
     assert words_pattern(words, window)
 
 
-def scanned(match: str, text: str, **changes):
+def scanned(match: str, text: Example, **changes: object) -> list[tuple[str, int]]:
     """Ids of what a rule with that condition finds in a small skill."""
     (rule,) = rules(RULE.replace("{re: 'evil\\d+'}", "\n" + textwrap.indent(textwrap.dedent(match), " " * 6)))
     rule = msgspec.structs.replace(rule, **changes)

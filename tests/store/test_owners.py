@@ -126,6 +126,17 @@ async def test_a_token_expires_after_seven_days_and_the_next_one_replaces_it(env
     assert (await check_proof("ann", REPO)).has("ann")
 
 
+async def test_a_token_that_is_still_stored_after_its_time_is_not_good(env, server):
+    started = await start_proof("ann", REPO)
+    server.repo("ann/tools", {PROOF_FILE: started.token})
+    key = keys.owner_proof(REPO, "ann")
+    entry = await env.kv.get(key)
+    await env.kv.put(key, entry.value)
+    env.clock.advance(PROOF_MS)
+    with pytest.raises(NotPermitted, match="expired"):
+        await check_proof("ann", REPO)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\xfe\x00", b"x" * 400_000, ("120000", b"SKILL.md"), b"\n" * 10_000]
 )
