@@ -52,6 +52,8 @@ def play_many(start: int, count: int, jobs: int) -> int:
             done, virtual = done + number, virtual + seconds
             counts.update(found)
             broken += failures
+            for result in failures:
+                print(f"\rseed {result.seed}: {result.broken}", file=sys.stderr)
             _progress(done, count, len(broken), time.monotonic() - began)
     print(file=sys.stderr)
     _sum_up(counts, done, virtual, time.monotonic() - began)

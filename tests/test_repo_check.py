@@ -376,6 +376,15 @@ async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env, m
     assert len((await list_health()).items) == count
 
 
+async def test_nothing_is_asked_for_while_all_that_was_is_under_way(plain_env):
+    for number in range(MOST_OUTSTANDING + 1):
+        await put_skill(plain_env, f"r{number:02}")
+    full = await ask_for_checks(Progress())
+    assert len(full.outstanding) == MOST_OUTSTANDING
+    assert await ask_for_checks(full) == full
+    assert (await plain_env.broker.depth()).ready == MOST_OUTSTANDING
+
+
 async def test_what_had_no_room_is_asked_for_before_what_comes_after_it(plain_env, monkeypatch):
     monkeypatch.setattr("vskill_platform.repo_check.SKILLS_AT_ONCE", MOST_OUTSTANDING + 2)
     for number in range(2 * MOST_OUTSTANDING):

@@ -28,6 +28,7 @@ from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.kv.sqlite_fields import derive_again
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.judge import HttpJudge, make_client
@@ -123,7 +124,7 @@ async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
     except OSError as error:
         message = f"{variable('store')}: the folder {path.parent} cannot be made: {error.strerror}."
         raise StoreUnavailable(message, file=str(path)) from error
-    return await SqliteDatabase.open(path, clock)
+    return await SqliteDatabase.open(path, clock, derive=derive_again)
 
 
 async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
@@ -177,8 +178,12 @@ async def _open_keys(settings: Settings) -> KeyRing:
 
 async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
     """Tier 1; its processes start with the first scan, so roles that never scan have none."""
+    in_memory = settings.store == "memory:"
     scanner = await PooledScanner.open(
-        read_manifest, settings.known_bad_digests, processes=settings.scan_processes
+        read_manifest,
+        settings.known_bad_digests,
+        processes=settings.scan_processes,
+        cache=None if in_memory else Path(settings.data_dir) / "scanner",
     )
     stack.push_async_callback(scanner.close)
     return scanner

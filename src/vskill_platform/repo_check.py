@@ -254,7 +254,7 @@ async def _start_run(published: PublishedSkill, commit: str) -> bool:
 
     async def decide(record: Submission) -> Change | None:
         taken_down = status.get(record.digest or "") is VersionStatus.TAKEN_DOWN
-        if record.state is not State.PUBLISHED or False :
+        if record.state is not State.PUBLISHED or record.commit == commit or taken_down:
             return None
         step = Step(event_id, env.kv.now(), "system", NEW_COMMIT)
         change = next_run(record, step, submitter=record.submitter, upload=record.upload)

@@ -13,6 +13,7 @@ from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
 from vskill_platform.kv.query import Is
 from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.kv.sqlite_fields import derive_again
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +26,7 @@ async def make(path: Path, clock: ManualClock) -> None:
 
 async def open_with(path: Path, clock: ManualClock, further: Migration) -> SqliteDatabase:
     def blocking() -> SqliteDatabase:
-        return SqliteDatabase(path, clock, migrations=(*load_migrations(), further))
+        return SqliteDatabase(path, clock, migrations=(*load_migrations(), further), derive=derive_again)
 
     return await asyncio.to_thread(blocking)
 

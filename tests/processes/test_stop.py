@@ -62,7 +62,8 @@ async def test_a_stopping_worker_hands_back_what_takes_too_long(tmp_path: Path) 
 
         await (await workers.start(REAL_WORKER)).until_up()
         for record in records:
-            ended = await until_record(record.id, lambda one: one.state.ends_run, 5)
+            # Less than a claim lasts, and enough for a fresh scanner to compile its rules on a busy machine.
+            ended = await until_record(record.id, lambda one: one.state.ends_run, 12)
             assert (ended.state, ended.attempts.interrupted) == (State.PUBLISHED, 0)
             check_history(ended)
 

@@ -82,7 +82,6 @@ def test_a_folder_without_a_skill_is_said_to_be_none(tree):
     (tree / "empty").mkdir()
     (tree / "empty" / "notes.txt").write_text("x")
     done = run("empty", cwd=tree)
-    assert done.returncode == 0 or "ST-001" in done.stdout
     assert "ST-001" in done.stdout
 
 
@@ -98,6 +97,13 @@ def test_one_skill_that_cannot_be_read_does_not_stop_the_others(tree):
     assert results["skills/good"][0] == "pass"
     assert results["skills/linked"][0] == "error"
     assert "is a link" in results["skills/linked"][1]
+
+
+def test_a_path_that_does_not_exist_is_an_error_and_no_verdict(tree):
+    done = run("nowhere", "skills/good", cwd=tree)
+    assert done.returncode == 3
+    assert "nowhere cannot be read" in done.stdout
+    assert "PASS  skills/good" in done.stdout
 
 
 def test_it_needs_no_settings_no_store_and_leaves_nothing_behind(tree):

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.scan.hanging import misbehave
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.scan.compiled import compiled_file, store_compiled
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.scan.ruleset import bundled_rules
@@ -156,6 +158,28 @@ async def test_closing_leaves_no_child_behind_and_nothing_is_scanned_after():
         assert not any(alive(pid) for pid in before)
         report = await scanner.scan(skill("fine"))
         assert (report.status, report.problem) == (ScanStatus.ERROR, "the scanner is closed")
+
+
+async def test_compiled_patterns_are_kept_from_one_start_to_the_next(tmp_path):
+    """A file that does not fit, or cannot be used, is as good as none."""
+    file = await asyncio.to_thread(compiled_file, tmp_path, RULES.version)
+    (tmp_path / "rules-old.bin").write_bytes(b"x")
+    for damage in (None, None, b"", b"short"):
+        if damage is not None:
+            file.write_bytes(damage)
+        assert await finds_evil(tmp_path)
+        assert list(tmp_path.iterdir()) == [file]
+        assert len(file.read_bytes()) > 100_000
+    await asyncio.to_thread(store_compiled, tmp_path, RULES.version, {"code": b"no rules"})
+    assert await finds_evil(tmp_path)
+
+
+async def finds_evil(cache: Path) -> bool:
+    scanner = await PooledScanner.open(read_manifest, processes=1, cache=cache)
+    try:
+        return bool((await scanner.scan(EVIL)).findings)
+    finally:
+        await scanner.close()
 
 
 async def test_roles_that_never_scan_start_no_process():

@@ -22,7 +22,7 @@ LEFT_OUT = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",

@@ -23,6 +23,13 @@ _DERIVE = "-- derive: "
 Derive = Callable[[sqlite3.Connection, str], None]
 
 
+def derive_nothing(_: sqlite3.Connection, collection: str) -> None:
+    """For whoever opens a file without the store that knows its collections."""
+    raise SchemaUnknown(
+        f"this file must be opened by the record store first, to bring {collection!r} up to date"
+    )
+
+
 class Migration(msgspec.Struct, frozen=True):
     """One step of the schema; its number is the `user_version` that it leads to."""
 

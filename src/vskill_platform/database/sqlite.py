@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 from vskill_platform.clock import Clock
 from vskill_platform.database.connections import ReaderPool, connect_reader, connect_writer
 from vskill_platform.database.failures import primary_code, translate
-from vskill_platform.database.migrations import Migration, load_migrations, migrate
+from vskill_platform.database.migrations import Derive, Migration, derive_nothing, load_migrations, migrate
 from vskill_platform.database.waiting import Watch, Watches
 from vskill_platform.database.writer import Job, Kind, Writer
 from vskill_platform.domain.errors import PlatformError, StoreReadOnly, StoreUnavailable
-from vskill_platform.kv.sqlite_fields import derive_again
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -43,10 +42,11 @@ class SqliteDatabase:
         *,
         busy_ms: int = BUSY_MS,
         migrations: tuple[Migration, ...] | None = None,
+        derive: Derive = derive_nothing,
     ) -> None:
         self.path = Path(path)
         self.clock = clock
-        writing = _open_writer(self.path, busy_ms, migrations or load_migrations())
+        writing = _open_writer(self.path, busy_ms, migrations or load_migrations(), derive)
         self._point = connect_reader(self.path)
         self._readers = ReaderPool(self.path)
         self._watches = Watches()
@@ -55,8 +55,11 @@ class SqliteDatabase:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path | str, clock: Clock, *, busy_ms: int = BUSY_MS) -> "SqliteDatabase":
-        return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms)
+    async def open(
+        cls, path: Path | str, clock: Clock, *, busy_ms: int = BUSY_MS, derive: Derive = derive_nothing
+    ) -> "SqliteDatabase":
+        """`derive` computes a collection's columns anew, for a migration that asks for it."""
+        return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms, derive=derive)
 
     # Writing.
 
@@ -138,7 +141,9 @@ class SqliteDatabase:
             await asyncio.to_thread(self._writer.stop)
 
 
-def _open_writer(path: Path, busy_ms: int, migrations: tuple[Migration, ...]) -> sqlite3.Connection:
+def _open_writer(
+    path: Path, busy_ms: int, migrations: tuple[Migration, ...], derive: Derive
+) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(
@@ -148,7 +153,7 @@ def _open_writer(path: Path, busy_ms: int, migrations: tuple[Migration, ...]) ->
     connection: sqlite3.Connection | None = None
     try:
         connection = connect_writer(path)
-        migrate(connection, path, migrations, derive_again, busy_ms)
+        migrate(connection, path, migrations, derive, busy_ms)
     except BaseException as error:
         if connection is not None:
             connection.close()

@@ -26,6 +26,8 @@ PREFIX = "analysis-"
 #: Folders of workers that died are removed by the next one that comes by; none lives as long as this.
 LEFT_BEHIND_S = 3600
 CHUNK = 64 * 1024
+#: How long the end of killed processes is waited for.
+END_WITHIN_S = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 
 
@@ -163,6 +165,7 @@ async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finish
         return Finished(Ending.TIMED_OUT)
     finally:
         errors.cancel()
+        await asyncio.gather(errors, return_exceptions=True)
     return Finished(Ending.ENDED, code, out, err)
 
 
@@ -191,7 +194,18 @@ async def _end(process: asyncio.subprocess.Process, *, clean: bool) -> None:
     if not clean or process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    # A process is over for asyncio only when its pipes have been read to their ends.
+    try:
+        async with asyncio.timeout(END_WITHIN_S):
+            await asyncio.gather(_drain(process.stdout), _drain(process.stderr))
+            await process.wait()
+    except TimeoutError:
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - something else holds the pipe
+
+
+async def _drain(pipe: asyncio.StreamReader | None) -> None:
+    while pipe is not None and await pipe.read(CHUNK):
+        pass
 
 
 def _was_isolated(note: Path) -> bool:

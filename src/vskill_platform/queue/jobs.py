@@ -90,7 +90,7 @@ JOBS = (
         600_000,
         request_rescans,
     ),
-    Job("repositories", "asks for a daily look at the source of every live skill", 10_000, 60_000, look_after),
+    Job("repositories", "asks for a daily look at the source of live skills", 10_000, 60_000, look_after),
     Job(
         "external-scans",
         "asks other analysers about what was published",

@@ -45,8 +45,8 @@ def archive_type(path: str, data: bytes) -> str:
 
 
 def members(kind: str, data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each plain file; TooMuch at the first limit, one of UNREADABLE for a broken "
-    "archive."""
+    """Name and bytes of each plain file; TooMuch at the first limit, one of UNREADABLE for a broken
+    archive."""
     yield from (_zip_members if kind == "zip" else _tar_members)(
         data, limits, min(room, limits.archive_bytes)
     )

@@ -4,6 +4,7 @@ its socket is closed. Started as `python -m vskill_platform.scan.child FD`.
 It ignores the signals that stop a server: the server ends it by closing the socket, after the running scan.
 """
 
+import contextlib
 import importlib
 import math
 import resource
@@ -34,16 +35,19 @@ def main(descriptor: int) -> None:
             return
         setup = msgspec.msgpack.decode(first, type=Setup)
         limit_memory(setup.memory_bytes)
-        engine = Engine(
-            bundled_rules(),
-            imported(setup.check_manifest),
-            setup.known_bad_digests,
-            setup.limits,
-            setup.compiled,
-        )
-        compiled = engine.matcher.serialised() if setup.compiled is None else None
+        engine, compiled = engine_of(setup)
         connection.sendall(frame(Ready(engine.version, compiled)))
         serve(connection, engine, setup)
+
+
+def engine_of(setup: Setup) -> tuple[Engine, dict[str, bytes] | None]:
+    """The engine, and its compiled patterns where those that were given are missing or cannot be used."""
+    given = (bundled_rules(), imported(setup.check_manifest), setup.known_bad_digests, setup.limits)
+    if setup.compiled is not None:
+        with contextlib.suppress(Exception):
+            return Engine(*given, setup.compiled), None
+    engine = Engine(*given)
+    return engine, engine.matcher.serialised()
 
 
 def serve(connection: socket.socket, engine: Engine, setup: Setup) -> None:

@@ -64,8 +64,8 @@ def found(engine: Engine, case: Case) -> tuple[Finding, ...]:
 
 
 def compiled(rules: list[TextRule], complain: Callable[[str], object]) -> Engine:
-    """An engine of the rules that compile; of the others it says why not, so that one does not stop the "
-    "rest."""
+    """An engine of the rules that compile; of the others it says why not, so that one does not stop the
+    rest."""
     while True:
         try:
             return Engine(Ruleset(rules))

@@ -35,8 +35,8 @@ class Matcher:
     """Searches texts for the patterns of one rule set."""
 
     def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
-        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a "
-        "second or more."""
+        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
+        second or more."""
         given = compiled or {}
         leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
         for leaf in ruleset.leaves:
@@ -71,27 +71,21 @@ def _group(leaf: Leaf) -> str:
 
 
 class _Group:
-    """Patterns that are compiled together."""
+    """Patterns that are compiled together; one that several leaves share is searched for once."""
 
     def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
-        self._leaves = {_name(leaf): leaf for leaf in leaves}
-        self.roles = frozenset(role for leaf in self._leaves.values() for role in leaf.roles)
-        self._windows = {
-            leaf.number: leaf.condition.window for leaf in self._leaves.values() if leaf.condition.words
-        }
+        sharing: dict[str, list[Leaf]] = {}
+        for leaf in leaves:
+            sharing.setdefault(body(leaf), []).append(leaf)
+        self._sharing = {f"pattern_{number}": shared for number, shared in enumerate(sharing.values())}
+        self.roles = frozenset(role for shared in sharing.values() for leaf in shared for role in leaf.roles)
         if compiled is None:
-            self._rules = _compiled(ruleset, list(self._leaves.values()))
+            self._rules = _compiled(ruleset, self._sharing)
         else:
             self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
-        # A scanner must die in the thread that made it, so none is made before there is something to look for.
-        self._scanner: yara_x.Scanner | None = None
-
-    def _ready(self) -> yara_x.Scanner:
-        if self._scanner is None:
-            self._scanner = yara_x.Scanner(self._rules)
-            self._scanner.max_matches_per_pattern(MOST_MATCHES)
+        self._scanner = yara_x.Scanner(self._rules)
+        self._scanner.max_matches_per_pattern(MOST_MATCHES)
         self._scanner.set_timeout(SLOWEST_S)
-        return self._scanner
 
     def serialised(self) -> bytes:
         file = io.BytesIO()
@@ -99,44 +93,43 @@ class _Group:
         return file.getvalue()
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        if not self._leaves:
-            return
-        for found in self._ready().scan(text).matching_rules:
-            number = self._leaves[found.identifier].number
-            window = self._windows.get(number)
-            for match in found.patterns[0].matches:
-                if window is None or match.length <= window:
-                    yield number, match.offset, match.length
+        for found in self._scanner.scan(text).matching_rules:
+            matches = [(match.offset, match.length) for match in found.patterns[0].matches]
+            for leaf in self._sharing[found.identifier]:
+                window = leaf.condition.window if leaf.condition.words else None
+                for offset, length in matches:
+                    if window is None or length <= window:
+                        yield leaf.number, offset, length
 
 
-def _name(leaf: Leaf) -> str:
-    return f"leaf_{leaf.number}"
-
-
-def _compiled(ruleset: Ruleset, leaves: list[Leaf]) -> yara_x.Rules:
+def _compiled(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]]) -> yara_x.Rules:
     compiler = yara_x.Compiler(relaxed_re_syntax=False, includes_enabled=False)
     try:
-        compiler.add_source("\n".join(map(source, leaves)))
+        compiler.add_source("\n".join(source(name, leaves[0]) for name, leaves in sharing.items()))
     except yara_x.CompileError:
-        for leaf in leaves:
-            _check_pattern(ruleset, leaf)
+        for leaves in sharing.values():
+            _check_pattern(ruleset, leaves[0])
         raise
     return compiler.build()
 
 
 def _check_pattern(ruleset: Ruleset, leaf: Leaf) -> None:
     try:
-        yara_x.compile(source(leaf))
+        yara_x.compile(source("pattern", leaf))
     except yara_x.CompileError as error:
         rule = ruleset.by_leaf[leaf.number]
         message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
         raise InvalidRule(message, rule=rule.id, field="match") from None
 
 
-def source(leaf: Leaf) -> str:
-    """One YARA rule per leaf, so that only leaves that matched are looked at."""
+def source(name: str, leaf: Leaf) -> str:
+    """One YARA rule per pattern, so that only patterns that matched are looked at."""
+    return f"rule {name} {{ strings: $a = {body(leaf)} condition: $a }}"
+
+
+def body(leaf: Leaf) -> str:
     modifier = "" if leaf.condition.case else " nocase"
-    return f"rule {_name(leaf)} {{ strings: $a = /{literal(leaf.pattern or '')}/{modifier} condition: $a }}"
+    return f"/{literal(leaf.pattern or '')}/{modifier}"
 
 
 def literal(pattern: str) -> str:

@@ -1,5 +1,5 @@
-"""Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over "
-"both."""
+"""Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over
+both."""
 
 from collections.abc import Iterable
 

@@ -13,11 +13,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import msgspec
 
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus, StaticReport
+from vskill_platform.scan.compiled import load_compiled, store_compiled
 from vskill_platform.scan.engine import CheckManifest
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
@@ -39,9 +41,10 @@ class ChildDied(Exception):
 class PooledScanner:
     """Scans in child processes; they are started when they are first needed."""
 
-    def __init__(self, ruleset: str, setup: Setup, processes: int) -> None:
+    def __init__(self, ruleset: str, setup: Setup, processes: int, cache: Path | None = None) -> None:
         self._ruleset = ruleset
         self._setup = setup
+        self._cache = cache
         self._children = [_Child() for _ in range(processes)]
         self._free: asyncio.LifoQueue[_Child] = asyncio.LifoQueue()
         for child in self._children:
@@ -57,13 +60,17 @@ class PooledScanner:
         processes: int = 0,
         limits: Limits = DEFAULT_LIMITS,
         memory_bytes: int = MEMORY_BYTES,
+        cache: Path | None = None,
     ) -> "PooledScanner":
-        """`check_manifest` must be a function of a module, which children import; 0 processes is one per "
-        "core."""
-        ruleset = await asyncio.to_thread(bundled_rules)
+        """`check_manifest` must be a function of a module, which children import; 0 processes is one per core.
+
+        `cache` is a folder in which compiled patterns are kept from one start to the next.
+        """
+        version = (await asyncio.to_thread(bundled_rules)).version
+        compiled = await asyncio.to_thread(load_compiled, cache, version) if cache is not None else None
         name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
-        setup = Setup(name, tuple(known_bad_digests), limits, memory_bytes)
-        return cls(ruleset.version, setup, processes or os.cpu_count() or 1)
+        setup = Setup(name, tuple(known_bad_digests), limits, memory_bytes, compiled)
+        return cls(version, setup, processes or os.cpu_count() or 1, cache)
 
     @property
     def ruleset(self) -> str:
@@ -114,8 +121,10 @@ class PooledScanner:
             raise ChildDied(f"it was not ready after {START_S:g} s") from None
         if ready.ruleset != self._ruleset:
             raise ChildDied(f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker")
-        if ready.compiled is not None and self._setup.compiled is None:
+        if ready.compiled is not None:
             self._setup = msgspec.structs.replace(self._setup, compiled=ready.compiled)
+            if self._cache is not None:
+                await asyncio.to_thread(store_compiled, self._cache, self._ruleset, ready.compiled)
 
     async def _died(self, child: "_Child", error: Exception) -> StaticReport:
         code = await child.end()

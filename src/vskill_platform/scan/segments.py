@@ -25,7 +25,7 @@ def segmented(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
 def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
     """Text that was found hidden or encoded at a line. It counts no more than the place where it stood."""
     role = like.role if like is not None and like.role in _KEPT else Role.HIDDEN
-    warns_from = 0 if like is not None and like.warns_from >= 0 else -1
+    warns_from = 0 if like is not None and max(like.warns_from, like.about_from) >= 0 else -1
     piece = Piece(0, len(text), role, 0, warns_from=warns_from)
     block = CodeBlock(0, len(text), "bash")
     return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True)

@@ -167,8 +167,8 @@ class Shell:
         return output
 
     def _lines(self, words: list[Node]) -> list[list[Node]]:
-        """The grammar sometimes runs commands on several lines together; only a backslash really joins "
-        "lines."""
+        """The grammar sometimes runs commands on several lines together; only a backslash really joins
+        lines."""
         lines = [words[:1]]
         for before, word in itertools.pairwise(words):
             between = self._source[before.end_byte : word.start_byte]
