@@ -3,6 +3,7 @@
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,16 +15,21 @@ from vskill_platform.submission_store import get_submission
 ANALYSERS = Path(__file__).parents[2] / ".venv" / "analysers" / "bin"
 
 #: What a test that needs no analyser says.
-NONE = {"bandit_command": "off", "semgrep_command": "off"}
+NONE: dict[str, Any] = {"bandit_command": "off", "semgrep_command": "off"}
 
 BAD_PYTHON = b"import subprocess, sys\n\nsubprocess.run(sys.argv[1], shell=True)  # nosec nosemgrep\n"
-GOOD_PYTHON = b'def double(number: int) -> int:\n    return 2 * number\n\n\nprint(double(21))\n'
+GOOD_PYTHON = b"def double(number: int) -> int:\n    return 2 * number\n\n\nprint(double(21))\n"
 
 
 def real(name: str) -> str:
     program = ANALYSERS / name
     assert program.exists(), f"{program} is not there: run 'make analysers'"
     return str(program)
+
+
+def both() -> dict[str, Any]:
+    """The settings with which the two real ones are found."""
+    return {"bandit_command": real("bandit"), "semgrep_command": real("semgrep")}
 
 
 @pytest.fixture
@@ -60,3 +66,15 @@ async def published(env, name: str = "demo", *extra: SkillFile) -> str:
     record = await get_submission(submitted.submission.id)
     assert record.state is State.PUBLISHED and record.digest is not None
     return record.digest
+
+
+def processes_with(marker: str) -> list[str]:
+    """The ids of running processes with this word on their command line."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found

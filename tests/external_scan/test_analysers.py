@@ -3,7 +3,7 @@ switch them off."""
 
 import pytest
 
-from tests.external_scan.conftest import BAD_PYTHON, GOOD_PYTHON, NONE, published, real, script
+from tests.external_scan.conftest import BAD_PYTHON, GOOD_PYTHON, NONE, both, published, real, script
 from tests.support.envs import open_test_env, run_until_quiet
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity, Verdict
@@ -34,8 +34,7 @@ EVASIONS = (
 
 async def test_both_find_what_is_there_and_the_report_names_the_skills_own_path(tmp_path):
     """Also in a folder that analysers leave out by habit, beside files that tell them to look away."""
-    commands = {"bandit_command": real("bandit"), "semgrep_command": real("semgrep")}
-    async with open_test_env("sqlite", tmp_path, **commands) as env:
+    async with open_test_env("sqlite", tmp_path, **both()) as env:
         assert await installed_analysers() == ("bandit", "semgrep")
         digest = await published(env, "bad", script("tests/node_modules/run it.py", BAD_PYTHON), *EVASIONS)
         tasks = await request_scans(digest)
@@ -54,15 +53,20 @@ async def test_both_find_what_is_there_and_the_report_names_the_skills_own_path(
 
 
 async def test_clean_code_passes_both_and_prose_is_not_called_clean(tmp_path):
-    commands = {"bandit_command": real("bandit"), "semgrep_command": real("semgrep")}
-    async with open_test_env("sqlite", tmp_path, **commands) as env:
-        digest = await published(env, "good", SkillFile("bin/double", "100755", b"#!/usr/bin/env python3\n" + GOOD_PYTHON))
+    async with open_test_env("sqlite", tmp_path, **both()) as env:
+        digest = await published(
+            env, "good", SkillFile("bin/double", "100755", b"#!/usr/bin/env python3\n" + GOOD_PYTHON)
+        )
         prose = await published(env, "prose")
         await request_scans(digest)
         await request_scans(prose)
         await run_until_quiet(env)
         for report in await list_external_scans(digest):
-            assert (report.status, report.verdict, report.findings) == (ExternalStatus.COMPLETE, Verdict.PASS, ())
+            assert (report.status, report.verdict, report.findings) == (
+                ExternalStatus.COMPLETE,
+                Verdict.PASS,
+                (),
+            )
         for report in await list_external_scans(prose):
             assert (report.status, report.verdict, report.files) == (ExternalStatus.COMPLETE, None, 0)
             assert "nothing in it" in report.problem
@@ -125,7 +129,9 @@ def test_no_name_of_a_stranger_reaches_an_analyser():
 
 
 @pytest.mark.parametrize("analyser", [Bandit("/x"), Semgrep("/x")])
-@pytest.mark.parametrize("out", [b"", b"{}", b"garbage", b"[" * 100_000, b'{"results": 1, "errors": []}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "out", [b"", b"{}", b"garbage", b"[" * 100_000, b'{"results": 1, "errors": []}', b"\xff\xfe"]
+)
 def test_output_that_is_no_report_is_unreadable(analyser, out):
     with pytest.raises(Unreadable):
         analyser.parse(out, b"broken\x1b[31m", 0)
@@ -161,7 +167,9 @@ def test_all_findings_are_counted_the_worst_are_kept_and_text_is_bounded():
     assert clean("a\x00\n\x1b[31mb" + "c" * 9_000)[:8] == "a [31mbc" and len(clean("c" * 9_000)) == 500
 
 
-@pytest.mark.parametrize("status", [ExternalStatus.ERROR, ExternalStatus.TIMED_OUT, ExternalStatus.UNAVAILABLE])
+@pytest.mark.parametrize(
+    "status", [ExternalStatus.ERROR, ExternalStatus.TIMED_OUT, ExternalStatus.UNAVAILABLE]
+)
 def test_what_was_not_looked_at_has_no_verdict(status):
     assert summed_up(ExternalReport("x", status, 1, 2), []).verdict is None
     found = [ExternalFinding("r", Severity.CRITICAL)]

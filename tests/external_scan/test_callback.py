@@ -44,7 +44,13 @@ async def client(env):
 
 def body_of(digest: str, provider: str = "acme", **more) -> bytes:
     finding = {"ruleId": "X1", "severity": "critical", "file": "a.py", "line": 3, "message": "bad\x00\nthing"}
-    report = {"digest": digest, "provider": provider, "version": "7.1", "status": "complete", "findings": [finding]}
+    report = {
+        "digest": digest,
+        "provider": provider,
+        "version": "7.1",
+        "status": "complete",
+        "findings": [finding],
+    }
     return json.dumps({**report, **more}).encode()
 
 
@@ -164,7 +170,11 @@ async def test_a_forged_old_or_misdirected_call_is_refused_and_nothing_is_stored
     refused = [
         (path(digest), body, {}),
         (path(digest), body, {**good, "x-vskill-signature": "sha256=" + "0" * 64}),
-        (path(digest), body, {**good, "x-vskill-signature": good["x-vskill-signature"].removeprefix("sha256=")}),
+        (
+            path(digest),
+            body,
+            {**good, "x-vskill-signature": good["x-vskill-signature"].removeprefix("sha256=")},
+        ),
         (path(digest), body, {**good, "x-vskill-timestamp": "now"}),
         (path(digest), body, {**good, "x-vskill-timestamp": "9" * 13}),
         (path(digest), body, {**good, "x-vskill-timestamp": str(int(good["x-vskill-timestamp"]) + 1)}),
@@ -181,7 +191,9 @@ async def test_a_forged_old_or_misdirected_call_is_refused_and_nothing_is_stored
         assert (answer.status_code, answer.json()["code"]) == (403, "not_permitted"), given
     misdirected = await client.post(path(elsewhere), content=body, headers=good)
     assert (misdirected.status_code, misdirected.json()["field"]) == (400, "digest")
-    assert await get_external_scan(digest, "acme") is None and await get_external_scan(elsewhere, "acme") is None
+    assert (
+        await get_external_scan(digest, "acme") is None and await get_external_scan(elsewhere, "acme") is None
+    )
 
 
 @pytest.mark.parametrize("age_s", [TOLERANCE_S, -TOLERANCE_S])

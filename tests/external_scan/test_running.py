@@ -8,11 +8,12 @@ import sys
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.external_scan.conftest import GOOD_PYTHON, NONE, published, script
+from tests.external_scan.conftest import GOOD_PYTHON, NONE, processes_with, published, script
+from tests.processes.workers import until
 from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
@@ -23,32 +24,25 @@ from vskill_platform.store.external_scans import ExternalStatus, get_external_sc
 
 pytestmark = pytest.mark.anyio
 
-REPORT = "print('{\"results\": [], \"errors\": []}')"
+REPORT = 'print(\'{"results": [], "errors": []}\')'
 
 
 async def report_of(program: str, tmp_path: Path, **settings):
     """What becomes of one published skill when the analyser is this program."""
     given = {**NONE, "bandit_command": program, **settings}
-    async with open_test_env("sqlite", tmp_path / "data", **given) as env:
+    clock = ManualClock()
+    async with open_test_env("sqlite", tmp_path / "data", clock=clock, **given) as env:
         digest = await published(env, "demo", script("a.py", GOOD_PYTHON))
         await request_scans(digest)
         for _ in range(2):
             await run_until_quiet(env)
-            env.clock.advance(10_000)
+            clock.advance(10_000)
         task = await read_external_task(digest, "bandit")
         assert task is not None and task.state is TaskState.DONE
         assert (await queue_health()).violations == () and await list_dead_letters() == []
         folders = tmp_path / "data" / "analyses"
         assert not folders.exists() or list(folders.iterdir()) == []
         return await get_external_scan(digest, "bandit"), task
-
-
-def alive(pid: int) -> bool:
-    """A process that is not there, or only waits to be reaped, is over."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_path):
@@ -66,17 +60,6 @@ async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_
     assert (report.status, report.verdict) == (ExternalStatus.TIMED_OUT, None)
     assert "1 s" in report.problem and task.attempts.started == 1
     assert processes_with(notes.read_text()) == []
-
-
-def processes_with(marker: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker.encode() in (entry / "cmdline").read_bytes():
-                found.append(entry.name)
-        except OSError:
-            continue
-    return found
 
 
 async def test_processor_time_is_bounded_too(fake, tmp_path):
@@ -149,8 +132,11 @@ async def test_a_cancelled_analysis_leaves_no_process_and_no_folder(fake, tmp_pa
             await run([program, marker], folder, Limits(), {})
 
     working = asyncio.create_task(work())
-    while not processes_with(marker):
-        await asyncio.sleep(0.02)
+
+    async def started() -> bool:
+        return processes_with(marker) != []
+
+    await until(started, 10, "it was not started")
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
@@ -176,7 +162,9 @@ async def test_the_launcher_says_what_it_achieved_and_starts_nothing_for_a_dead_
 
     def start(settings: dict, *command: str) -> int:
         code = "import sys; from vskill_platform.external_scan import launch; sys.exit(launch.main())"
-        return subprocess.run([sys.executable, "-c", code, json.dumps(settings), *command], check=False).returncode
+        return subprocess.run(
+            [sys.executable, "-c", code, json.dumps(settings), *command], check=False
+        ).returncode
 
     assert start(given, "/bin/false") == 1
     assert json.loads((tmp_path / "note").read_text())["isolated"] in (True, False)
@@ -188,7 +176,9 @@ async def test_the_launcher_says_what_it_achieved_and_starts_nothing_for_a_dead_
 async def test_analyses_take_turns_in_a_process(fake, tmp_path):
     """One at a time unless the operator allows more: fresh submissions need the processors."""
     log = tmp_path / "log"
-    code = f"open({str(log)!r}, 'a').write('+'); time.sleep(0.2); open({str(log)!r}, 'a').write('-')\n{REPORT}"
+    code = (
+        f"open({str(log)!r}, 'a').write('+'); time.sleep(0.2); open({str(log)!r}, 'a').write('-')\n{REPORT}"
+    )
     async with open_test_env("sqlite", tmp_path / "data", **{**NONE, "bandit_command": fake(code)}) as env:
         for name in ("one", "two", "three"):
             await request_scans(await published(env, name, script("a.py", GOOD_PYTHON)))
@@ -205,7 +195,3 @@ async def test_content_that_is_gone_ends_the_task(fake, tmp_path):
         task = await read_external_task(digest, "bandit")
         assert task is not None and task.state is TaskState.DONE and "no longer kept" in task.outcome
         assert await get_external_scan(digest, "bandit") is None
-
-
-def test_limits_are_a_type_of_their_own():
-    assert msgspec.structs.asdict(Limits()).keys() >= {"seconds", "cpu_s", "memory_bytes", "out_bytes"}

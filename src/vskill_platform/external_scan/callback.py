@@ -139,6 +139,4 @@ def _check_address(sent: RemoteReport, digest: str, provider: str) -> None:
 
 def _finding(sent: RemoteFinding) -> ExternalFinding:
     line = sent.line if 0 <= sent.line <= _MOST_LINE else 0
-    return ExternalFinding(
-        clean(sent.rule_id), sent.severity, clean(sent.file), line, clean(sent.message)
-    )
+    return ExternalFinding(clean(sent.rule_id), sent.severity, clean(sent.file), line, clean(sent.message))

@@ -76,11 +76,19 @@ class Analyser(ABC):
 
 def find_program(name: str, settings: Settings) -> str | None:
     """Where an analyser is, by its setting or on the PATH; None is the named degraded mode. It asks the disk."""
-    given = str(getattr(settings, f"{name}_command"))
-    if given == OFF:
+    if not is_wanted(name, settings):
         return None
-    found = shutil.which(given or name)
+    found = shutil.which(_command(name, settings) or name)
     return None if found is None else str(Path(found).absolute())
+
+
+def is_wanted(name: str, settings: Settings) -> bool:
+    """Whether the operator has not switched it off."""
+    return _command(name, settings) != OFF
+
+
+def _command(name: str, settings: Settings) -> str:
+    return str(getattr(settings, f"{name}_command"))
 
 
 def clean(text: str) -> str:

@@ -85,11 +85,9 @@ async def provider_names() -> tuple[str, ...]:
 
 async def request_scans(digest: str, *, again: bool = False) -> tuple[Task, ...]:
     """Ask for the report of each analyser that has none on this content; `again` asks all of them anew."""
-    asked: list[Task] = []
-    for name in await provider_names():
-        if again or await _is_owed(digest, name):
-            asked.append(await _ask(digest, name))
-    return tuple(asked)
+    names = await provider_names()
+    owed = [name for name in names if again or await _is_owed(digest, name)]
+    return tuple([await _ask(digest, name) for name in owed])
 
 
 async def _is_owed(digest: str, name: str) -> bool:

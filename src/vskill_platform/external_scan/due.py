@@ -12,6 +12,7 @@ from vskill_platform.domain.keys import is_alias
 from vskill_platform.domain.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submission import CLAIM_MS
 from vskill_platform.domain.task import TaskState, task_key
+from vskill_platform.external_scan.contract import is_wanted
 from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, request_scans
 from vskill_platform.kv.collections import SKILLS, TASKS
 from vskill_platform.kv.entries import Entry
@@ -55,7 +56,9 @@ async def request_due_scans(position: Position) -> Position:
 async def _begin(names: tuple[str, ...]) -> Position:
     """From the first skill on; what changes meanwhile is followed from here."""
     env = require_env("kv")
-    missing = [kind.name for kind in ANALYSERS if kind.name not in names]
+    missing = [
+        kind.name for kind in ANALYSERS if kind.name not in names and is_wanted(kind.name, env.settings)
+    ]
     if missing:
         effect = "their reports are not shown beside the verdict"
         env.log.warning("degraded mode: analysers not installed", missing=missing, effect=effect)
@@ -79,9 +82,7 @@ async def _room() -> int:
 async def _walk(position: Position, room: int) -> tuple[Position, int]:
     """A step over the skills in the order of their keys."""
     kv = require_env("kv").kv
-    page = await kv.scan(
-        SKILLS.prefix, after=position.walked_to or None, limit=STEP, exclude=SKILLS.exclude
-    )
+    page = await kv.scan(SKILLS.prefix, after=position.walked_to or None, limit=STEP, exclude=SKILLS.exclude)
     for error in page.failed.values():
         raise error
     for entry in page.items:

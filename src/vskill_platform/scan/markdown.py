@@ -4,6 +4,8 @@ what HTML hides. One pass over the lines, so it takes time linear in the text ho
 A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
 """
 
+from functools import cached_property
+
 import re2
 
 from vskill_platform.scan import polarity
@@ -49,6 +51,7 @@ _UNSEEN = re2.compile(
 #: How far the end of an unseen element is looked for.
 _UNSEEN_REACH = 20_000
 MOST_FACTS = 20
+LONGEST_LEAD = 200
 _REFERENCE_COMMENT = re2.compile(
     rb"(?m)^\[(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?\s*[(\"'][^\n]*$"
 )
@@ -83,6 +86,29 @@ def _unseen(text: bytes) -> list[tuple[int, int, str]]:
     return found
 
 
+class Lead:
+    """What a paragraph or heading says about the block that follows; looked at when there is one."""
+
+    def __init__(self, text: bytes = b"", *, warning: bool = True) -> None:
+        self.text = text
+        self._warning = warning
+
+    @cached_property
+    def warns(self) -> bool:
+        return self._warning and polarity.speaks_about(self._last)
+
+    @cached_property
+    def example(self) -> bool:
+        return polarity.gives_example(self._last)
+
+    @cached_property
+    def _last(self) -> bytes:
+        """The end of it, unless that is a long sentence which leads to nothing."""
+        last = polarity.last_sentence(self.text)
+        leads = len(last) < LONGEST_LEAD or last.endswith((b":", b":**", b":*", b"`:"))
+        return last if leads else b""
+
+
 class _Cutter:
     """The state between lines."""
 
@@ -97,9 +123,7 @@ class _Cutter:
         #: level and whether it warns, of the headings above
         self.headings: list[tuple[int, bool]] = []
         self.headings_warn = False
-        #: what the last paragraph says about the block that follows it
-        self.lead_warns = False
-        self.lead_example = False
+        self.lead = Lead()
         #: kind and start of the block being read; "" between blocks
         self.kind = ""
         self.start = 0
@@ -186,8 +210,7 @@ class _Cutter:
         self.headings = [one for one in self.headings if one[0] < level]
         self.headings.append((level, warns))
         self.headings_warn = any(warns for _, warns in self.headings)
-        self.lead_warns = False
-        self.lead_example = polarity.gives_example(text)
+        self.lead = Lead(text, warning=False)
         self._add(start, stop, Role.FOLLOW, start if self.headings_warn else -1)
 
     def _flush(self, end: int) -> None:
@@ -198,7 +221,7 @@ class _Cutter:
         if kind == "paragraph":
             self._paragraph(start, end)
         elif kind == "item":
-            self._prose(start, end, Role.FOLLOW, warns=self.headings_warn or self.lead_warns)
+            self._prose(start, end, Role.FOLLOW, warns=self.headings_warn or self.lead.warns)
         elif kind == "quote":
             self._quote(start, end)
         else:
@@ -207,30 +230,27 @@ class _Cutter:
     def _paragraph(self, start: int, end: int) -> None:
         self.segment += 1
         self._prose(start, end, Role.FOLLOW, warns=self.headings_warn)
-        lead = polarity.last_sentence(self.text[start:end])
-        leads = lead.endswith((b":", b":**", b":*", b"`:")) or len(lead) < 200
-        self.lead_warns = leads and polarity.speaks_about(lead)
-        self.lead_example = leads and polarity.gives_example(lead)
+        self.lead = Lead(self.text[start:end])
 
     def _quote(self, start: int, end: int) -> None:
         self.segment += 1
         stretch = self.text[start:end]
-        asks = _ADMONITION.match(stretch) is not None and not self.lead_example
+        asks = _ADMONITION.match(stretch) is not None and not self.lead.example
         self.flowing[start:end] = (b"\n" + stretch).replace(b"\n>", b"\n ")[1:]
         self._prose(
-            start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.headings_warn or self.lead_warns
+            start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.headings_warn or self.lead.warns
         )
 
     def _table(self, start: int, end: int) -> None:
         self.segment += 1
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
         role = (
-            Role.QUOTE if self.headings_warn or self.lead_warns or _INDICATORS.search(head) else Role.FOLLOW
+            Role.QUOTE if self.headings_warn or self.lead.warns or _INDICATORS.search(head) else Role.FOLLOW
         )
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)
-            self._prose(at, stop, role, warns=self.headings_warn or self.lead_warns)
+            self._prose(at, stop, role, warns=self.headings_warn or self.lead.warns)
             at = stop + 1
 
     # What cannot be seen, and code.
@@ -274,7 +294,7 @@ class _Cutter:
             self._code(body, end, "bash", Role.LOAD)
         else:
             self._fenced(body, end, fence_language(info))
-        self.lead_warns = False
+        self.lead = Lead(self.lead.text, warning=False)
         return after
 
     def _fence_end(self, body: int, mark: bytes) -> tuple[int, int]:
@@ -292,13 +312,13 @@ class _Cutter:
         if not language:
             language = "bash" if looks_like_shell(self.text[start:end]) else "prose"
         if language == "prose":
-            role = Role.QUOTE if self.lead_example else Role.FOLLOW
-            self._prose(start, end, role, warns=self.headings_warn or self.lead_warns, flows=False)
+            role = Role.QUOTE if self.lead.example else Role.FOLLOW
+            self._prose(start, end, role, warns=self.headings_warn or self.lead.warns, flows=False)
             return
         self._code(start, end, language, fence_role(language))
 
     def _code(self, start: int, end: int, language: str, role: Role) -> None:
-        warns = self.headings_warn or self.lead_warns
+        warns = self.headings_warn or self.lead.warns
         first = len(self.pieces)
         self._add(start, end, role, start if warns else -1)
         if language == "bash":

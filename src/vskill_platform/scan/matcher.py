@@ -83,9 +83,15 @@ class _Group:
             self._rules = _compiled(ruleset, self._sharing)
         else:
             self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
-        self._scanner = yara_x.Scanner(self._rules)
-        self._scanner.max_matches_per_pattern(MOST_MATCHES)
-        self._scanner.set_timeout(SLOWEST_S)
+        # One must die in the thread that made it, so none is made before there is something to look for.
+        self._scanner: yara_x.Scanner | None = None
+
+    def _ready(self) -> yara_x.Scanner:
+        if self._scanner is None:
+            self._scanner = yara_x.Scanner(self._rules)
+            self._scanner.max_matches_per_pattern(MOST_MATCHES)
+            self._scanner.set_timeout(SLOWEST_S)
+        return self._scanner
 
     def serialised(self) -> bytes:
         file = io.BytesIO()
@@ -93,7 +99,9 @@ class _Group:
         return file.getvalue()
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        for found in self._scanner.scan(text).matching_rules:
+        if not self._sharing:
+            return
+        for found in self._ready().scan(text).matching_rules:
             matches = [(match.offset, match.length) for match in found.patterns[0].matches]
             for leaf in self._sharing[found.identifier]:
                 window = leaf.condition.window if leaf.condition.words else None

@@ -41,6 +41,7 @@ _DENIAL = re2.compile(
     rb"|transmit|delete|modify|execute|write|touch|require|need|include|contain|log|leak|expose|steal|"
     rb"exfiltrate|install))\b"
 )
+_EITHER = re2.compile(_ABOUT.pattern + b"|" + _DENIAL.pattern)
 #: Where what was denied ends, and something else is asked for.
 _TURN = re2.compile(
     rb"(?i);|\bbut\b|\binstead\b(?: [^o]|[,.:])|[,-] ?(?:just|simply|always|run|use|then|and then|proceed|"
@@ -76,7 +77,7 @@ _SENTENCE = re2.compile(rb"[.!?][\"')*_`]*\s+|\n\s*\n")
 
 def speaks_about(text: bytes) -> bool:
     """Whether a text is about bad things, or denies something."""
-    return _ABOUT.search(text) is not None or _DENIAL.search(text) is not None
+    return _EITHER.search(text) is not None
 
 
 def heading_warns(text: bytes) -> bool:

@@ -180,6 +180,8 @@ class Shell:
     # Words.
 
     def _word(self, node: Node) -> Value:
+        if node.type == "word" and not node.named_child_count:
+            return literal(self._text(node))
         match node.type:
             case "simple_expansion" | "expansion":
                 name = self._text(node).strip("${}").split(":")[0].split("/")[0]

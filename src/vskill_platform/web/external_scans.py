@@ -45,7 +45,9 @@ async def reports(request: Request) -> Response:
     digest = check_address(request.path_params["digest"])
     found = await list_external_scans(digest)
     known = {report.provider for report in found}
-    waiting = [one for name in await provider_names() if name not in known and (one := await _task(digest, name))]
+    waiting = [
+        one for name in await provider_names() if name not in known and (one := await _task(digest, name))
+    ]
     return json_response({"digest": digest, "reports": found, "waiting": waiting})
 
 
