@@ -171,7 +171,9 @@ async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]
     async for entries in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude, page=page):
         skips.failed(entries.failed)
         decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
-        yield [_summary(key, fields) for key, fields in decoded if fields is not None and not fields.withdrawn]
+        yield [
+            _summary(key, fields) for key, fields in decoded if fields is not None and not fields.withdrawn
+        ]
     skips.report(env)
 
 

@@ -38,7 +38,8 @@ def kind(*steps: object, **changes) -> TaskKind:
         if isinstance(step, BaseException):
             raise step
         if callable(step):
-            return await step(task)
+            done: Done = await step(task)
+            return done
         return Done(str(step), (Put(f"extscan:{task.id}:demo", b"{}"),))
 
     return TaskKind("demo", "for tests", run, **changes)
@@ -120,7 +121,7 @@ async def test_a_worker_that_died_is_followed_by_another_and_too_many_deaths_end
         assert isinstance(refused, NotClaimed) and refused.again_in_ms == CLAIM_MS
         env.clock.advance(CLAIM_MS)
     with pytest.raises(ClaimLost):
-        await HeldTask(held.task, 1, "another token").renew()
+        await HeldTask(await task(), 1, "another token").renew()
     assert await work(env, kind()) == ["exhausted"]
     assert (await task()).state is TaskState.FAILED
     (letter,) = await list_dead_letters()

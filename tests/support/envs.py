@@ -67,7 +67,9 @@ async def open_test_env(
     async with AsyncExitStack() as stack:
         env = await open_env(settings, stack, clock=clock or ManualClock())
         # Tests of everything around the scanner need no child processes; tests/scan has them.
-        env = msgspec.structs.replace(env, scanner=structure_scanner(read_manifest, settings.known_bad_digests))
+        env = msgspec.structs.replace(
+            env, scanner=structure_scanner(read_manifest, settings.known_bad_digests)
+        )
         env = msgspec.structs.replace(
             env, **{k: v for k, v in overrides.items() if k in Env.__struct_fields__}
         )

@@ -16,7 +16,7 @@ from vskill_platform.external_scan.contract import (
 )
 from vskill_platform.store.external_scans import ExternalFinding
 
-#: A finding that Bandit itself is unsure of says little.
+#: Its own scale; how sure it is of a finding is not taken into account.
 SEVERITIES = {
     "LOW": Severity.LOW,
     "MEDIUM": Severity.MEDIUM,
