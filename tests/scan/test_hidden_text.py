@@ -74,7 +74,7 @@ def bits(text: str) -> str:
         (base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="), {"XX-001"}),
         (base64.b64encode(SECRET.encode()).decode()[::-1], {"XX-001"}),
         (base64.b64encode(base64.b64encode(SECRET.encode())).decode(), {"XX-001"}),
-        (base64.b64encode(gzip.compress(SECRET.encode())).decode(), {"XX-001"}),
+        (base64.b64encode(gzip.compress(SECRET.encode(), mtime=0)).decode(), {"XX-001"}),
         (SECRET.encode().hex(), {"XX-001"}),
         ("".join(f"\\x{n:02x}" for n in SECRET.encode()), {"XX-001"}),
         ("".join(f"\\u{n:04x}" for n in SECRET.encode()), {"XX-001"}),
