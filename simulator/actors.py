@@ -34,7 +34,7 @@ from vskill_platform.store import actions
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import require_env, run_with_worker_env
 
 if TYPE_CHECKING:
     from simulator.world import World
@@ -116,9 +116,8 @@ class People:
 
     # Acting.
 
-    async def act(self, what: str, place: Place) -> None:
-        """Do one thing; what the platform refuses or cannot do now is no bug."""
-        process = self.process
+    async def act(self, what: str, place: Place, process: Process) -> None:
+        """Do one thing through this process; what the platform refuses or cannot do now is no bug."""
         self._world.trace.count(f"act {what}")
         self._world.trace.add(process.name, "ACT", f"{what} {place.label}")
         deed: Callable[[Place], Awaitable[object]] = getattr(self, f"_{what}")
@@ -279,6 +278,6 @@ class People:
         return await run_job(next(job for job in JOBS if job.name == "blocklist"), forced=True)
 
     async def _replay(self, _: Place) -> bool:
-        broker = self._world.env_for(self.process).broker
+        broker = require_env("broker").broker
         letters = (await broker.dead_letters()).items
         return bool(letters) and await broker.replay(self._rng.choice(letters).id)

@@ -74,6 +74,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._timers, (when, next(self.numbers), timer))
         return timer
 
+    def run_in_executor(self, executor: object, func: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        """Here and now: in which order threads get on is nothing that a seed could decide."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to whoever awaits it
+            done.set_exception(error)
+        return done
+
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is dropped when its time comes."""
 

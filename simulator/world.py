@@ -213,13 +213,14 @@ class World:
     def _begin_act(self, what: str, place: Place | None) -> None:
         if not self.weather.chaos:
             return
-        self._acts.append((self.people.process, self.loop.create_task(self._act(what, place))))
+        process = self.people.process
+        self._acts.append((process, self.loop.create_task(self._act(what, place, process))))
         if what == "submit" and place is not None and self.rng.random() < BURST:
             self.loop.call_later(self.rng.expovariate(0.2), self._begin_act, what, place)
 
-    async def _act(self, what: str, place: Place | None) -> None:
+    async def _act(self, what: str, place: Place | None, process: Process) -> None:
         try:
-            await self.people.act(what, place or await self.people.choose(what))
+            await self.people.act(what, place or await self.people.choose(what), process)
         except Exception as error:  # noqa: BLE001 - only the platform's own errors are answers
             self.broken("people get an answer or a clear error", f"{what}: {error!r}")
 

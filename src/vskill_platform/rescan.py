@@ -18,6 +18,7 @@ from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStat
 from vskill_platform.domain.submission import Approval
 from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.kv.collections import TASKS
+from vskill_platform.kv.query import Between, Condition, Is
 from vskill_platform.store.blocklist import why_blocked
 from vskill_platform.store.grounds import grounds_for
 from vskill_platform.store.rescans import apply_rescan
@@ -29,8 +30,10 @@ from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
 RESCAN = "rescan"
-#: Tasks of all kinds that may be open before no more rescans are asked for.
+#: Tasks of all kinds that may want a worker before no more rescans are asked for.
 MOST_OPEN = 50
+#: What is due later than this keeps no worker from anything now.
+SOON_MS = 60_000
 
 
 async def request_rescan(skill: PublishedSkill, ref: VersionRef, *, again: bool = True) -> Task:
@@ -53,7 +56,7 @@ async def request_due_rescans(finished: str | None) -> str | None:
     ruleset = env.scanner.ruleset
     if finished == ruleset:
         return ruleset
-    room = MOST_OPEN - (await env.kv.count_by(TASKS.prefix, "state")).get(TaskState.ACTIVE.value, 0)
+    room = MOST_OPEN - await _open_tasks()
     left = False
     async for skill in iter_skills():
         for ref in skill.versions:
@@ -65,6 +68,17 @@ async def request_due_rescans(finished: str | None) -> str | None:
             await request_rescan(skill, ref, again=False)
             room -= 1
     return None if left else ruleset
+
+
+async def _open_tasks() -> int:
+    """How many tasks want a worker soon, counted no further than matters; those that wait for long do not count."""
+    kv = require_env("kv").kv
+    soon: dict[str, Condition] = {
+        "state": Is(TaskState.ACTIVE.value),
+        "due_at": Between(most=kv.now() + SOON_MS),
+    }
+    page = await kv.select(TASKS.prefix, where=soon, order_by="due_at", limit=MOST_OPEN)
+    return len(page.items)
 
 
 async def _is_seen(skill: PublishedSkill, ref: VersionRef, ruleset: str) -> bool:

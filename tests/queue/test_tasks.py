@@ -81,6 +81,7 @@ async def test_a_failed_attempt_waits_and_the_last_one_ends_it(env):
     await ask_for("demo", "one", {})
     demo = kind(ValueError("a"), ValueError("b"), delays_ms=(1_000,))
     assert await work(env, demo) == ["again"]
+    await ask_for("demo", "one", {}, again=False)
     assert (await task()).next_attempt_at == env.kv.now() + 1_000
     env.clock.advance(1_000)
     assert await work(env, demo) == ["exhausted"]

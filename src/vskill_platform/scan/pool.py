@@ -98,7 +98,7 @@ class PooledScanner:
                 answer = await child.ask(frame(files))
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
-            await child.end()
+            await asyncio.shield(child.end())
             return self._failed(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
         except (ChildDied, OSError) as error:
             return await self._died(child, error)
@@ -107,7 +107,7 @@ class PooledScanner:
             await asyncio.shield(child.end())
             raise
         if report.status is ScanStatus.ERROR:
-            await child.end()
+            await asyncio.shield(child.end())
         return report
 
     async def _started(self, child: "_Child") -> None:
@@ -127,7 +127,7 @@ class PooledScanner:
                 await asyncio.to_thread(store_compiled, self._cache, self._ruleset, ready.compiled)
 
     async def _died(self, child: "_Child", error: Exception) -> StaticReport:
-        code = await child.end()
+        code = await asyncio.shield(child.end())
         if code == -signal.SIGXCPU:
             limit = self._setup.limits.cpu_s
             return self._failed(
@@ -159,8 +159,14 @@ class _Child:
 
     async def start(self, setup: Setup) -> Ready:
         ours, theirs = socket.socketpair()
+        spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs.fileno()))
         try:
-            self._process = await asyncio.to_thread(_spawn, theirs.fileno())
+            try:
+                self._process = await asyncio.shield(spawning)
+            except asyncio.CancelledError:
+                # The thread goes on; what it starts must not be forgotten.
+                self._process = await spawning
+                raise
             self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         except BaseException:
             ours.close()

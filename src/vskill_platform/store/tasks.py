@@ -25,14 +25,14 @@ async def read_task(kind: str, task_id: str) -> tuple[Task | None, int]:
 async def ask_for(
     kind: str, task_id: str, subject: dict[str, str], *, delay_ms: int = 0, again: bool = True
 ) -> Task:
-    """Have it done: one task however often it is asked for. `again=False` leaves one that was done alone."""
+    """Have it done: one task however often it is asked for. `again=False` leaves one that is there as it is."""
 
     async def write() -> Task:
         env = require_env("kv")
         known, version = await read_task(kind, task_id)
         if known is None:
             asked = domain.create(kind, task_id, subject, now=env.kv.now(), delay_ms=delay_ms)
-        elif again or known.state.active:
+        elif again:
             asked = domain.ask_again(known, subject, env.kv.now())
         else:
             return known
