@@ -82,8 +82,8 @@ coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; und
 
 lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)
 	@$(LOCK) --output-file requirements.lock
-	@$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
-	@$(LOCK) --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
+	@$(LOCK) --all-extras --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@$(LOCK) --all-extras --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 	@$(LOCK_ALONE) --group analysers --output-file requirements-analysers.lock
 	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock"
 

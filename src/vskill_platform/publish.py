@@ -17,9 +17,11 @@ from vskill_platform.domain.content import (
     unpack,
 )
 from vskill_platform.domain.errors import Blocked, SourceGone
+from vskill_platform.domain.listing import About, about
 from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, publish_version
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Operation
 from vskill_platform.signing.keys import SigningKey
@@ -150,4 +152,29 @@ def _facts(record: Submission, content: Content, slug: str, canonical: str) -> P
         commit=record.commit,
         front_matter_version=content.manifest.version,
         submission=record.id,
+        about=_about(content.manifest),
+        trust=_trust(record, content.digest),
+    )
+
+
+def _about(manifest: Manifest) -> About:
+    return about(
+        name=manifest.name,
+        description=manifest.description,
+        licence=manifest.license,
+        compatibility=manifest.compatibility,
+        metadata=manifest.metadata,
+    )
+
+
+def _trust(record: Submission, digest: str) -> TrustFacts:
+    """What both tiers said about these very bytes; the skill's standing is kept by a job."""
+    evidence = record.evidence if record.evidence and record.evidence.digest == digest else None
+    judge = evidence.judge if evidence else None
+    reviewed = record.approval is not None and record.approval.digest == digest
+    return TrustFacts(
+        static=evidence.verdict if evidence else None,
+        judge_score=judge.score if judge else None,
+        judge_verdict=judge.verdict if judge else None,
+        reviewed=reviewed or (evidence is not None and evidence.trusted_vendor),
     )

@@ -245,9 +245,9 @@ async def test_a_question_by_key_pages_through_the_whole_collection(kv: KV):
 
 
 async def test_aliases_are_no_skills_to_any_question(kv: KV):
-    skill = record(name="foo", updated_at=1, certification="SCANNED")
+    skill = record(name="foo", listing={"updated_at": 1}, certification="SCANNED")
     await write(kv, {"skill:foo": skill, "skill:alias:foo:foo": skill, "skill:aliased": skill})
-    page = await kv.select("skill:", order_by="updated_at")
+    page = await kv.select("skill:", order_by="listed_at")
     assert [entry.key for entry in page.items] == ["skill:aliased", "skill:foo"]
     assert [entry.key for entry in (await kv.select("skill:")).items] == ["skill:aliased", "skill:foo"]
     assert await kv.count_by("skill:", "certification") == {"SCANNED": 2}
@@ -563,9 +563,9 @@ async def test_a_search_can_be_narrowed_by_declared_fields(kv: KV):
     await write(
         kv,
         {
-            "skill:1": record(name="foo", certification="VERIFIED", updated_at=5),
-            "skill:2": record(name="foo", certification="SCANNED", updated_at=6),
-            "skill:3": record(name="foo", updated_at=7),
+            "skill:1": record(name="foo", certification="VERIFIED", listing={"updated_at": 5}),
+            "skill:2": record(name="foo", certification="SCANNED", listing={"updated_at": 6}),
+            "skill:3": record(name="foo", listing={"updated_at": 7}),
             "skill:4": record(name="bar", certification="VERIFIED"),
         },
     )
@@ -575,12 +575,40 @@ async def test_a_search_can_be_narrowed_by_declared_fields(kv: KV):
         "skill:2",
     }
     assert await found_by(kv, "foo", where={"certification": Is(None)}) == {"skill:3"}
-    assert await found_by(kv, "foo", where={"updated_at": Between(6, None)}) == {"skill:2", "skill:3"}
+    assert await found_by(kv, "foo", where={"listed_at": Between(6, None)}) == {"skill:2", "skill:3"}
     assert await found_by(
-        kv, "foo", where={"updated_at": Between(None, 6), "certification": Is("SCANNED")}
+        kv, "foo", where={"listed_at": Between(None, 6), "certification": Is("SCANNED")}
     ) == {"skill:2"}
     with pytest.raises(UnindexedQuery):
         await kv.search("skill:", "foo", where={"nothing": Is("x")})
+
+
+async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
+    """Several filters of the marketplace at once; what is not listed is in no such list and in no count."""
+
+    def skill(n: int, category: str, agent: str) -> bytes:
+        facts = {"category": category, "agent": agent, "updated_at": n, "installs": 100 - n}
+        return record(name="foo", owner="o", listing=facts)
+
+    kinds = [("data", "any"), ("data", "claude"), ("design", "any")]
+    stored = {f"skill:o/r/{n:02}": skill(n, *kinds[n % 3]) for n in range(30)}
+    await write(kv, {**stored, "skill:o/r/gone": record(name="foo", owner="o", listing=None)})
+    where = {"category": Is("data"), "agent": In(("claude", "codex")), "owner": Is("o")}
+    seen, after = [], None
+    while True:
+        page = await kv.select(
+            "skill:", where=where, order_by="listed_at", descending=True, after=after, limit=4
+        )
+        seen += [entry.key for entry in page.items]
+        after = page.after
+        if after is None:
+            break
+    assert seen == [f"skill:o/r/{n:02}" for n in range(28, 0, -3)]
+    by_installs = await kv.select("skill:", where={"agent": Is("claude")}, order_by="installs", limit=2)
+    assert [entry.key for entry in by_installs.items] == ["skill:o/r/28", "skill:o/r/25"]
+    assert await kv.count_by("skill:", "category") == {"data": 20, "design": 10, None: 1}
+    with pytest.raises(UnindexedQuery):
+        await kv.select("skill:", where={"name": Is("foo"), "owner": Is("o")}, order_by="listed_at")
 
 
 async def test_no_terms_find_nothing(kv: KV):

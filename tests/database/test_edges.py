@@ -61,12 +61,12 @@ async def test_a_range_over_texts_holds_nothing(kv):
 
 
 async def test_a_search_filters_by_fields_with_and_without_a_column(kv):
-    await kv.put("skill:o/r/a", b'{"name": "x", "owner": "o", "repo": "r", "updated_at": 5}')
-    await kv.put("skill:o/s/a", b'{"name": "x", "owner": "o", "repo": "s", "updated_at": 6}')
+    await kv.put("skill:o/r/a", b'{"name": "x", "owner": "o", "repo": "r", "listing": {"updated_at": 5}}')
+    await kv.put("skill:o/s/a", b'{"name": "x", "owner": "o", "repo": "s", "listing": {"updated_at": 6}}')
     for where, expected in [
         ({"owner": Is("o"), "repo": Is("r")}, ["skill:o/r/a"]),
         ({"repo": In(("s", "t"))}, ["skill:o/s/a"]),
-        ({"owner": In(("o", "p")), "updated_at": Between(6, 9)}, ["skill:o/s/a"]),
+        ({"owner": In(("o", "p")), "listed_at": Between(6, 9)}, ["skill:o/s/a"]),
         ({"owner": Is(None)}, []),
     ]:
         found = await kv.search("skill:", "x", where=where)

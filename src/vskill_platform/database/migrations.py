@@ -127,6 +127,8 @@ def _apply(connection: sqlite3.Connection, migration: Migration, derive: Derive)
     for statement in migration.statements():
         connection.execute(statement)
     for collection in migration.derived():
-        derive(connection, collection)
+        # In a new file nothing is to be computed, whoever opens it.
+        if connection.execute("SELECT EXISTS (SELECT 1 FROM records)").fetchone()[0]:
+            derive(connection, collection)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {migration.number}")

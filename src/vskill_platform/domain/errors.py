@@ -90,6 +90,27 @@ class Blocked(PlatformError):
     status = 403
 
 
+class NotSignedIn(PlatformError):
+    """Sign in, or send a valid token as `Authorization: Bearer vsk_…`."""
+
+    code = "not_signed_in"
+    status = 401
+
+
+class RateLimited(PlatformError):
+    """Too many requests of this kind; try again later."""
+
+    code = "rate_limited"
+    status = 429
+
+
+class CrossSite(PlatformError):
+    """The form did not come from a page of this site, or that page is too old: reload it and send it again."""
+
+    code = "cross_site"
+    status = 403
+
+
 class NotPermitted(PlatformError):
     """This actor may not do that."""
 

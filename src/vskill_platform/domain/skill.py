@@ -19,8 +19,10 @@ from vskill_platform.domain.errors import (
     VersionStatusError,
 )
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.listing import About, Listing, listing
 from vskill_platform.domain.naming import alias_names
 from vskill_platform.domain.numbering import next_version, parse_semver
+from vskill_platform.domain.trust import TrustFacts
 
 
 class Certification(enum.StrEnum):
@@ -124,6 +126,11 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     submission: str | None = None
     created_at: int = 0
     updated_at: int = 0
+    #: of the version that was published last
+    about: About = About()
+    trust: TrustFacts = TrustFacts()
+    #: what lists show and filter by; None while no version is live
+    listing: Listing | None = None
 
 
 class Publication(msgspec.Struct, frozen=True):
@@ -147,6 +154,8 @@ class Publication(msgspec.Struct, frozen=True):
     commit: str | None = None
     front_matter_version: str | None = None
     submission: str | None = None
+    about: About = About()
+    trust: TrustFacts = TrustFacts()
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -234,7 +243,25 @@ def _described(skill: PublishedSkill, publication: Publication) -> PublishedSkil
         repo_url=publication.repo_url,
         aliases=tuple(sorted(aliases)),
         submission=publication.submission,
+        about=publication.about,
+        trust=_renewed_trust(skill.trust, publication.trust),
     )
+
+
+def _renewed_trust(known: TrustFacts, judged: TrustFacts) -> TrustFacts:
+    """What both tiers say about the new content, with the skill's own standing."""
+    return msgspec.structs.replace(
+        known,
+        static=judged.static,
+        judge_score=judged.judge_score,
+        judge_verdict=judged.judge_verdict,
+        reviewed=judged.reviewed,
+    )
+
+
+def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
+    """The same skill in another standing: its age, its installs and reports have changed, its versions have not."""
+    return _listed(msgspec.structs.replace(skill, trust=trust))
 
 
 def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
@@ -301,8 +328,11 @@ def unyank(skill: PublishedSkill, change: Change, *, number: str) -> PublishedSk
 def take_down(
     skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
 ) -> PublishedSkill:
-    """A rescan, a block or an admin takes versions down; the newest one left is current, or none."""
+    """A rescan, a block or an admin takes versions down; the newest one left is current, or none. What rescans
+    and blocks took down stays in the skill's standing, whether or not it comes back."""
     allowed = {Role.SYSTEM, Role.REVIEWER}
+    if change.role is Role.SYSTEM and not skill.trust.ever_blocked:
+        skill = with_trust(skill, msgspec.structs.replace(skill.trust, ever_blocked=True))
     return _changed(skill, change, allowed, _taken_down, number=number, digest=digest)
 
 
@@ -387,7 +417,7 @@ def _settled(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> 
     """The record with these versions; everything that says which one is current is derived here."""
     versions = tuple(versions)
     current = next((ref for ref in reversed(versions) if ref.status is VersionStatus.LIVE), None)
-    return msgspec.structs.replace(
+    settled = msgspec.structs.replace(
         skill,
         versions=versions,
         current_version=current.number if current else None,
@@ -398,3 +428,12 @@ def _settled(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> 
         withdrawn=current is None,
         updated_at=max(skill.updated_at, at),
     )
+    return _listed(settled)
+
+
+def _listed(skill: PublishedSkill) -> PublishedSkill:
+    current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
+    if current is None:
+        return msgspec.structs.replace(skill, listing=None)
+    shown = listing(skill.about, skill.trust, updated_at=current.published_at, created_at=skill.created_at)
+    return msgspec.structs.replace(skill, listing=shown)

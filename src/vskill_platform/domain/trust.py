@@ -44,7 +44,7 @@ PROVENANCE_POINTS: dict[Provenance, int] = {
 }
 
 
-class TrustFacts(msgspec.Struct, frozen=True):
+class TrustFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that the score and the tier are made of."""
 
     #: None: not scanned

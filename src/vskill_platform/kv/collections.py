@@ -61,6 +61,8 @@ class Collection(msgspec.Struct, frozen=True):
     counted: tuple[str, ...] = ()
     #: Searched fields, the most telling first.
     searched: tuple[str, ...] = ()
+    #: Fields that may narrow a question that another index serves: each entry on the way is looked at.
+    facets: tuple[str, ...] = ()
     #: Prefixes of keys that are not records of this kind.
     exclude: tuple[str, ...] = ()
 
@@ -119,18 +121,30 @@ SKILLS = Collection(
         "repo": text("repo"),
         "certification": text("certification"),
         "current_digest": text("current_digest"),
-        "updated_at": integer(("updated_at",)),
-        "created_at": integer(("created_at",)),
         "canonical": text("canonical"),
+        #: What is listed: an entry without a live version has none of these, so no list steps over it.
+        "listed_at": integer(("listing", "updated_at")),
+        "first_at": integer(("listing", "created_at")),
+        "installs": integer(("listing", "installs")),
+        "category": text("listing", "category"),
+        "licence": text("listing", "licence"),
+        "agent": text("listing", "agent"),
+        "trust": text("listing", "trust_tier"),
     },
     indexes=(
-        ("updated_at",),
-        ("created_at",),
-        ("owner", "updated_at"),
-        ("certification", "updated_at"),
+        ("listed_at",),
+        ("first_at",),
+        ("installs",),
+        ("owner", "listed_at"),
+        ("category", "listed_at"),
+        ("licence", "listed_at"),
+        ("agent", "listed_at"),
+        ("trust", "listed_at"),
+        ("certification", "listed_at"),
         ("current_digest",),
     ),
-    counted=("certification",),
+    counted=("certification", "category", "licence", "agent", "trust"),
+    facets=("owner", "category", "licence", "agent", "trust", "certification"),
     searched=("name", "canonical", "description"),
 )
 

@@ -54,6 +54,8 @@ class Query(msgspec.Struct, frozen=True):
     collection: Collection
     #: Equality conditions, in the order of the index that serves them; at most one is an `In`.
     equal: tuple[tuple[str, Is | In], ...]
+    #: Conditions on facets that the index does not serve: looked at in every entry that it gives.
+    also: tuple[tuple[str, Is | In], ...]
     #: The range, always on `order_by`.
     within: Between | None
     order_by: str
@@ -83,12 +85,14 @@ class Query(msgspec.Struct, frozen=True):
         names = {name for name, _ in equal}
         if len(names) != len(conditions) or order_by in names:
             raise UnindexedQuery(f"{collection.prefix}*: a range must be on the order's field, {order_by!r}")
-        if sum(isinstance(condition, In) for _, condition in equal) > 1:
-            raise UnindexedQuery(f"{collection.prefix}*: only one field can have several values")
         index = _serving_index(collection, names, order_by)
-        in_order = tuple(sorted(equal, key=lambda pair: index.index(pair[0])))
+        served = [pair for pair in equal if pair[0] in index]
+        if sum(isinstance(condition, In) for _, condition in served) > 1:
+            raise UnindexedQuery(f"{collection.prefix}*: only one field can have several values")
+        in_order = tuple(sorted(served, key=lambda pair: index.index(pair[0])))
+        also = tuple(pair for pair in equal if pair[0] not in index)
         place = _decode_cursor(after, collection.fields.get(order_by))
-        return cls(collection, in_order, within, order_by, descending, place, limit)
+        return cls(collection, in_order, also, within, order_by, descending, place, limit)
 
     def cursor(self, entry: Entry) -> str:
         """Where a page ends: the order value and key of its last entry."""
@@ -132,7 +136,8 @@ def _rows(query: Query, entries: Sequence[Entry]) -> list[tuple[tuple[Any, ...],
     fields = query.collection.fields
     rows = []
     for entry in entries:
-        if not all(condition.holds(fields[name].read(entry.value)) for name, condition in query.equal):
+        asked = (*query.equal, *query.also)
+        if not all(condition.holds(fields[name].read(entry.value)) for name, condition in asked):
             continue
         if query.order_by == "key":
             rows.append((_place(query, None, entry.key), entry))
@@ -149,12 +154,16 @@ def _place(query: Query, value: Value, key: str) -> tuple[Any, ...]:
 
 
 def _serving_index(collection: Collection, names: set[str], order_by: str) -> tuple[str, ...]:
-    for index in collection.indexes:
-        size = len(names)
-        if set(index[:size]) != names:
-            continue
-        if index[size:] == ((order_by,) if order_by != "key" else ()):
-            return index
+    """The index that serves most of the conditions; those that it does not serve must be facets."""
+    tail = (order_by,) if order_by != "key" else ()
+    fitting = [
+        index
+        for index in collection.indexes
+        for lead in [set(index[: len(index) - len(tail)])]
+        if index[len(lead) :] == tail and lead <= names and names - lead <= set(collection.facets)
+    ]
+    if fitting:
+        return max(fitting, key=len)
     if order_by == "key" and not names:
         return ()
     raise UnindexedQuery(

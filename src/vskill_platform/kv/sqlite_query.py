@@ -155,6 +155,7 @@ def _branch(query: Query, values: tuple[Value, ...], now: int) -> Clause | None:
             for name, value in zip(names, values, strict=True)
         ),
         *bounds,
+        *(_filter(collection, name, condition) for name, condition in query.also),
         Clause(_ALIVE, (now,)),
     ]
     place = "NULL" if by_key else column(collection, query.order_by)

@@ -1,0 +1,45 @@
+"""How often a skill was installed: one counter a day, raised atomically, and nothing about who did it."""
+
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import RecordMalformed
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import Add, Entry
+from vskill_platform.worker_context import require_env
+
+
+async def count_installs(canonicals: Iterable[str]) -> None:
+    """One more install today of each of these skills, which the caller has looked up."""
+    kv = require_env("kv").kv
+    day = datetime.fromtimestamp(kv.now() / 1000, UTC).date().isoformat()
+    operations = [Add(keys.installs(name, day)) for name in dict.fromkeys(canonicals)]
+    if operations:
+        await kv.commit(operations)
+
+
+async def installs_by_skill() -> dict[str, int]:
+    """All counters, added up by skill: for the job that keeps each skill's standing."""
+    totals: dict[str, int] = {}
+    async for canonical, count in _counters(keys.INSTALLS):
+        totals[canonical] = totals.get(canonical, 0) + count
+    return totals
+
+
+async def installs_of(canonical: str) -> int:
+    """The installs of one skill until now."""
+    return sum([count async for _, count in _counters(keys.installs_of(canonical))])
+
+
+async def _counters(prefix: str) -> AsyncIterator[tuple[str, int]]:
+    async for page in iterate_pages(require_env("kv").kv, prefix):
+        for entry in page.items:
+            yield keys.parse(entry.key).parts[0], _count(entry)
+
+
+def _count(entry: Entry) -> int:
+    try:
+        return int(entry.value)
+    except ValueError as error:
+        raise RecordMalformed(f"{entry.key} is not a number", key=entry.key) from error

@@ -1,0 +1,93 @@
+"""A skill's standing: its age, installs, open reports and whose it is, kept in its record so that lists can sort and
+filter by it. A job compares every listed skill with the facts and writes only where they changed."""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import Conflict
+from vskill_platform.domain.skill import PublishedSkill, with_trust
+from vskill_platform.domain.trust import Provenance, TrustFacts
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.owners import owners_of
+from vskill_platform.store.skills import iter_skills, update_skill
+from vskill_platform.submission_store import read_submission
+from vskill_platform.worker_context import require_env
+
+#: An age is told in steps of this, so that a skill's record does not change every day.
+AGE_STEP_MS = 91 * 24 * 3_600_000
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is read once for all skills."""
+
+    installs: dict[str, int]
+    open_reports: dict[str, int]
+    #: Repositories that somebody proved control of.
+    owned: frozenset[str]
+
+
+async def refresh_standing() -> int:
+    """Write what changed; how many skills that were."""
+    known = Known(await installs_by_skill(), await _open_reports(), await _owned())
+    changed = 0
+    async for skill in iter_skills():
+        trust = await _trust_of(skill, known)
+        if skill.listing is None or trust == skill.trust:
+            continue
+        await _write(skill.canonical, trust)
+        changed += 1
+    return changed
+
+
+async def _write(canonical: str, facts: TrustFacts) -> None:
+    """Only the standing is ours: what both tiers said stays as the record has it at the moment of writing."""
+
+    def changed(skill: PublishedSkill) -> PublishedSkill:
+        standing = {
+            name: getattr(facts, name) for name in ("age_ms", "installs", "open_reports", "provenance")
+        }
+        return with_trust(skill, msgspec.structs.replace(skill.trust, **standing))
+
+    try:
+        await update_skill(canonical, changed)
+    except Conflict:
+        # Somebody else is writing this skill again and again; the next run looks at it anew.
+        require_env("log").log.info("standing not written", skill=canonical)
+
+
+async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:
+    age = require_env("kv").kv.now() - skill.created_at
+    return msgspec.structs.replace(
+        skill.trust,
+        age_ms=max(0, age) // AGE_STEP_MS * AGE_STEP_MS,
+        installs=known.installs.get(skill.canonical, 0),
+        open_reports=known.open_reports.get(skill.canonical, 0),
+        provenance=await _provenance(skill, known),
+    )
+
+
+async def _provenance(skill: PublishedSkill, known: Known) -> Provenance:
+    """Whether whoever submitted it has shown control of the repository."""
+    if keys.owner(skill.identity) not in known.owned or skill.submission is None:
+        return Provenance.UNKNOWN
+    found = await read_submission(skill.submission)
+    submitter = found[0].submitter if found else None
+    owners = {owner.account for owner in await owners_of(skill.identity)}
+    return Provenance.VERIFIED if submitter in owners else Provenance.UNKNOWN
+
+
+async def _open_reports() -> dict[str, int]:
+    counts: dict[str, int] = {}
+    async for page in iterate_pages(require_env("kv").kv, keys.OPEN_REPORT):
+        for entry in page.items:
+            canonical = keys.parse(entry.key).parts[0]
+            counts[canonical] = counts.get(canonical, 0) + 1
+    return counts
+
+
+async def _owned() -> frozenset[str]:
+    owned: set[str] = set()
+    async for page in iterate_pages(require_env("kv").kv, keys.OWNER):
+        owned.update(entry.key for entry in page.items)
+    return frozenset(owned)

@@ -1,0 +1,59 @@
+"""What the marketplace files a skill under."""
+
+import pytest
+
+from vskill_platform.domain.listing import CATEGORIES, About, about
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"metadata": {"category": "Security "}}, "security"),
+        ({"metadata": {"category": "<script>"}, "description": "Cleans CSV data."}, "data"),
+        ({"description": "Writes tests and reports coverage."}, "testing"),
+        ({"description": "Does nothing in particular."}, "other"),
+        ({"description": "Reviews accessibility and layout of a UI"}, "design"),
+    ],
+)
+def test_a_category_is_the_one_that_is_named_or_that_most_words_speak_for(said, expected):
+    assert about(**{"name": "skill", "description": "x", **said}).category == expected
+
+
+def test_no_word_speaks_for_two_categories():
+    words = [word for known in CATEGORIES.values() for word in known]
+    assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, "none"),
+        ("  ", "none"),
+        ("MIT", "MIT"),
+        ("Apache-2.0", "Apache-2.0"),
+        ("Apache-2.0 (see LICENSE.txt)", "Apache-2.0"),
+        ("Proprietary. Ask us first", "other"),
+        ("<b>MIT</b>", "other"),
+        ("X" * 41, "other"),
+        ("Unlicense", "Unlicense"),
+    ],
+)
+def test_a_licence_is_an_identifier_or_other(written, expected):
+    assert about(name="s", description="d", licence=written).licence == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (None, "any"),
+        ("Requires Claude Code 2 or newer", "claude"),
+        ("Cursor or Claude", "any"),
+        ("Requires git", "any"),
+    ],
+)
+def test_an_agent_is_named_where_exactly_one_is(written, expected):
+    assert about(name="s", description="d", compatibility=written).agent == expected
+
+
+def test_facts_that_say_nothing_take_no_room():
+    assert about(name="s", description="d") == About()
