@@ -26,6 +26,9 @@ POINT_READ_CALLS = (
 # A log line with a traceback reads the source files that it quotes, once each: only unforeseen errors have one.
 TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
 TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")
+# The PostgreSQL driver looks for a password file and certificates whenever it connects, which is seldom.
+CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})
+CONNECTING_CALLS = ("os.stat", "os.path.abspath", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # Blocking calls that blockbuster does not know of.
 FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subprocess.Popen.communicate")
 
@@ -49,6 +52,8 @@ def event_loop_guard() -> Iterator[BlockBuster]:
         guard.functions[name].can_block_in(*POINT_READ)
     for name in TRACEBACK_CALLS:
         guard.functions[name].can_block_in(*TRACEBACK)
+    for name in CONNECTING_CALLS:
+        guard.functions[name].can_block_in(*CONNECTING)
     guard.activate()
     yield guard
     guard.deactivate()

@@ -11,17 +11,21 @@ import pytest
 
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
+from tests.support.postgres import database_of
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.contract import Broker, BrokerCapability
 from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.broker.postgres import PostgresBroker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Capability
 from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.kv.postgres import PostgresKV
 from vskill_platform.kv.sqlite import SqliteKV
 
 
@@ -66,6 +70,18 @@ async def open_sqlite(folder: Path, clock: Clock) -> Store:
     return Store(kv, broker, close)
 
 
+async def open_postgres(folder: Path, clock: Clock) -> Store:
+    database = await PostgresDatabase.open(await database_of(folder), clock=clock, connections=8)
+    broker = PostgresBroker(database)
+    kv = PostgresKV(database, broker)
+
+    async def close() -> None:
+        await broker.close()
+        await kv.close()
+
+    return Store(kv, broker, close)
+
+
 async def open_minimal(folder: Path, clock: Clock) -> Store:
     kv = MinimalKV(clock)
     return Store(kv, MemoryBroker(clock), kv.close)
@@ -89,12 +105,14 @@ IN_PROCESS = ALL_OF_BROKER - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 KV_ENGINES = {
     "memory": KVEngine(open_memory, MEMORY),
     "sqlite": KVEngine(open_sqlite, ALL),
+    "postgresql": KVEngine(open_postgres, ALL),
     "minimal": KVEngine(open_minimal, frozenset()),
 }
 
 BROKER_ENGINES = {
     "memory": BrokerEngine(open_memory, IN_PROCESS),
     "sqlite": BrokerEngine(open_sqlite, ALL_OF_BROKER),
+    "postgresql": BrokerEngine(open_postgres, ALL_OF_BROKER),
 }
 
 BLOB_ENGINES = {

@@ -39,7 +39,8 @@ class Field(msgspec.Struct, frozen=True):
         """Whether this is a value of the field's kind that every engine can hold."""
         if self.kind is int:
             return type(found) is int and -_MAX_INTEGER <= found <= _MAX_INTEGER
-        return type(found) is str
+        # Some engines' texts cannot hold a NUL, so no engine has one in a field.
+        return type(found) is str and "\0" not in found
 
 
 def text(*path: str) -> Field:
@@ -107,6 +108,7 @@ SUBMISSIONS = Collection(
         ("submitter", "created_at"),
     ),
     counted=("state",),
+    facets=("state",),
     searched=("skill_name", "repo_url"),
 )
 

@@ -1,0 +1,226 @@
+"""The queue on PostgreSQL: its own tables beside the records, so that a record and its message are one commit.
+
+Takers skip what others are taking (`SKIP LOCKED`), so any number of workers on any number of machines share one
+queue. A notification wakes them; where it is lost, they look again after a second.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from vskill_platform.broker.contract import (
+    LEASE_MS,
+    Broker,
+    BrokerCapability,
+    DeadLetter,
+    DeadLetterPage,
+    Delivery,
+    Depth,
+    Outcome,
+    Settlement,
+    latest_lease_end,
+)
+from vskill_platform.database.postgres import PostgresDatabase, wait_for
+from vskill_platform.domain.messages import Send
+
+MESSAGES = "vskill_messages"
+
+_SEND = "SELECT send_messages($1, $2, $3, $4, $5)"
+_SEND_KEYLESS = """
+INSERT INTO messages (visible_at, sent_at, body) SELECT one.at, $3, one.body FROM unnest($1::bigint[], $2::bytea[])
+AS one (at, body)
+"""
+_TAKE = """
+WITH due AS (
+    SELECT id, visible_at AS was FROM messages WHERE visible_at <= $1
+    ORDER BY visible_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE messages AS m SET visible_at = $3, leased = true, deliveries = m.deliveries + 1
+    FROM due WHERE m.id = due.id
+    RETURNING m.id, m.deliveries, m.body, m.key, m.sent_at, due.was
+)
+SELECT id, deliveries, body, key, sent_at FROM taken ORDER BY was, id
+"""
+_FIRST = "SELECT min(visible_at) FROM messages"
+#: What a settlement may touch: the message as this lease left it.
+_HELD = "m.id = one.id AND m.deliveries = one.token AND m.leased"
+_ACK = f"""
+DELETE FROM messages AS m USING unnest($1::bigint[], $2::integer[]) AS one (id, token)
+WHERE {_HELD} RETURNING m.id
+"""  # noqa: S608 - our own text
+_SHOW = f"""
+UPDATE messages AS m SET visible_at = one.at, leased = one.keeps
+FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::boolean[]) AS one (id, token, at, keeps)
+WHERE {_HELD} RETURNING m.id
+"""  # noqa: S608 - our own text
+_BURY = f"""
+WITH dead AS (
+    DELETE FROM messages AS m USING unnest($1::bigint[], $2::integer[], $3::text[]) AS one (id, token, reason)
+    WHERE {_HELD} RETURNING m.id, m.key, one.reason, m.deliveries, m.sent_at, m.body
+), kept AS (
+    INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)
+    SELECT key, reason, deliveries, sent_at, $4, body FROM dead ORDER BY id
+)
+SELECT id FROM dead
+"""  # noqa: S608 - our own text
+_DEPTH = """
+SELECT count(*) FILTER (WHERE visible_at <= $1), count(*) FILTER (WHERE visible_at > $1 AND NOT leased),
+    count(*) FILTER (WHERE visible_at > $1 AND leased), (SELECT count(*) FROM dead_letters)
+FROM messages
+"""
+_DEAD_LETTERS = """
+SELECT id, body, key, reason, deliveries, sent_at, died_at FROM dead_letters WHERE id > $1 ORDER BY id LIMIT $2
+"""
+
+
+class PostgresBroker(Broker):
+    """Messages in PostgreSQL."""
+
+    engine = "postgresql"
+    capabilities = frozenset(BrokerCapability)
+
+    def __init__(self, database: PostgresDatabase, lease_ms: int = LEASE_MS) -> None:
+        self.database = database
+        self.lease_ms = lease_ms
+        self._closed = False
+        database.attach(self)
+
+    # Sending.
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        if not sends:
+            return 0
+        async with self.database.connection() as connection, connection.transaction():
+            return await send_in(connection, sends, self.database.now(), self.lease_ms)
+
+    # Receiving.
+
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        deadline = time.monotonic() + max_wait_ms / 1000
+        with self.database.watch(MESSAGES) as event:
+            while not self._closed:
+                taken = await self._take_now(limit)
+                left = deadline - time.monotonic()
+                if taken or left <= 0:
+                    return taken
+                await wait_for(event, min(left, await self._until_visible()))
+        return ()
+
+    async def _until_visible(self) -> float:
+        """Seconds until there may be a message to take."""
+        first = await self.database.fetchval(_FIRST)
+        return float("inf") if first is None else max(0.01, (first - self.database.now()) / 1000)
+
+    async def _take_now(self, limit: int) -> Sequence[Delivery]:
+        taking = asyncio.ensure_future(self._lease(limit))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # What was leased for a receiver that has gone is given back, not left to run out.
+            taking.add_done_callback(self._give_back)
+            raise
+
+    async def _lease(self, limit: int) -> Sequence[Delivery]:
+        now = self.database.now()
+        rows = await self.database.fetch(_TAKE, now, limit, now + self.lease_ms)
+        return [
+            Delivery(number, count, bytes(body), key, count, sent_at)
+            for number, count, body, key, sent_at in rows
+        ]
+
+    def _give_back(self, taking: "asyncio.Future[Sequence[Delivery]]") -> None:
+        if taking.cancelled() or taking.exception() is not None or not taking.result():
+            return
+        settlements = [Settlement(delivery, Outcome.RETRY) for delivery in taking.result()]
+        giving = asyncio.ensure_future(self.settle(settlements))
+        # Looking at the error is all that is done about it: the lease ends by itself.
+        giving.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    # Settling.
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        if not settlements:
+            return ()
+        first: dict[int, Settlement] = {}
+        ends: dict[int, Settlement] = {}
+        for one in settlements:
+            chosen = first if one.outcome is None else ends
+            chosen.setdefault(one.delivery.id, one)
+        held = await self._apply([*{**first, **ends}.values()])
+        return [
+            one.delivery.id in held and (one.outcome is None or ends.get(one.delivery.id) is one)
+            for one in settlements
+        ]
+
+    async def _apply(self, settlements: Sequence[Settlement]) -> set[int]:
+        now = self.database.now()
+        acked = [one for one in settlements if one.outcome is Outcome.ACK]
+        shown = [one for one in settlements if one.outcome in (None, Outcome.RETRY)]
+        dead = [one for one in settlements if one.outcome is Outcome.DEAD_LETTER]
+        calls: list[tuple[str, tuple[object, ...]]] = []
+        if acked:
+            calls.append((_ACK, _leases(acked)))
+        if shown:
+            times = [now + one.delay_ms for one in shown]
+            calls.append((_SHOW, (*_leases(shown), times, [one.outcome is None for one in shown])))
+        if dead:
+            reasons = [one.reason.replace("\0", "") for one in dead]
+            calls.append((_BURY, (*_leases(dead), reasons, now)))
+        held: set[int] = set()
+        async with self.database.connection() as connection:
+            for statement, arguments in calls:
+                held.update(row[0] for row in await connection.fetch(statement, *arguments))
+            if any(one.outcome is Outcome.RETRY and one.delay_ms == 0 for one in shown):
+                await connection.execute("SELECT pg_notify($1, '')", MESSAGES)
+        return held
+
+    # Looking.
+
+    async def depth(self) -> Depth:
+        return Depth(*await self.database.fetchrow(_DEPTH, self.database.now()))
+
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        rows = await self.database.fetch(_DEAD_LETTERS, after or 0, limit + 1)
+        items = tuple(DeadLetter(number, bytes(body), *rest) for number, body, *rest in rows[:limit])
+        return DeadLetterPage(items, items[-1].id if len(rows) > limit else None)
+
+    async def replay(self, dead_letter_id: int) -> bool:
+        async with self.database.connection() as connection, connection.transaction():
+            row = await connection.fetchrow(
+                "DELETE FROM dead_letters WHERE id = $1 RETURNING body, key", dead_letter_id
+            )
+            if row is not None:
+                send = Send(bytes(row[0]), row[1])
+                await send_in(connection, [send], self.database.now(), self.lease_ms)
+        return row is not None
+
+    async def discard(self, dead_letter_id: int) -> bool:
+        statement = "DELETE FROM dead_letters WHERE id = $1 RETURNING id"
+        return await self.database.fetchval(statement, dead_letter_id) is not None
+
+    async def close(self) -> None:
+        self._closed = True
+        self.database.wake(MESSAGES)
+        await self.database.detach(self)
+
+
+def _leases(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
+    return [one.delivery.id for one in settlements], [one.delivery.token for one in settlements]
+
+
+async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: int) -> int:
+    """Queue messages in the connection's transaction; how many are new."""
+    keyless = [send for send in sends if send.key is None]
+    keyed: dict[str, tuple[int, bytes]] = {}
+    for send in sends:
+        if send.key is not None:
+            known = keyed.get(send.key, (now + send.delay_ms, send.body))
+            keyed[send.key] = (min(known[0], now + send.delay_ms), known[1])
+    if keyless:
+        times, bodies = [now + send.delay_ms for send in keyless], [send.body for send in keyless]
+        await connection.execute(_SEND_KEYLESS, times, bodies, now)
+    keys = sorted(keyed)
+    times, bodies = [keyed[key][0] for key in keys], [keyed[key][1] for key in keys]
+    latest = latest_lease_end(now, lease_ms)
+    return int(await connection.fetchval(_SEND, keys, times, bodies, now, latest)) + len(keyless)

@@ -1,0 +1,324 @@
+"""A PostgreSQL database that holds records and messages: a pool of connections with time limits, the schema's
+migrations under a lock, one listening connection that wakes whoever waits, and the server's clock.
+
+The engines above (`kv.postgres`, `broker.postgres`) know the statements; this module knows connections. Every
+driver's error leaves it as one of ours.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import structlog
+
+from vskill_platform.clock import Clock
+from vskill_platform.domain.errors import (
+    InvalidSettings,
+    PlatformError,
+    SchemaUnknown,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+_log = structlog.get_logger(__name__)
+
+#: How long one statement may take before it fails as unavailable: a hanging server hangs nobody for longer (E9).
+STATEMENT_S = 10.0
+CONNECT_S = 5.0
+#: How long a caller waits for a free connection.
+ACQUIRE_S = 5.0
+#: Watches look again after this even when nobody told them to: notifications may be lost with their connection.
+POLL_S = 1.0
+#: How often the server's clock is compared with this machine's.
+CLOCK_S = 30.0
+#: Locks the schema while it is brought up to date; any number of ours that nobody else uses.
+_MIGRATION_LOCK = 0x76736B6C
+CHANNELS = ("vskill_changes", "vskill_messages")
+
+_SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+class ServerClock:
+    """The server's time, by this machine's steady clock and the last comparison of the two."""
+
+    def __init__(self) -> None:
+        self._offset_ms = time.time() * 1000 - time.monotonic() * 1000
+
+    def now(self) -> int:
+        return int(time.monotonic() * 1000 + self._offset_ms)
+
+    def compare(self, server_ms: int, asked: float, answered: float) -> None:
+        """The server said this between two readings of our clock, in seconds."""
+        self._offset_ms = server_ms - (asked + answered) / 2 * 1000
+
+    @property
+    def skew_ms(self) -> float:
+        """By how much this machine's wall clock is ahead of the server's."""
+        return time.time() * 1000 - self.now()
+
+
+class PostgresDatabase:
+    """An open database, shared by the store and the queue of one process."""
+
+    def __init__(self, location: str, pool: "asyncpg.Pool[Any]", clock: Clock | None) -> None:
+        self.location = location
+        self.place = shown(location)
+        self._pool = pool
+        self._own_clock = ServerClock()
+        self._clock = clock
+        self._watches: dict[str, set[asyncio.Event]] = {channel: set() for channel in CHANNELS}
+        self._users: set[object] = set()
+        self._closed = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def open(
+        cls, location: str, *, clock: Clock | None = None, connections: int = 10
+    ) -> "PostgresDatabase":
+        """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
+        with translated(shown(location)):
+            pool = await asyncpg.create_pool(
+                location,
+                min_size=1,
+                max_size=connections,
+                timeout=CONNECT_S,
+                command_timeout=STATEMENT_S,
+                server_settings={"application_name": "vskill-platform", "timezone": "UTC"},
+            )
+        database = cls(location, pool, clock)
+        try:
+            await database._start()
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def _start(self) -> None:
+        async with self.connection() as connection:
+            await migrate(connection, self.place)
+        await self._compare_clocks()
+        self._tasks = [
+            asyncio.create_task(self._listen(), name="postgres-listen"),
+            asyncio.create_task(self._keep_time(), name="postgres-clock"),
+        ]
+
+    # Time.
+
+    def now(self) -> int:
+        return (self._clock or self._own_clock).now()
+
+    @property
+    def skew_ms(self) -> float:
+        return self._own_clock.skew_ms
+
+    async def _compare_clocks(self) -> None:
+        asked = time.monotonic()
+        server_ms = await self.fetchval(_SERVER_TIME)
+        self._own_clock.compare(server_ms, asked, time.monotonic())
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(CLOCK_S)
+            try:
+                await self._compare_clocks()
+            except PlatformError as error:
+                _log.warning("server's clock not read", store=self.place, error=error.message)
+
+    # Statements.
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
+        """One connection for several statements."""
+        if self._closed:
+            raise StoreUnavailable(f"{self.place} is closed")
+        with translated(self.place):
+            async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
+                yield connection
+
+    async def fetch(self, statement: str, *arguments: object) -> Sequence[Any]:
+        async with self.connection() as connection:
+            rows: Sequence[Any] = await connection.fetch(statement, *arguments)
+            return rows
+
+    async def fetchrow(self, statement: str, *arguments: object) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchrow(statement, *arguments)
+
+    async def fetchval(self, statement: str, *arguments: object) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchval(statement, *arguments)
+
+    # Waiting.
+
+    @contextlib.contextmanager
+    def watch(self, channel: str) -> Iterator[asyncio.Event]:
+        """Look, then wait on the event, then look again: nothing is missed in between."""
+        event = asyncio.Event()
+        self._watches[channel].add(event)
+        try:
+            yield event
+        finally:
+            self._watches[channel].discard(event)
+
+    def wake(self, channel: str) -> None:
+        """Make this process's watches look again."""
+        for event in self._watches[channel]:
+            event.set()
+
+    async def _listen(self) -> None:
+        """Hold one connection that hears of commits; when it breaks, make another and wake everybody."""
+        while True:
+            try:
+                await self._hear()
+            except (
+                PlatformError,
+                OSError,
+                asyncpg.PostgresError,
+                asyncpg.InterfaceError,
+                TimeoutError,
+            ) as error:
+                _log.warning("not listening for changes", store=self.place, error=str(error))
+            for channel in CHANNELS:
+                self.wake(channel)
+            await asyncio.sleep(POLL_S)
+
+    async def _hear(self) -> None:
+        connection = await asyncpg.connect(self.location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+        broken = asyncio.Event()
+        connection.add_termination_listener(lambda _: broken.set())
+        try:
+            for channel in CHANNELS:
+                await connection.add_listener(channel, self._heard)
+            await broken.wait()
+        finally:
+            with contextlib.suppress(Exception):
+                await connection.close(timeout=1)
+
+    def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+        self.wake(channel)
+
+    # Closing.
+
+    def attach(self, user: object) -> None:
+        """The pool stays open until every user has detached."""
+        self._users.add(user)
+
+    async def detach(self, user: object) -> None:
+        self._users.discard(user)
+        if not self._users:
+            await self.close()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._pool.close()
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._pool.terminate()
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Until somebody wakes it, or this long at the most; a lost notification costs one poll."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
+            await event.wait()
+    event.clear()
+
+
+# Migrations.
+
+
+async def migrate(connection: Any, place: str) -> None:
+    """Bring the schema to the newest version, one process at a time; refuse a newer one."""
+    steps = await asyncio.to_thread(load_steps)
+    await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK)
+    try:
+        await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
+        found = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
+        if found > len(steps):
+            raise SchemaUnknown(
+                f"{place} has schema version {found}; this release knows versions up to {len(steps)}. "
+                "Use the release that wrote it, or a newer one",
+                found=found,
+                known=len(steps),
+            )
+        for number, script in enumerate(steps[found:], start=found + 1):
+            async with connection.transaction():
+                await connection.execute(script)
+                await connection.execute("INSERT INTO schema_version VALUES ($1)", number)
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+
+
+def load_steps() -> list[str]:
+    """The package's own scripts, in order."""
+    folder = files("vskill_platform.database") / "sql" / "postgres"
+    found = sorted((one for one in folder.iterdir() if one.name.endswith(".sql")), key=lambda one: one.name)
+    return [one.read_text("utf-8") for one in found]
+
+
+# Errors.
+
+_BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
+    (asyncpg.DiskFullError, StoreFull, "the disk is full"),
+    (asyncpg.ReadOnlySQLTransactionError, StoreReadOnly, "the server is read-only"),
+    (asyncpg.DeadlockDetectedError, StoreBusy, "two transactions waited for each other"),
+    (asyncpg.SerializationError, StoreBusy, "another transaction was faster"),
+    (asyncpg.LockNotAvailableError, StoreBusy, "another transaction holds a lock"),
+    (asyncpg.QueryCanceledError, StoreUnavailable, "the statement took too long"),
+    (asyncpg.InsufficientResourcesError, StoreUnavailable, "the server lacks resources"),
+    (asyncpg.OperatorInterventionError, StoreUnavailable, "the server is stopping or starting"),
+    (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
+    (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
+    (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
+    (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
+    (TimeoutError, StoreUnavailable, "the server did not answer in time"),
+    (OSError, StoreUnavailable, "the server cannot be reached"),
+)
+
+
+@contextlib.contextmanager
+def translated(place: str) -> Iterator[None]:
+    """The driver's errors as ours; each says which server."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise translate(error, place) from error
+
+
+def translate(error: BaseException, place: str) -> PlatformError:
+    for kind, ours, meaning in _BY_CLASS:
+        if isinstance(error, kind):
+            return ours(f"{place}: {meaning} ({_words(error)})", reason=_words(error))
+    return StoreError(f"{place}: {_words(error)}", reason=_words(error))
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def shown(location: str) -> str:
+    """The location without its password."""
+    try:
+        parts = urlsplit(location)
+        host = parts.hostname or "localhost"
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:
+        raise InvalidSettings(
+            f"{location.partition('@')[2]!r} is no address of a PostgreSQL server: {error}"
+        ) from error
+    user = f"{parts.username}@" if parts.username else ""
+    return urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, "", ""))

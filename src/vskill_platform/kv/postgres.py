@@ -1,0 +1,410 @@
+"""The record store on PostgreSQL, for more than one machine: the same contract, the same declared fields.
+
+A commit is one call of the function `commit_records` (database/sql/postgres), so it costs one round trip; what
+is asked over fields is in `postgres_query`. Values are text, times are integer milliseconds, keys are compared
+byte by byte.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from vskill_platform.broker.contract import Broker
+from vskill_platform.broker.postgres import PostgresBroker, send_in
+from vskill_platform.database.postgres import PostgresDatabase, wait_for
+from vskill_platform.domain.errors import (
+    Conflict,
+    CursorGone,
+    InvalidInput,
+    PlatformError,
+    RecordMalformed,
+    Unsupported,
+)
+from vskill_platform.domain.messages import Send
+from vskill_platform.kv.checks import check_key, check_operations, check_texts
+from vskill_platform.kv.collections import collection_of
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.entries import (
+    Add,
+    Assert,
+    Capability,
+    Change,
+    Delete,
+    Entry,
+    EntryPage,
+    Found,
+    Operation,
+    Page,
+    Put,
+    Settled,
+)
+from vskill_platform.kv.outbox import send_after
+from vskill_platform.kv.postgres_query import ENTRY, Arguments, key_ranges, row_of, search, select
+from vskill_platform.kv.query import Condition, Query, check_filters
+from vskill_platform.kv.sqlite_query import end_of
+from vskill_platform.kv.terms import cut_terms
+
+CHANGES = "vskill_changes"
+_CHUNK = 1000
+_FOLD_STEP = 20_000
+#: Integers that a counter's value, as text, may have.
+_NOT_A_COUNTER = -1
+
+_COMMIT = (
+    "SELECT version, refused_key, refused_version FROM commit_records($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+)
+_GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
+_GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
+_COUNT = """
+SELECT value, known, sum(n)::bigint AS n FROM (
+    SELECT value, known, n FROM counts WHERE collection = $1 AND field = $2
+    UNION ALL SELECT value, known, n FROM count_deltas WHERE collection = $1 AND field = $2
+) AS counted GROUP BY value, known HAVING sum(n) > 0
+"""
+_FOLD = """
+WITH folded AS (
+    DELETE FROM count_deltas WHERE id IN (
+        SELECT id FROM count_deltas ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+    ) RETURNING collection, field, value, known, n
+), summed AS (
+    INSERT INTO counts
+    SELECT collection, field, value, known, sum(n) FROM folded GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT (collection, field, value, known) DO UPDATE SET n = counts.n + excluded.n
+)
+SELECT count(*) FROM folded
+"""
+#: Below this transaction everything has ended, so nothing can appear there any more.
+_HORIZON = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+_CHANGES = """
+SELECT xid, seq, key, version, deleted, at FROM changes
+WHERE (xid, seq) > ($1, $2) AND (xid, seq) <= ($3, $4) AND key >= $5 AND ($6::text IS NULL OR key < $6)
+ORDER BY xid, seq LIMIT $7
+"""
+#: The place of the last change that a reader may see; what was swept last where there is none.
+_LAST = f"""
+SELECT xid, seq FROM (
+    (SELECT xid, seq FROM changes WHERE xid < {_HORIZON} ORDER BY xid DESC, seq DESC LIMIT 1)
+    UNION ALL SELECT xid, seq FROM changes_swept
+) AS place ORDER BY xid DESC, seq DESC LIMIT 1
+"""  # noqa: S608 - our own text
+
+
+class PostgresKV(KV):
+    """Records in PostgreSQL; `outbox` is where the messages of a commit go."""
+
+    engine = "postgresql"
+
+    def __init__(self, database: PostgresDatabase, outbox: Broker | None = None) -> None:
+        self._db = database
+        self._outbox = outbox
+        self._same = isinstance(outbox, PostgresBroker) and outbox.database is database
+        self.capabilities = frozenset(Capability) - (set() if self._same else {Capability.SEND_IN_COMMIT})
+        database.attach(self)
+
+    def now(self) -> int:
+        return self._db.now()
+
+    # Writes.
+
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        check_operations(operations)
+        sends = [operation for operation in operations if isinstance(operation, Send)]
+        if sends and self._outbox is None:
+            raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
+        call = _call(operations, self.now())
+        if not sends or not self._same:
+            version = _outcome(await self._db.fetchrow(_COMMIT, *call))
+            if sends and self._outbox is not None:
+                await send_after(self._outbox, sends)
+            return version
+        return await self._commit_and_send(call, sends)
+
+    async def _commit_and_send(self, call: Sequence[object], sends: Sequence[Send]) -> int:
+        assert isinstance(self._outbox, PostgresBroker)  # noqa: S101 - the caller has looked
+        async with self._db.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                version = _outcome(await connection.fetchrow(_COMMIT, *call))
+                await send_in(connection, sends, self.now(), self._outbox.lease_ms)
+            except BaseException:
+                await _roll_back(transaction)
+                raise
+            await transaction.commit()
+        return version
+
+    # Reads by key.
+
+    async def get(self, key: str) -> Entry | None:
+        check_key(key)
+        row = await self._db.fetchrow(_GET, key, self.now())
+        return None if row is None else Entry(*row)
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        found: dict[str, Entry] = {}
+        failed: dict[str, PlatformError] = {}
+        wanted = []
+        for key in dict.fromkeys(keys):
+            try:
+                check_key(key)
+            except InvalidInput as error:
+                failed[key] = error
+            else:
+                wanted.append(key)
+        for start in range(0, len(wanted), _CHUNK):
+            chunk = wanted[start : start + _CHUNK]
+            try:
+                rows = await self._db.fetch(_GET_MANY, chunk, self.now())
+            except PlatformError as error:
+                failed.update(dict.fromkeys(chunk, error))
+            else:
+                found.update((row[0], Entry(*row)) for row in rows)
+        missing = tuple(key for key in wanted if key not in found and key not in failed)
+        return Settled(found, missing, failed)
+
+    async def list(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> Page[str]:
+        rows = await self._range("key", prefix, after, limit, exclude)
+        keys = tuple(row[0] for row in rows[:limit])
+        return Page(keys, keys[-1] if len(rows) > limit else None)
+
+    async def scan(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> EntryPage:
+        rows = await self._range(ENTRY, prefix, after, limit, exclude)
+        items = tuple(Entry(*row) for row in rows[:limit])
+        return EntryPage(items, items[-1].key if len(rows) > limit else None)
+
+    async def _range(
+        self, what: str, prefix: str, after: str | None, limit: int, exclude: Sequence[str]
+    ) -> Sequence[Any]:
+        check_texts("prefix", prefix, after or "", *exclude)
+        if "\0" in prefix:
+            return ()
+        # No key has a NUL, and the server refuses it even in a comparison: what stands before it says the same.
+        after = None if after is None else after.partition("\0")[0]
+        exclude = [one for one in exclude if "\0" not in one]
+        arguments = Arguments()
+        ranges = key_ranges(arguments, prefix, after, exclude)
+        if not ranges:
+            return ()
+        statement = (
+            f"SELECT {what} FROM records WHERE ({ranges}) "  # noqa: S608 - our own text
+            f"AND (expires_at IS NULL OR expires_at > {arguments.add(self.now())}) "
+            f"ORDER BY key LIMIT {arguments.add(limit + 1)}"
+        )
+        return await self._db.fetch(statement, *arguments.values)
+
+    # Questions over fields.
+
+    async def select(
+        self,
+        prefix: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        order_by: str = "key",
+        descending: bool = False,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> EntryPage:
+        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        statement, arguments = select(query, self.now())
+        rows = await self._db.fetch(statement, *arguments) if statement else ()
+        items = tuple(Entry(*row) for row in rows[:limit])
+        return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
+
+    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+        collection = collection_of(prefix)
+        collection.counted_field(field)
+        rows = await self._db.fetch(_COUNT, collection.name, field)
+        return {value if known else None: n for value, known, n in rows}
+
+    async def search(
+        self,
+        prefix: str,
+        text: str,
+        *,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
+    ) -> Found:
+        collection = collection_of(prefix)
+        conditions = check_filters(collection, where or {})
+        terms = cut_terms(text)
+        if not terms:
+            return Found(())
+        limit = min(limit, SEARCH_LIMIT)
+        statement, arguments, rest = search(collection, terms, conditions, self.now(), limit)
+        rows = await self._db.fetch(statement, *arguments)
+        hits = [Entry(*row) for row in rows]
+        if rest:
+            fields = collection.fields
+            hits = [
+                one
+                for one in hits
+                if all(wanted.holds(fields[name].read(one.value)) for name, wanted in rest)
+            ]
+        return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
+
+    # Following what changes.
+
+    async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        check_texts("prefix", prefix)
+        place = None if after is None else _place(after)
+        async with self._db.connection() as connection, connection.transaction(isolation="repeatable_read"):
+            swept = tuple(await connection.fetchrow("SELECT xid, seq FROM changes_swept"))
+            last = tuple(await connection.fetchrow(_LAST))
+            start = swept if place is None else place
+            if not swept <= start <= last:
+                raise CursorGone(cursor=after)
+            rows = await connection.fetch(_CHANGES, *start, *last, prefix, end_of(prefix), limit)
+        items = tuple(
+            Change(_cursor(xid, seq), key, version, deleted, at)
+            for xid, seq, key, version, deleted, at in rows
+        )
+        return Page(items, items[-1].cursor if len(items) == limit else _cursor(*last))
+
+    async def change_cursor(self) -> str:
+        return _cursor(*await self._db.fetchrow(_LAST))
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        place = _place(cursor)
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._db.watch(CHANGES) as event:
+            while tuple(await self._db.fetchrow(_LAST)) == place:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                await wait_for(event, left)
+        return True
+
+    # Keeping house.
+
+    async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
+        await self._db.fetchval(_FOLD, _FOLD_STEP)
+        removed = await self._db.fetchval(_SWEEP_EXPIRED, self.now(), limit)
+        return int(removed) + int(await self._db.fetchval(_SWEEP_CHANGES, changes_before, limit - removed))
+
+    async def check(self) -> None:
+        """A real write that changes nothing, since a server that only reads is not ready."""
+        await self._db.fetchval("SELECT nextval('versions')")
+
+    async def close(self) -> None:
+        await self._db.detach(self)
+
+
+_SWEEP_EXPIRED = """
+WITH gone AS (
+    DELETE FROM records WHERE key IN (
+        SELECT key FROM records WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ) RETURNING 1
+) SELECT count(*) FROM gone
+"""
+# The oldest changes in their order, up to the first that is young enough to keep.
+_SWEEP_CHANGES = """
+WITH oldest AS (
+    SELECT xid, seq, at FROM changes ORDER BY xid, seq LIMIT $2
+), old AS (
+    SELECT xid, seq FROM oldest WHERE (xid, seq) < coalesce(
+        (SELECT (xid, seq) FROM oldest WHERE at >= $1 ORDER BY xid, seq LIMIT 1), (9223372036854775807, 0)
+    )
+), gone AS (
+    DELETE FROM changes USING old WHERE changes.xid = old.xid AND changes.seq = old.seq
+    RETURNING changes.xid, changes.seq
+), marked AS (
+    UPDATE changes_swept SET (xid, seq) = (SELECT xid, seq FROM gone ORDER BY xid DESC, seq DESC LIMIT 1)
+    WHERE EXISTS (SELECT 1 FROM gone)
+)
+SELECT count(*) FROM gone
+"""
+
+
+def _call(operations: Sequence[Operation], now: int) -> tuple[object, ...]:
+    """The operations as the arguments of `commit_records`."""
+    written: list[str] = []
+    asserted: list[str] = []
+    expected: dict[str, int] = {}
+    puts: list[dict[str, object]] = []
+    adds: list[dict[str, object]] = []
+    deletes: list[str] = []
+    told: list[str] = []
+    for operation in operations:
+        match operation:
+            case Put(key=key, value=value, if_version=wanted, quiet=quiet, ttl_ms=ttl_ms):
+                written.append(key)
+                puts.append(row_of(key, value, None if ttl_ms is None else now + ttl_ms))
+                if not quiet:
+                    told.append(key)
+                if wanted is not None:
+                    _expect(expected, key, wanted)
+            case Delete(key=key, if_version=wanted):
+                written.append(key)
+                deletes.append(key)
+                if wanted is not None:
+                    _expect(expected, key, wanted)
+            case Assert(key=key, version=wanted):
+                asserted.append(key)
+                _expect(expected, key, wanted)
+            case Add(key=key, n=n):
+                written.append(key)
+                told.append(key)
+                adds.append({"key": key, "collection": row_of(key, b"0", None).get("collection"), "n": n})
+            case _:
+                pass
+    return (
+        written,
+        asserted,
+        list(expected),
+        list(expected.values()),
+        _json(puts),
+        _json(adds),
+        deletes,
+        told,
+        now,
+    )
+
+
+def _expect(expected: dict[str, int], key: str, version: int) -> None:
+    """Two different expectations of one key cannot both hold."""
+    if expected.setdefault(key, version) != version:
+        raise Conflict(f"{key} cannot be at version {expected[key]} and {version}", key=key)
+
+
+def _json(rows: list[dict[str, object]]) -> str | None:
+    return msgspec.json.encode(rows).decode() if rows else None
+
+
+def _outcome(row: Sequence[object]) -> int:
+    version, refused_key, actual = row
+    if refused_key is None:
+        assert isinstance(version, int)  # noqa: S101 - what the function returns where nothing is refused
+        return version
+    if actual == _NOT_A_COUNTER:
+        raise RecordMalformed(f"{refused_key} is no counter", key=refused_key, reason="not an integer")
+    raise Conflict(
+        f"{refused_key} is at version {actual}, not the one named", key=refused_key, version=actual
+    )
+
+
+async def _roll_back(transaction: Any) -> None:
+    """Whatever went wrong is what the caller hears, not that the connection is gone too."""
+    with contextlib.suppress(Exception):
+        await asyncio.shield(transaction.rollback())
+
+
+def _cursor(xid: int, seq: int) -> str:
+    return f"{xid}-{seq}"
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    xid, _, seq = cursor.partition("-")
+    if (
+        not (xid.isascii() and xid.isdigit() and seq.isascii() and seq.isdigit())
+        or max(len(xid), len(seq)) > 19
+    ):
+        raise InvalidInput(f"{cursor!r} is no cursor of this store", field="after")
+    return int(xid), int(seq)

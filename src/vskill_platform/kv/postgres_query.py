@@ -1,0 +1,241 @@
+"""Questions to the PostgreSQL store as SQL, and records as rows. Values are always arguments; only declared names
+stand in the text."""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.kv.collections import Collection, Value, collection_holding
+from vskill_platform.kv.query import Between, Condition, In, Is, Query
+from vskill_platform.kv.sqlite_fields import DERIVED_COLUMNS, column, derive, kept_fields
+from vskill_platform.kv.sqlite_query import end_of
+
+ENTRY = "key, convert_to(value, 'UTF8'), version"
+_LEAST = -(2**63)
+_MOST = 2**63 - 1
+#: How much more a word of the first searched field counts than one of the next.
+_LABELS = "ABCD"
+_WEIGHTS = "{0.01, 0.05, 0.2, 1.0}"
+#: Positions that a text-search vector can hold.
+_MOST_POSITION = 16_383
+
+
+class Arguments:
+    """The values of a statement, numbered as they are added."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def add(self, value: object) -> str:
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+def row_of(key: str, value: bytes, expires_at: int | None) -> dict[str, object]:
+    """A record as a row of the table; what is not there is NULL."""
+    named = zip(DERIVED_COLUMNS, derive(key, value), strict=True)
+    row: dict[str, object] = {
+        name: found for name, found in named if found is not None and name != "searched"
+    }
+    row.update(key=key, value=value.decode())
+    if expires_at is not None:
+        row["expires_at"] = expires_at
+    collection = collection_holding(key)
+    if collection is not None and collection.searched:
+        row["terms"] = _vector(collection.search_texts(value))
+    return row
+
+
+def _vector(texts: Sequence[str]) -> str:
+    """Every term with its field's label. Terms are letters and digits, so a quote cannot end early."""
+    words: dict[str, list[str]] = {}
+    place = 0
+    for label, text in zip(_LABELS, texts, strict=False):
+        for term in text.split():
+            place = min(place + 1, _MOST_POSITION)
+            words.setdefault(term, []).append(f"{place}{label}")
+    return " ".join(f"'{term}':{','.join(places)}" for term, places in words.items())
+
+
+# Ranges of keys.
+
+
+def key_ranges(arguments: Arguments, prefix: str, after: str | None, exclude: Iterable[str]) -> str:
+    """The condition that a key is in the range and in none of the excluded ones."""
+    parts = [f"key >= {arguments.add(prefix)}"]
+    end = end_of(prefix)
+    if end is not None:
+        parts.append(f"key < {arguments.add(end)}")
+    if after is not None:
+        parts.append(f"key > {arguments.add(after)}")
+    for hole in exclude:
+        beyond = end_of(hole)
+        rest = f" OR key >= {arguments.add(beyond)}" if beyond is not None else ""
+        parts.append(f"(key < {arguments.add(hole)}{rest})")
+    return " AND ".join(parts)
+
+
+# Declared fields.
+
+
+def select(query: Query, now: int) -> tuple[str, list[object]]:
+    """The statement that a query asks, and its arguments; no statement where there can be no answer."""
+    arguments = Arguments()
+    if query.order_by == "key" and not query.equal:
+        return _by_key(query, arguments, now), arguments.values
+    branches = [_branch(query, values, arguments, now) for values in _combinations(query)]
+    found = [f"({branch})" for branch in branches if branch]
+    if not found:
+        return "", []
+    order = _order(query, "place", "key")
+    text = (
+        f"SELECT key, convert_to(value, 'UTF8'), version FROM ({' UNION ALL '.join(found)}) AS found "  # noqa: S608
+        f"ORDER BY {order} LIMIT {arguments.add(query.limit + 1)}"
+    )
+    return text, arguments.values
+
+
+def _by_key(query: Query, arguments: Arguments, now: int) -> str:
+    collection = query.collection
+    after = query.after[1].partition("\0")[0] if query.after is not None else None
+    ranges = key_ranges(arguments, collection.prefix, None if query.descending else after, collection.exclude)
+    if query.descending and after is not None:
+        ranges += f" AND key < {arguments.add(after)}"
+    return (
+        f"SELECT {ENTRY} FROM records WHERE {ranges} AND {_alive(arguments, now)} "  # noqa: S608 - declared names only
+        f"ORDER BY key {'DESC' if query.descending else 'ASC'} LIMIT {arguments.add(query.limit + 1)}"
+    )
+
+
+def _combinations(query: Query) -> Iterable[tuple[Value, ...]]:
+    """Each combination of values that the equality conditions allow; each is one run through the index."""
+    choices: list[tuple[Value, ...]] = [
+        tuple(dict.fromkeys(one.values)) if isinstance(one, In) else (one.value,) for _, one in query.equal
+    ]
+    return product(*choices)
+
+
+def _branch(query: Query, values: tuple[Value, ...], arguments: Arguments, now: int) -> str | None:
+    """The first rows of one run through the index, up to the limit; None where there can be none."""
+    collection = query.collection
+    equal = [
+        _equals(collection, name, value, arguments)
+        for (name, _), value in zip(query.equal, values, strict=True)
+    ]
+    also = [_filter(collection, name, condition, arguments) for name, condition in query.also]
+    bounds = _bounds_of_key(query, arguments) if query.order_by == "key" else _bounds(query, arguments)
+    conditions = [f"collection = '{collection.name}'", *equal, *bounds, *also, _alive(arguments, now)]
+    if "false" in conditions:
+        return None
+    place = "NULL" if query.order_by == "key" else column(collection, query.order_by)
+    return (
+        f"SELECT key, value, version, {place} AS place FROM records "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(conditions)} ORDER BY {_order(query, place, 'key')} LIMIT {query.limit + 1}"
+    )
+
+
+def _alive(arguments: Arguments, now: int) -> str:
+    return f"(expires_at IS NULL OR expires_at > {arguments.add(now)})"
+
+
+def _order(query: Query, place: str, key: str) -> str:
+    direction = "DESC" if query.descending else "ASC"
+    return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
+
+
+def _equals(collection: Collection, name: str, value: Value, arguments: Arguments) -> str:
+    field = column(collection, name)
+    if value is None:
+        return f"{field} IS NULL"
+    return f"{field} = {arguments.add(value)}" if _storable(collection, name, value) else "false"
+
+
+def _bounds_of_key(query: Query, arguments: Arguments) -> list[str]:
+    if query.after is None:
+        return []
+    return [f"key {'<' if query.descending else '>'} {arguments.add(query.after[1].partition(chr(0))[0])}"]
+
+
+def _bounds(query: Query, arguments: Arguments) -> list[str]:
+    """The range on the field that orders; entries without the field are not in it."""
+    collection = query.collection
+    name = column(collection, query.order_by)
+    kind = collection.fields[query.order_by].kind
+    within = query.within or Between()
+    if query.within is not None and kind is not int:
+        return ["false"]
+    bounds = [f"{name} IS NOT NULL"]
+    if within.least is not None:
+        bounds.append(f"{name} >= {arguments.add(within.least)}" if within.least <= _MOST else "false")
+    if within.most is not None:
+        bounds.append(f"{name} <= {arguments.add(within.most)}" if within.most >= _LEAST else "false")
+    if query.after is not None:
+        value, key = query.after
+        if type(value) is not kind or not _storable(collection, query.order_by, value):
+            raise InvalidInput(
+                "this cursor belongs to another order; leave it out to start over", field="after"
+            )
+        sign = "<" if query.descending else ">"
+        bounds.append(
+            f"({name}, key) {sign} ({arguments.add(value)}, {arguments.add(key.partition(chr(0))[0])})"
+        )
+    return bounds
+
+
+def _storable(collection: Collection, name: str, value: Value) -> bool:
+    """Whether the column can hold it; what it cannot hold, no entry has."""
+    if collection.fields[name].kind is int:
+        return type(value) is int and _LEAST <= value <= _MOST
+    return isinstance(value, str) and "\0" not in value
+
+
+# Searched terms.
+
+
+def search(
+    collection: Collection,
+    terms: Sequence[str],
+    conditions: Iterable[tuple[str, Condition]],
+    now: int,
+    limit: int,
+) -> tuple[str, list[object], list[tuple[str, Condition]]]:
+    """The statement, its arguments, and the conditions that must be looked at in the value."""
+    arguments = Arguments()
+    asked = f"{arguments.add(_query(terms))}::tsquery"
+    kept = kept_fields(collection)
+    filters, rest = [], []
+    for name, condition in conditions:
+        if name in kept:
+            filters.append(_filter(collection, name, condition, arguments))
+        else:
+            rest.append((name, condition))
+    where = [f"collection = '{collection.name}'", f"terms @@ {asked}", *filters, _alive(arguments, now)]
+    bound = "" if rest else f" LIMIT {arguments.add(limit + 1)}"
+    text = (
+        f"SELECT {ENTRY} FROM records WHERE {' AND '.join(where)} "  # noqa: S608 - declared names only
+        f"ORDER BY ts_rank('{_WEIGHTS}', terms, {asked}) DESC, key{bound}"
+    )
+    return text, arguments.values, rest
+
+
+def _query(terms: Sequence[str]) -> str:
+    """Each term quoted, the last one as a prefix."""
+    return " & ".join(f"'{term}'" for term in terms) + ":*"
+
+
+def _filter(collection: Collection, name: str, condition: Condition, arguments: Arguments) -> str:
+    field = column(collection, name)
+    match condition:
+        case Is(value=value):
+            return _equals(collection, name, value, arguments)
+        case In(values=values):
+            storable = [value for value in values if _storable(collection, name, value)]
+            return f"{field} = ANY ({arguments.add(storable)})" if storable else "false"
+        case Between(least=least, most=most) if collection.fields[name].kind is int:
+            if (least or 0) > _MOST or (most or 0) < _LEAST:
+                return "false"
+            low = max(_LEAST if least is None else least, _LEAST)
+            high = min(_MOST if most is None else most, _MOST)
+            return f"{field} BETWEEN {arguments.add(low)} AND {arguments.add(high)}"
+        case _:
+            return "false"
