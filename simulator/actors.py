@@ -30,7 +30,7 @@ from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store import actions
+from vskill_platform.store import actions, withdrawals
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
@@ -57,6 +57,9 @@ WEIGHTS = {
     "reapply": 4,
     "yank": 2,
     "replay": 1,
+    "call_back": 3,
+    "take_down": 3,
+    "restore": 3,
 }
 #: What they do to a submission that takes a step this moment.
 AMBUSHES = (
@@ -70,6 +73,8 @@ AMBUSHES = (
     "reject",
     "approve",
     "run_again",
+    "take_down",
+    "restore",
 )
 
 
@@ -136,6 +141,8 @@ class People:
             "approve": State.NEEDS_REVIEW,
             "submit": State.TIER1_SCANNING,
             "rescan": State.PUBLISHED,
+            "take_down": State.PUBLISHED,
+            "restore": State.NEEDS_REVIEW,
         }.get(what)
         if wanted is not None and self._rng.random() < 0.6:
             records = await self._world.records()
@@ -250,16 +257,34 @@ class People:
                 RescanDecision(down, "worse", next_state=State.NEEDS_REVIEW),
                 RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.DIGEST),
                 RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.PLACE),
+                RescanDecision(down, "an entry hit it", next_state=State.BLOCKED),
             )
         )
 
     async def _yank(self, place: Place) -> None:
-        skills: list[PublishedSkill] = [
-            one for one in await self._world.skills() if one.submission == place.id
-        ]
-        if skills:
+        found = await self._skill_of(place)
+        if found is not None:
             change = skill.Change(Role.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
-            await update_skill(skills[0].canonical, lambda current: skill.yank(current, change))
+            await update_skill(found.canonical, lambda current: skill.yank(current, change))
+
+    async def _take_down(self, place: Place) -> str | None:
+        found = await self._skill_of(place)
+        if found is None:
+            return None
+        number = self._rng.choice((None, self._rng.choice(found.versions).number))
+        await withdrawals.take_down(found.canonical, number, by="admin:rob", reason="complaints")
+        return f"{found.canonical} {number}"
+
+    async def _restore(self, place: Place) -> str | None:
+        found = await self._skill_of(place)
+        if found is None:
+            return None
+        await withdrawals.restore(found.canonical, by="admin:rob", reason="a mistake")
+        return found.canonical
+
+    async def _skill_of(self, place: Place) -> PublishedSkill | None:
+        found = [one for one in await self._world.skills() if one.submission == place.id]
+        return found[0] if found else None
 
     async def _pause(self, _: Place) -> None:
         await pause_queue(
@@ -276,6 +301,11 @@ class People:
         if self._rng.random() < 0.5:
             return await reapply_blocklist()
         return await run_job(next(job for job in JOBS if job.name == "blocklist"), forced=True)
+
+    async def _call_back(self, _: Place) -> bool | None:
+        """The analyser elsewhere reports, whether or not anybody has asked it yet."""
+        digests = sorted({ref.digest for one in await self._world.skills() for ref in one.versions})
+        return await self._world.outside.call_back(self._rng.choice(digests)) if digests else None
 
     async def _replay(self, _: Place) -> bool:
         broker = require_env("broker").broker

@@ -22,8 +22,11 @@ from vskill_platform.domain.submission import (
     UNAVAILABLE_MOST_MS,
     Event,
     Submission,
+    owed_violation,
     violation,
 )
+from vskill_platform.domain.task import Task
+from vskill_platform.kv.collections import TASKS
 from vskill_platform.kv.entries import Entry, Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 
@@ -77,12 +80,14 @@ class Watcher:
         fail: Callable[[Broken], None],
         moment: Callable[[], int],
         on_step: Callable[[Submission, Event], None],
+        on_task: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._trace = trace
         self._fail = fail
         self._moment = moment
         self._on_step = on_step
+        self._on_task = on_task
         self._tokens: set[str] = set()
         self._steps = 0
         #: By submission, the moment at which a block or a cancellation last ended a run.
@@ -108,6 +113,9 @@ class Watcher:
                 await self._check_publication(store, written, puts)
         elif key.startswith((keys.SUBRUN, keys.VERSION)):
             require(old is None or old.value == value, "what is written once never changes", key)
+        elif key.startswith(TASKS.prefix):
+            task = msgspec.json.decode(value, type=Task)
+            self._check_task(None if old is None else msgspec.json.decode(old.value, type=Task), task)
         elif key.startswith(keys.SKILL) and not keys.is_alias(key):
             await self._check_skill(store, msgspec.json.decode(value, type=PublishedSkill))
 
@@ -228,6 +236,28 @@ class Watcher:
         if event.to in (State.BLOCKED, State.DEQUEUED):
             self.cleared[record.id] = self._moment()
         self._on_step(record, event)
+
+    # Tasks.
+
+    def _check_task(self, old: Task | None, new: Task) -> None:
+        now, name = self._clock.now(), new.key
+        if new.state.active:
+            problem = owed_violation(new, new.state, now, FOREVER_MS)
+            require(problem is None, "an active task has a claim or a next attempt", f"{name}: {problem}")
+        else:
+            require(new.claim is None and new.next_attempt_at is None, "a task that is over rests", name)
+            require(new.outcome.strip(), "a task that is over says how it went", name)
+        was = (0, True) if old is None else (old.run, old.state.active)
+        goes_on = new.run == was[0] and was[1]
+        require(goes_on or new.run == was[0] + 1, "a task goes on, or runs once more", f"{name}: {old} {new}")
+        renewed = old is not None and old.claim and new.claim and old.claim.token == new.claim.token
+        if new.claim is not None and not renewed:
+            require(new.claim.token not in self._tokens, "a claim's token is used once", f"{name}")
+            self._tokens.add(new.claim.token)
+        if old is None or (old.run, old.state) != (new.run, new.state):
+            self._trace.count(f"task {new.kind}: {new.state}")
+            self._trace.add("task", "STEP", f"{name} run {new.run} {new.state}: {new.outcome}")
+        self._on_task()
 
     # Skills.
 

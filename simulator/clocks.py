@@ -7,6 +7,8 @@ from simulator.loop import VirtualLoop
 
 #: Some morning; the store's clock begins here.
 EPOCH_MS = 1_800_000_000_000
+#: Whoever looked at the clock has acted on what it said after this many seconds, however slow it is.
+MEMORY_S = 300
 
 
 class StoreClock:
@@ -14,15 +16,23 @@ class StoreClock:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
-        self.offset_ms = 0
-        #: The latest time that it ever told.
-        self.highest = EPOCH_MS
+        self._offset_ms = 0
+        #: When it jumped, on the loop's clock, and what it said before.
+        self._jumps: list[tuple[float, int]] = []
         self._numbers = count(1)
 
     def now(self) -> int:
-        now = EPOCH_MS + int(self._loop.time() * 1000) + self.offset_ms
-        self.highest = max(self.highest, now)
-        return now
+        return EPOCH_MS + int(self._loop.time() * 1000) + self._offset_ms
+
+    def jump(self, by_ms: int) -> None:
+        self._jumps.append((self._loop.time(), self.now()))
+        self._offset_ms += by_ms
+
+    @property
+    def highest(self) -> int:
+        """The latest time that anybody can still act on."""
+        since = self._loop.time() - MEMORY_S
+        return max([self.now(), *(said for at, said in self._jumps if at >= since)])
 
     def monotonic(self) -> float:
         return self._loop.time()

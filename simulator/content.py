@@ -1,7 +1,8 @@
 """Small real skills, and a source, a scanner and a judge whose answers are functions of the content: what the text
 says about itself decides its way, so that every state of a submission is reached."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from random import Random
 
 import msgspec
@@ -27,7 +28,7 @@ from vskill_platform.domain.scan import (
     Verdict,
 )
 from vskill_platform.domain.submission import Submission
-from vskill_platform.sources.contract import Fetched
+from vskill_platform.sources.contract import Fetched, Look, RepositoryHead
 from vskill_platform.sources.upload import UploadSource
 
 RULESET = "simulated-1"
@@ -114,26 +115,29 @@ def _word(files: Sequence[SkillFile], key: str) -> str:
 
 
 class Repositories:
-    """What stands at each repository's place, from its first commit on."""
+    """What stands at each repository's places, from its first commit on."""
 
     def __init__(self) -> None:
-        self._pushed: dict[str, list[Content]] = {}
+        #: By place, what was last pushed there.
+        self._contents: dict[str, Content] = {}
+        #: By repository, how many commits it has.
+        self._commits: Counter[str] = Counter()
         #: The key of a place whose host stays down, until this moment of the loop's clock.
         self.dead: str | None = None
         self.dead_until = 0.0
 
     def push(self, place: Place, content: Content) -> None:
-        self._pushed.setdefault(place.identity.key, []).append(content)
+        self._contents[place.identity.key] = content
+        self._commits[place.identity.repo_key] += 1
 
     def count(self, place: Place) -> int:
-        return len(self._pushed.get(place.identity.key, ()))
+        return self._commits[place.identity.repo_key]
 
-    def pushed(self, place: Place) -> Sequence[Content]:
-        return self._pushed.get(place.identity.key, ())
+    def head(self, identity: Identity) -> str:
+        return f"commit-{self._commits[identity.repo_key]}"
 
-    def head(self, identity: Identity) -> tuple[Content, str]:
-        pushed = self._pushed[identity.key]
-        return pushed[-1], f"commit-{len(pushed)}"
+    def at_head(self, identity: Identity) -> tuple[Content, str]:
+        return self._contents[identity.key], self.head(identity)
 
 
 class SimulatedSources:
@@ -142,7 +146,7 @@ class SimulatedSources:
     def __init__(self, repositories: Repositories, blobs: Blobs, process: Process, weather: Weather) -> None:
         self._repositories = repositories
         self._uploads = UploadSource(blobs)
-        self._process = process
+        self.process = process
         self._weather = weather
 
     async def fetch(self, submission: Submission) -> Fetched:
@@ -153,13 +157,25 @@ class SimulatedSources:
             return self._read(submission.identity)
 
         key = submission.identity.key
-        return await self._weather.around(self._process, Dependency.SOURCE, f"fetch {key}", read)
+        return await self._weather.around(self.process, Dependency.SOURCE, f"fetch {key}", read)
+
+    async def head(self, identity: Identity) -> RepositoryHead:
+        async def read() -> RepositoryHead:
+            return RepositoryHead(identity, self._repositories.head(identity), "main")
+
+        return await self._weather.around(self.process, Dependency.SOURCE, f"head {identity.repo_key}", read)
+
+    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+        async def read() -> Look:
+            return Look(identity, self._repositories.head(identity), {})
+
+        return await self._weather.around(self.process, Dependency.SOURCE, f"look {identity.repo_key}", read)
 
     def _read(self, identity: Identity) -> Fetched:
         repositories = self._repositories
         if identity.key == repositories.dead and self._weather.loop.time() < repositories.dead_until:
             raise SourceUnavailable("simulated: the host is down", host=identity.host)
-        content, commit = repositories.head(identity)
+        content, commit = repositories.at_head(identity)
         if content.scan == "gone":
             raise NoSkillFound
         return Fetched(content.files, commit)

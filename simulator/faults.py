@@ -79,7 +79,13 @@ class Weather:
                 await asyncio.sleep(0)
             return await do()
         await self._before(process, dependency, name)
-        return await self._after(process, name, await self._apply(process, dependency, name, do, writes))
+        result = await self._apply(process, dependency, name, do, writes)
+        # The answer may be slow, and what it says may be old when it arrives.
+        if self.rng.random() < self.plan.delay:
+            await self._delay(process)
+        if process.dead:
+            await self.never()
+        return result
 
     async def never(self) -> None:
         """A call of a dead process does not return; when the world is taken down, it is cancelled."""
@@ -145,14 +151,6 @@ class Weather:
             raise self._error(dependency, name)
         return await do()
 
-    async def _after(self, process: Process, name: str, result: T) -> T:
-        """The answer may be slow, and what it says may be old when it arrives."""
-        if self.rng.random() < self.plan.delay:
-            await self._delay(process)
-        if process.dead:
-            await self.never()
-        return result
-
     async def _delay(self, process: Process) -> None:
         self.trace.count(Fault.DELAY)
         most = self.plan.delay_most * (10 if self.rng.random() < 0.02 else 1)
@@ -179,7 +177,7 @@ class Weather:
         match dependency:
             case Dependency.BLOBS:
                 return BlobUnavailable(f"simulated: {name}")
-            case Dependency.SOURCE:
+            case Dependency.SOURCE | Dependency.LISTENER:
                 return SourceUnavailable(f"simulated: {name}", host="example.org")
             case Dependency.SCANNER | Dependency.JUDGE:
                 return RuntimeError(f"simulated: {name}")

@@ -8,14 +8,22 @@ import msgspec
 from simulator.actors import Filed
 from simulator.checks import LABELS, require
 from simulator.faults import Process
+from simulator.outside import ANALYSER
+from simulator.plan import Listener
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
+from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
 from vskill_platform.domain.states import State, may_move
-from vskill_platform.domain.submission import Event, Submission, exhaustion
+from vskill_platform.domain.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
+from vskill_platform.domain.task import Task, TaskState, task_key
+from vskill_platform.notifications.deliveries import DELIVERY
+from vskill_platform.notifications.notices import notices_of
 from vskill_platform.queue.health import queue_health
-from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
+from vskill_platform.repo_check import REPO_CHECK
 from vskill_platform.store.blocklist import reapply_blocklist, targets_for
+from vskill_platform.store.external_scans import EXTERNAL_SCAN, external_task_id
 from vskill_platform.worker_context import run_with_worker_env
 
 if TYPE_CHECKING:
@@ -42,12 +50,16 @@ async def check_end(world: "World") -> None:
             _check_withdrawn(record, skills.get(record.published or ""), name)
     for skill in skills.values():
         await _check_skill(world, skill)
+        await _check_analysed(world, skill)
         for ref in skill.versions:
             targets = targets_of(skill.identity, (skill.name, skill.slug), ref.digest)
             live_and_hit = ref.status is VersionStatus.LIVE and any(target in blocked for target in targets)
             require(not live_and_hit, "nothing live is blocked", f"{skill.canonical} {ref.number}")
     for place in world.places:
         _check_filed(world, [one for one in world.people.filed if one.place == place], records.get(place.id))
+    await _check_told(world, records)
+    for task in await world.tasks():
+        await _check_task(world, task)
     await _check_converged(world)
 
 
@@ -148,6 +160,14 @@ async def _check_skill(world: "World", skill: PublishedSkill) -> None:
         )
 
 
+async def _check_analysed(world: "World", skill: PublishedSkill) -> None:
+    for ref in skill.versions if world.plan.analyser else ():
+        entry = await world.store.get(task_key(EXTERNAL_SCAN, external_task_id(ref.digest, ANALYSER)))
+        report = await world.store.get(keys.extscan(ref.digest, ANALYSER))
+        asked = entry is not None or report is not None or ref.status is not VersionStatus.LIVE
+        require(asked, "the analyser is asked about everything live", f"{skill.canonical} {ref.number}")
+
+
 def _check_filed(world: "World", filed: list[Filed], record: Submission | None) -> None:
     """The last content that was accepted is the one that was looked at last."""
     accepted = [one for one in filed if one.accepted]
@@ -175,6 +195,44 @@ def _check_filed(world: "World", filed: list[Filed], record: Submission | None) 
         require(fetched >= last.pushed, "the last content that was submitted is judged", detail)
 
 
+async def _check_told(world: "World", records: dict[str, Submission]) -> None:
+    """Every decision of every run was to be told to everyone who subscribed."""
+    if not world.plan.listeners:
+        return
+    runs = [*records.values(), *await _kept_runs(world)]
+    notices = [notice for record in runs for notice in notices_of(record)]
+    for listener in world.plan.listeners:
+        for notice in notices:
+            entry = await world.store.get(task_key(DELIVERY, f"{listener}:{notice.id}"))
+            require(entry is not None, "every decision is told to whoever subscribed", (listener, notice))
+    world.trace.counts["notices"] += len(notices) * len(world.plan.listeners)
+
+
+async def _kept_runs(world: "World") -> list[Submission]:
+    page = await world.store.scan(keys.SUBRUN)
+    return [msgspec.json.decode(entry.value, type=Submission) for entry in page.items]
+
+
+async def _check_task(world: "World", task: Task) -> None:
+    """It has ended, and in the way that its own kind has to."""
+    require(not task.state.active, "every task comes to its end", task)
+    world.trace.count(f"ended task {task.kind}: {task.state}")
+    gave_up = task.attempts.interrupted >= MAX_INTERRUPTED
+    if task.kind == DELIVERY:
+        hook, notice = task.subject["webhook"], task.subject["notice"]
+        failed = task.state is TaskState.FAILED
+        require(failed == (hook == Listener.BROKEN) or gave_up, "a delivery arrives, or is given up", task)
+        require(failed or notice in world.outside.heard[hook], "what is delivered has arrived", task)
+    elif task.kind == EXTERNAL_SCAN:
+        report = await world.store.get(keys.extscan(task.subject["digest"], task.subject["provider"]))
+        require(report is not None or gave_up, "an external scan ends with a report", task)
+    elif task.kind == REPO_CHECK and task.state is TaskState.DONE:
+        subject = task.subject
+        place = Identity(subject["host"], subject["owner"], subject["repo"])
+        health = await world.store.get(keys.repohealth(place))
+        require(health is not None, "a check of a repository leaves what it found", task)
+
+
 async def _check_converged(world: "World") -> None:
     """Health is good, and neither a whole pass of the blocklist nor recovery finds anything to do."""
     env = world.env_for(Process("checker", lambda: None))
@@ -187,11 +245,12 @@ async def _check_converged(world: "World") -> None:
         before = {entry.key: entry.version for entry in (await world.store.scan("s")).items}
         await reapply_blocklist()
         recovered = await recover_stuck_submissions()
+        owed = await recover_tasks()
         after = {entry.key: entry.version for entry in (await world.store.scan("s")).items}
         changed = [
             key for key, version in after.items() if version != before.get(key) and key not in harmless
         ]
         require(not changed, "the blocklist has been applied", changed)
-        require(recovered.paused or recovered.found == 0, "recovery finds nothing", recovered)
+        require(recovered.found == owed.found == 0, "recovery finds nothing", (recovered, owed))
 
     await run_with_worker_env(env, look)

@@ -6,6 +6,9 @@ from random import Random
 
 import msgspec
 
+#: The longest jump of the store's clock.
+HOURS_MS = 2 * 3_600_000
+
 
 class Fault(enum.StrEnum):
     """Every kind of fault; the summary counts how often each one happened."""
@@ -30,6 +33,7 @@ class Fault(enum.StrEnum):
     STAGE_ERROR = "scanner or judge raised"
     JUDGE_SLOW = "judge slower than the budget"
     POISON = "content killed its worker"
+    LISTENER_ERROR = "receiver of a webhook answered with an error"
 
 
 class Dependency(enum.StrEnum):
@@ -41,6 +45,21 @@ class Dependency(enum.StrEnum):
     SOURCE = "source"
     SCANNER = "scanner"
     JUDGE = "judge"
+    LISTENER = "listener"
+
+
+class Listener(enum.StrEnum):
+    """Who subscribed to decisions."""
+
+    STEADY = "steady"
+    #: Answers that it wants no more.
+    GONE = "gone"
+    #: Never answers well.
+    BROKEN = "broken"
+
+
+#: Those that take what is delivered.
+HEARING = (Listener.STEADY, Listener.GONE)
 
 
 class Outage(msgspec.Struct, frozen=True):
@@ -90,13 +109,28 @@ class Plan(msgspec.Struct, frozen=True):
     poison: bool = False
     #: One source stays down for more than a day.
     dead_source: bool = False
+    listeners: tuple[Listener, ...] = ()
+    listener_error: float = 0.0
+    #: An analyser elsewhere is asked about what is published.
+    analyser: bool = False
+    #: The sources of live skills are looked after.
+    watched: bool = False
+    #: Jobs run that have nothing to do with what is checked here.
+    chores: bool = False
 
 
 def draw_plan(rng: Random) -> Plan:
     """Each kind is on in some histories and off in others, so that none always hides another."""
     chaos = rng.uniform(10, 60)
     if rng.random() < 0.06:
-        return Plan(chaos=chaos, no_judge=rng.random() < 0.2)
+        return Plan(
+            chaos=chaos,
+            no_judge=rng.random() < 0.2,
+            listeners=HEARING,
+            analyser=True,
+            watched=True,
+            chores=True,
+        )
     if rng.random() < 0.04:
         stops = tuple(at for at, _ in _moments(rng, chaos, 4, 0, 0))
         return Plan(chaos=chaos, judge_slow=0.7, stops=stops, only_slow=True)
@@ -130,7 +164,20 @@ def draw_plan(rng: Random) -> Plan:
         no_judge=rng.random() < 0.15,
         poison=busy and rng.random() < 0.03,
         dead_source=rng.random() < 0.006,
+        listeners=_listeners(rng),
+        listener_error=rate(0.05, 0.5),
+        analyser=rng.random() < 0.2,
+        watched=rng.random() < 0.4,
+        chores=rng.random() < 0.15,
     )
+
+
+def _listeners(rng: Random) -> tuple[Listener, ...]:
+    """Each delivery is work, so most histories have none."""
+    if rng.random() < 0.7:
+        return ()
+    others = [one for one, chance in ((Listener.GONE, 0.2), (Listener.BROKEN, 0.05)) if rng.random() < chance]
+    return (Listener.STEADY, *others)
 
 
 def _moments(
@@ -140,7 +187,9 @@ def _moments(
 
 
 def _clock_jumps(rng: Random, chaos: float) -> tuple[tuple[float, int], ...]:
-    """Forward by minutes, back by up to a minute."""
+    """Forward by minutes and back by up to a minute, or both by up to two hours."""
+    if rng.random() < 0.4:
+        return tuple((at, int(by)) for at, by in _moments(rng, chaos, 3, -HOURS_MS, HOURS_MS))
     return tuple(
         (at, int(rng.uniform(1_000, 400_000) if forward < 0.6 else -rng.uniform(500, 60_000)))
         for at, forward in _moments(rng, chaos, 3, 0, 1)

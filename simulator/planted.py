@@ -1,4 +1,4 @@
-"""Four bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+"""Five bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
 of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
 
 import enum
@@ -8,6 +8,7 @@ import msgspec
 
 from simulator.engines import FaultyKV
 from vskill_platform.broker.contract import Batch
+from vskill_platform.broker.memory import MemoryBroker, _Live
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State
@@ -18,13 +19,10 @@ from vskill_platform.kv.entries import Assert, Operation, Put
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.consumer import Handler, handle_submission_queue
 from vskill_platform.queue.jobs import JOBS, Job, JobState
-from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.records import decode
 from vskill_platform.worker_context import require_env
-
-#: Jobs that look at records only. Those that start programs or ask hosts run in threads, whose order no seed decides.
-SIMULATED = tuple(job for job in JOBS if job.name not in ("repositories", "external-scans"))
 
 
 class Bug(enum.StrEnum):
@@ -34,11 +32,16 @@ class Bug(enum.StrEnum):
     ACK_BEFORE_WRITE = "messages are acked before they are handled, and only the queue is trusted"
     RECOVERY_EXECUTES = "recovery does the work itself, without a claim of its own"
     NO_BLOCKLIST_ASSERTION = "publishing does not assert the blocklist that it has read"
+    LEASE_BELIEVED = "a lease is believed however far ahead its end is"
 
 
 def store_class(bug: Bug | None) -> type[FaultyKV]:
     kinds = {Bug.NO_VERSION_CHECK: _Unversioned, Bug.NO_BLOCKLIST_ASSERTION: _Unasserted}
     return kinds.get(bug, FaultyKV) if bug else FaultyKV
+
+
+def queue_class(bug: Bug | None) -> type[MemoryBroker]:
+    return _Believing if bug is Bug.LEASE_BELIEVED else MemoryBroker
 
 
 def handler_of(bug: Bug | None) -> Handler:
@@ -50,10 +53,9 @@ def jobs_of(bug: Bug | None) -> Sequence[Job]:
     early ack costs time and loses nothing. The two together are the bug: the message was the truth."""
     replaced = {Bug.ACK_BEFORE_WRITE: _trust_the_queue, Bug.RECOVERY_EXECUTES: _execute_expired}
     if bug not in replaced:
-        return SIMULATED
+        return JOBS
     return [
-        msgspec.structs.replace(job, run=replaced[bug]) if job.name == "recovery" else job
-        for job in SIMULATED
+        msgspec.structs.replace(job, run=replaced[bug]) if job.name == "recovery" else job for job in JOBS
     ]
 
 
@@ -78,6 +80,11 @@ class _Unasserted(FaultyKV):
         return [one for one in operations if not (publishes and isinstance(one, Assert))]
 
 
+class _Believing(MemoryBroker):
+    def _is_held(self, message: _Live, now: int) -> bool:
+        return message.token != 0
+
+
 async def _ack_first(batch: Batch, env: Env) -> None:
     await batch.ack_all()
     await handle_submission_queue(batch, env)
@@ -96,6 +103,7 @@ async def _execute_expired(_: JobState) -> JobState:
             if record.claim is not None and claimable(record, env.kv.now()):
                 await _execute(HeldClaim(record, entry.version, record.claim.token))
     await recover_stuck_submissions()
+    await recover_tasks()
     return {}
 
 

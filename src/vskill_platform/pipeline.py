@@ -4,7 +4,9 @@ Every stage writes what it learnt through the claim, and content is kept by dige
 the next attempt goes on from the record wherever this one breaks off.
 """
 
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, hit_reason, place_target
+import msgspec
+
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
 from vskill_platform.domain.decision import Block, Decision, Row, decide
 from vskill_platform.domain.errors import (
@@ -22,8 +24,14 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.entries import Operation
-from vskill_platform.publish import Content, publish
-from vskill_platform.store.blocklist import assert_blocklist, block_writes, find_hits, targets_for
+from vskill_platform.publish import Content, TakenDown, publish
+from vskill_platform.store.blocklist import (
+    assert_blocklist,
+    block_writes,
+    find_hits,
+    require_unblocked,
+    targets_for,
+)
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
@@ -51,6 +59,8 @@ async def _verify_and_publish(claim: HeldClaim) -> None:
             await publish(claim)
         elif (approved := await _verify(claim)) is not None:
             await publish(claim, approved)
+    except TakenDown as error:
+        await _end(claim, State.NEEDS_REVIEW, RecordedDecision(str(error)))
     except FINAL as error:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
@@ -59,9 +69,7 @@ async def _verify(claim: HeldClaim) -> Content | None:
     """Fetch, scan, judge and decide; the content if it is approved. The blocklist comes before the scan: what it
     hits is BLOCKED even where the scanner breaks over it."""
     content = await _fetch(claim)
-    hit = hit_reason(await find_hits(targets_for(claim.record)))
-    if hit is not None:
-        raise Blocked(hit)
+    unblocked = await require_unblocked(targets_for(claim.record))
     report = await scan_once(content.files, content.digest)
     grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval)
     judge = await _judge(claim, content.files, report, grounds)
@@ -74,7 +82,9 @@ async def _verify(claim: HeldClaim) -> Content | None:
     )
     decision = decide(report, judge, **grounds)
     await _write_decision(claim, decision, evidence)
-    return content if decision.next_state is State.AUTO_APPROVED else None
+    if decision.next_state is not State.AUTO_APPROVED:
+        return None
+    return msgspec.structs.replace(content, unblocked=unblocked)
 
 
 async def _fetch(claim: HeldClaim) -> Content:
@@ -134,11 +144,7 @@ async def _end(
         target = _target(record, block)
         if target is not None:
             return await block_writes(_entry(record, target, decision)), changes
-        asserted = await assert_blocklist()
-        hit = hit_reason(await find_hits(targets_for(record)))
-        if hit is not None:
-            raise Blocked(hit)
-        return (asserted,), changes
+        return (await require_unblocked(targets_for(record)),), changes
 
     await claim.end(state, decision.reason, together)
 

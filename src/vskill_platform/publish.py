@@ -16,18 +16,24 @@ from vskill_platform.domain.content import (
     tree_hash,
     unpack,
 )
-from vskill_platform.domain.errors import Blocked, SourceGone
+from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.listing import About, about
-from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, publish_version
+from vskill_platform.domain.skill import (
+    Certification,
+    Publication,
+    PublishedSkill,
+    VersionStatus,
+    publish_version,
+)
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.intake.manifest import Manifest, read_manifest
-from vskill_platform.kv.entries import Operation
+from vskill_platform.kv.entries import Assert, Operation
 from vskill_platform.signing.keys import SigningKey
 from vskill_platform.signing.statement import Facts, make_statement
 from vskill_platform.store.attestations import attestation_writes
-from vskill_platform.store.blocklist import assert_blocklist, why_blocked
+from vskill_platform.store.blocklist import all_targets, require_unblocked
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env
@@ -36,12 +42,18 @@ from vskill_platform.worker_context import require_env
 INLINE_BYTES = 64 * 1024
 
 
+class TakenDown(Exception):
+    """A reviewer has taken these very bytes down, so passing the checks once more does not bring them back."""
+
+
 class Content(msgspec.Struct, frozen=True):
     """The bytes that were scanned."""
 
     digest: str
     files: tuple[SkillFile, ...]
     manifest: Manifest
+    #: The blocklist at which no entry hit it, if this attempt has looked already.
+    unblocked: Assert | None = None
 
 
 class _Seal(msgspec.Struct, frozen=True):
@@ -52,13 +64,18 @@ class _Seal(msgspec.Struct, frozen=True):
 
 
 async def publish(claim: HeldClaim, verified: Content | None = None) -> None:
-    """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion or ClaimLost, and then
-    nothing is live. `verified` are those bytes where this very attempt has scanned them."""
+    """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion, TakenDown or ClaimLost, and
+    then nothing is live. `verified` are those bytes where this very attempt has scanned them."""
     content = verified or await _read_content(claim.record)
     seal = await _make_seal(content)
 
+    unblocked = content.unblocked
+
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        return await _publication(record, content, seal)
+        nonlocal unblocked
+        # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
+        asserted, unblocked = unblocked, None
+        return await _publication(record, content, seal, asserted)
 
     await claim.end(State.PUBLISHED, "published", together)
 
@@ -85,15 +102,14 @@ async def _make_seal(content: Content) -> _Seal | None:
 
 
 async def _publication(
-    record: Submission, content: Content, seal: _Seal | None
+    record: Submission, content: Content, seal: _Seal | None, asserted: Assert | None
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
-    """Read the blocklist's version first, then its entries, then the skill: the commit asserts the first."""
-    asserted = await assert_blocklist()
+    """The commit asserts the blocklist at which nothing hit the skill, whenever that was looked at."""
+    if asserted is None:
+        names = (record.skill_name, content.manifest.name)
+        asserted = await require_unblocked(all_targets(record.identity, names, content.digest))
     slug, canonical, skill, version = await place_of(record.identity)
-    names = (record.skill_name, content.manifest.name)
-    reason = await why_blocked(record.identity, names, content.digest)
-    if reason is not None:
-        raise Blocked(reason)
+    _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, slug, canonical))
     operations: tuple[Operation, ...] = (asserted, *skill_writes(published, version, added))
     if seal is not None:
@@ -103,6 +119,16 @@ async def _publication(
         "published_version": published.current_version,
     }
     return operations, changes
+
+
+def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest: str) -> None:
+    """What a block or a rescan took down comes back by passing; what a reviewer did, by a reviewer's yes only."""
+    versions = skill.versions if skill is not None else ()
+    latest = next((ref for ref in reversed(versions) if ref.digest == digest), None)
+    if latest is None or latest.status is not VersionStatus.TAKEN_DOWN or latest.by == "system":
+        return
+    if record.approval is None or record.approval.digest != digest:
+        raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
 
 
 def _claims(record: Submission, published: PublishedSkill, seal: _Seal) -> Facts:

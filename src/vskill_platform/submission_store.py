@@ -374,6 +374,8 @@ async def commit_change(operations: Sequence[Operation], before: Submission, sto
     version = await env.kv.commit(operations)
     if (before.run, before.state) != (stored.run, stored.state):
         env.metrics.transitions.labels(stored.state).inc()
+        stood_ms = max(stored.updated_at - before.updated_at, 0)
+        env.metrics.stage_duration.labels(before.state).observe(stood_ms / 1000)
     return version
 
 
@@ -394,7 +396,8 @@ def stored_form(change: Change, version: int, event_id: str) -> tuple[Submission
     record = change.record
     if record.rerun_requested is not None and record.state.ends_run:
         rerun = record.rerun_requested
-        step = Step(f"{event_id}-rerun", record.updated_at, "system", "submitted again during the last run")
+        now = require_env("kv").kv.now()
+        step = Step(f"{event_id}-rerun", now, "system", "submitted again during the last run")
         following = next_run(record, step, submitter=rerun.submitter, upload=rerun.upload)
         change = Change(following.record, (*following.operations, *change.operations))
     put = Put(change.record.key, msgspec.json.encode(change.record), version)

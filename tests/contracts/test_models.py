@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from tests.contracts.conftest import BrokerEngine, KVEngine
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.contract import LEASE_MS, Broker, Delivery, Depth, Outcome, Settlement
+from vskill_platform.broker.contract import (
+    LEASE_MS,
+    Broker,
+    Delivery,
+    Depth,
+    Outcome,
+    Settlement,
+    latest_lease_end,
+)
 from vskill_platform.domain.errors import Conflict, PlatformError
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.submission import CLOCK_SLACK_MS
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
 from vskill_platform.kv.memory import MemoryKV
@@ -58,7 +67,7 @@ class ModelBroker:
         there = next((one for one in self.messages if send.key and one.send.key == send.key), None)
         if there is None:
             self.messages.append(ModelMessage(send, self.clock.now()))
-        elif there.lease is None:
+        elif there.lease is None or there.visible_at > latest_lease_end(self.clock.now()):
             there.visible_at = min(there.visible_at, self.clock.now() + send.delay_ms)
         return there is None
 
@@ -96,7 +105,10 @@ takes = st.tuples(st.just("take"), st.integers(1, 4))
 settlements = st.tuples(
     st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *Outcome]), delays
 )
-advances = st.tuples(st.just("advance"), st.sampled_from([1, 7, LEASE_MS - 1, LEASE_MS]))
+#: The clock also goes back, by less than clocks differ and by hours.
+advances = st.tuples(
+    st.just("advance"), st.sampled_from([1, 7, LEASE_MS - 1, LEASE_MS, -CLOCK_SLACK_MS, -7_200_000])
+)
 #: Rounds rather than loose steps, since most of what can go wrong needs something to have been taken.
 rounds = st.tuples(
     st.lists(sends, max_size=2), takes, st.lists(st.one_of(settlements, advances), max_size=3)

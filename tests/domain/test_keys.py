@@ -42,9 +42,13 @@ BUILT = [
     (keys.token("h"), "token:h"),
     (keys.session("h"), "session:h"),
     (keys.user("ann"), "user:ann"),
+    (keys.github_id("583231"), "github:id:583231"),
+    (keys.github_login("Ann"), "github:login:ann"),
+    (keys.attempts("h"), "attempts:h"),
     (keys.audit("01J"), "audit:01J"),
     (keys.CONTROL_BLOCKLIST, "control:blocklist"),
     (keys.CONTROL_QUEUE, "control:queue"),
+    (keys.CONTROL_SETUP, "control:setup"),
 ]
 
 
@@ -58,7 +62,7 @@ def test_keys_are_as_the_design_writes_them_and_parse(built: str, written: str) 
 def test_every_prefix_has_a_builder_and_a_row() -> None:
     assert {keys.parse(built).prefix for built, _ in BUILT} == set(keys.PARTS)
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
-    assert constants - {keys.CONTROL_BLOCKLIST, keys.CONTROL_QUEUE} == set(keys.PARTS)
+    assert constants - {keys.CONTROL_BLOCKLIST, keys.CONTROL_QUEUE, keys.CONTROL_SETUP} == set(keys.PARTS)
 
 
 def test_a_longer_prefix_is_tried_before_the_one_that_it_contains() -> None:

@@ -12,9 +12,19 @@ from collections.abc import Sequence
 import msgspec
 
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.submission import CLOCK_SLACK_MS
 
 #: How long a received message stays invisible unless extended. Equal to a claim's length.
 LEASE_MS = 15_000
+
+
+def latest_lease_end(now: int, lease_ms: int = LEASE_MS) -> int:
+    """The latest end that a lease can have which was given or extended by now, on whosever clock.
+
+    A lease that ends later means that the clock has gone back since. Nobody knows when it was given, so whoever sends
+    the message again finds it as if it had ended.
+    """
+    return now + max(lease_ms, LEASE_MS) + CLOCK_SLACK_MS
 
 
 class BrokerCapability(enum.Enum):
@@ -125,10 +135,10 @@ class Message:
         return await self._settle(Settlement(self.delivery, Outcome.DEAD_LETTER, reason=reason))
 
     async def extend(self, lease_ms: int = LEASE_MS) -> bool:
-        """Keep it for longer. False if it is not ours any more."""
+        """Keep it for longer, at most for a whole lease from now. False if it is not ours any more."""
         if self.settled is not None:
             return False
-        (kept,) = await self._broker.settle([Settlement(self.delivery, None, lease_ms)])
+        (kept,) = await self._broker.settle([Settlement(self.delivery, None, min(lease_ms, LEASE_MS))])
         return kept
 
     async def _settle(self, settlement: Settlement) -> bool:
@@ -187,7 +197,8 @@ class Broker(ABC):
         """Queue messages; how many are new.
 
         A waiting message of the same key is pulled forward to the earlier of the two times. One that a
-        worker holds stays as it is: the worker looks at the record again before it acks.
+        worker holds stays as it is: the worker looks at the record again before it acks. A lease beyond
+        `latest_lease_end` has ended: the message comes at the time that was asked for, to whoever is first.
         """
 
     async def receive(

@@ -21,6 +21,7 @@ from vskill_platform.broker.contract import (
     Depth,
     Outcome,
     Settlement,
+    latest_lease_end,
 )
 from vskill_platform.clock import Clock
 from vskill_platform.domain.messages import Send
@@ -79,9 +80,12 @@ class MemoryBroker(Broker):
         there = self._by_key.get(send.key) if send.key is not None else None
         if there is None:
             self._add(_Live(next(self._numbers), send.body, send.key, visible_at, now))
-        elif not there.token and visible_at < there.visible_at:
+        elif visible_at < there.visible_at and not self._is_held(there, now):
             self._show(there, visible_at)
         return there is None
+
+    def _is_held(self, message: _Live, now: int) -> bool:
+        return message.token != 0 and message.visible_at <= latest_lease_end(now, self._lease_ms)
 
     def _add(self, message: _Live) -> None:
         self._live[message.id] = message

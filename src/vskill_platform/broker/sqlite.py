@@ -24,6 +24,7 @@ from vskill_platform.broker.contract import (
     Depth,
     Outcome,
     Settlement,
+    latest_lease_end,
 )
 from vskill_platform.clock import Clock
 from vskill_platform.database.rows import Insert
@@ -41,7 +42,7 @@ SELECT json_group_array(wanted.value) FROM json_each(?) AS wanted JOIN messages 
 _INSERT = Insert("INSERT INTO messages (key, visible_at, sent_at, body)", 4)
 _PULL_FORWARD = """
 UPDATE messages SET visible_at = wanted.value FROM json_each(?) AS wanted
-WHERE messages.key = wanted.key AND leased = 0 AND visible_at > wanted.value
+WHERE messages.key = wanted.key AND visible_at > wanted.value AND (leased = 0 OR visible_at > ?)
 """
 _FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
 # One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
@@ -126,7 +127,7 @@ class SqliteBroker(Broker):
         if rows:
             _INSERT.into(tx, rows)
         if len(rows) < len(sends):
-            tx.execute(_PULL_FORWARD, (_json(times),))
+            tx.execute(_PULL_FORWARD, (_json(times), latest_lease_end(now, self._lease_ms)))
         tx.signals.add(MESSAGES)
         return new
 

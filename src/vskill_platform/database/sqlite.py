@@ -138,6 +138,7 @@ class SqliteDatabase:
             # Here, where it is read: in another thread it could be closed in the middle of a read.
             self._point.close()
             self._readers.close()
+            self._writer.hand_over(asyncio.get_running_loop())
             await asyncio.to_thread(self._writer.stop)
 
 

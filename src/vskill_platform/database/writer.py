@@ -2,9 +2,12 @@
 serves many callers, and gives each caller its own result.
 
 Operations of the same kind run together, by one function: a thread that calls SQLite waits for the interpreter's
-lock after every call, so what counts is the number of calls, not the number of operations. An operation that is
-refused (a conflict) is a result, not a failure: the others of its group are not touched. If the group itself
-fails, all of it is rolled back and each operation runs again alone.
+lock after every call, so what counts is the number of calls, not the number of operations. For the same reason an
+event loop hands over at the end of its turn, all at once: a writer that woke at the first of them would fight the
+loop for the interpreter while that still makes the others.
+
+An operation that is refused (a conflict) is a result, not a failure: the others of its group are not touched. If
+the group itself fails, all of it is rolled back and each operation runs again alone.
 """
 
 import asyncio
@@ -19,11 +22,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import msgspec
+import structlog
 
 from vskill_platform.database.connections import begin
 from vskill_platform.database.failures import translate
 from vskill_platform.database.waiting import Watches
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+
+_log = structlog.get_logger(__name__)
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -82,44 +88,85 @@ class Writer:
         self._connection = connection
         self._watches = watches
         self._busy_ms = busy_ms
+        #: What each event loop has submitted in its present turn; touched by that loop's thread only.
+        self._turns: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         #: None asks the thread to end.
-        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
+        self._inbox: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._urgent: deque[Job] = deque()
         self._normal: deque[Job] = deque()
+        #: Taken out of the queues and not answered yet.
+        self._in_hand: list[Job] = []
         self._stopping = False
         self._asked_to_end = False
         self._ended = False
+        #: What the thread died of, if it did.
+        self._death: BaseException | None = None
+        self._refusing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        if self._stopping:
-            raise self._closed()
-        self._inbox.put(job)
-        # Another thread may have stopped the writer since the line above.
+        """Accept it; call this in the job's event loop. The thread gets it at the end of the loop's turn."""
+        if self._stopping or self._death is not None:
+            raise self._gone()
+        turn = self._turns.get(job.loop)
+        if turn is None:
+            turn = self._turns[job.loop] = []
+            job.loop.call_soon(self.hand_over, job.loop)
+        turn.append(job)
+
+    def hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give the thread what was submitted in this loop, without waiting for the end of its turn."""
+        jobs = self._turns.pop(loop, None)
+        if jobs is None:
+            return
+        self._inbox.put(jobs)
+        # Another thread may have stopped the writer since the jobs were accepted.
         if self._ended:
             self._refuse_rest()
 
     def stop(self) -> None:
-        """Finish what was accepted, then end. Blocks."""
+        """Finish what was handed over, then end. Blocks."""
         self._stopping = True
         self._inbox.put(None)
         self._thread.join()
         self._refuse_rest()
 
     def _refuse_rest(self) -> None:
-        self._deliver([(job, self._closed()) for job in self._next_group()])
+        # Whoever finds the writer gone does this, so several may at once.
+        with self._refusing:
+            while rest := self._next_group():
+                self._deliver([(job, self._gone()) for job in rest])
 
-    def _closed(self) -> StoreUnavailable:
-        return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
+    def _gone(self) -> StoreUnavailable:
+        if self._death is None:
+            return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
+        reason = repr(self._death)
+        return StoreUnavailable(
+            f"{self._path}: the thread that writes has died of {reason}; restart the process",
+            file=str(self._path),
+            reason=reason,
+        )
 
     # The thread.
 
     def _work(self) -> None:
-        while self._wait_for_work():
-            self._deliver(self._write())
+        try:
+            while self._wait_for_work():
+                self._deliver(self._write())
+                self._in_hand = []
+        except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
+            self._death = error
+            _log.critical("the thread that writes has died", file=str(self._path), exc_info=True)
         self._ended = True
+        self._close_connection()
+        if self._death is not None:
+            self._deliver([(job, self._gone()) for job in self._in_hand])
+            self._refuse_rest()
+
+    def _close_connection(self) -> None:
         # Where that fails, the log is as durable as the file, and the next process to open it goes on from there.
+        self._roll_back()
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()
@@ -141,10 +188,11 @@ class Writer:
                 group.append(waiting.popleft())
         return group
 
-    def _sort(self, job: Job | None) -> None:
-        if job is None:
+    def _sort(self, jobs: list[Job] | None) -> None:
+        if jobs is None:
             self._asked_to_end = True
-        else:
+            return
+        for job in jobs:
             (self._urgent if job.urgent else self._normal).append(job)
 
     def _write(self) -> _Results:
@@ -152,36 +200,40 @@ class Writer:
             begin(self._connection, self._busy_ms)
         except sqlite3.Error as error:
             # The lock or the file is at fault, not an operation: each alone would only wait as long again.
-            return [(job, translate(error, self._path)) for job in self._next_group()]
+            self._in_hand = self._next_group()
+            return [(job, translate(error, self._path)) for job in self._in_hand]
         # Only now, since more has come in while this thread waited for the locks.
-        jobs = self._next_group()
+        self._in_hand = jobs = self._next_group()
         try:
-            return self._finish(jobs)
+            results, signals = self._finish(jobs)
         except Exception:  # noqa: BLE001 - whatever it was, it is one operation's, and that one meets it again
             self._roll_back()
             return [(job, self._write_alone(job)) for job in jobs]
+        # What is committed is never run again, so nothing after this may fail as if it were the group.
+        self._watches.wake(signals)
+        return results
 
     def _write_alone(self, job: Job) -> object:
         try:
             begin(self._connection, self._busy_ms)
-            ((_, outcome),) = self._finish([job])
+            ((_, outcome),), signals = self._finish([job])
         except sqlite3.Error as error:
             self._roll_back()
             return translate(error, self._path)
         except Exception as error:  # noqa: BLE001 - it goes to the caller, and the writer lives
             self._roll_back()
             return error
+        self._watches.wake(signals)
         return outcome
 
-    def _finish(self, jobs: list[Job]) -> _Results:
+    def _finish(self, jobs: list[Job]) -> tuple[_Results, set[str]]:
         """Execute and commit; what there was no time for goes back to the front of its queue."""
         tx = Tx(self._connection)
         results = self._execute(tx, jobs)
         self._connection.execute("COMMIT")
         if len(results) < len(jobs):
             self._put_back(jobs, {job for job, _ in results})
-        self._watches.wake(tx.signals)
-        return results
+        return results, tx.signals
 
     def _execute(self, tx: Tx, jobs: list[Job]) -> _Results:
         """Run group after group of the same kind, until the time is over."""

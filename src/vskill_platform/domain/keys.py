@@ -43,12 +43,18 @@ COLLECTION = "collection:"
 TOKEN = "token:"  # noqa: S105 - a prefix
 SESSION = "session:"
 USER = "user:"
+#: which account belongs to a GitHub account, by its number and by the login that it last proved
+GITHUB = "github:"
+#: how often somebody tried to sign in lately
+ATTEMPTS = "attempts:"
 AUDIT = "audit:"
 CONTROL = "control:"
 #: its version rises with every change of the blocklist
 CONTROL_BLOCKLIST = "control:blocklist"
 #: the pause of the queue, always with an end
 CONTROL_QUEUE = "control:queue"
+#: the one-time link that makes the first admin
+CONTROL_SETUP = "control:setup"
 
 #: how many parts follow each prefix; the longer prefix is tried first
 PARTS: dict[str, int] = {
@@ -79,6 +85,8 @@ PARTS: dict[str, int] = {
     TOKEN: 1,
     SESSION: 1,
     USER: 1,
+    GITHUB: 2,
+    ATTEMPTS: 1,
     AUDIT: 1,
     CONTROL: 1,
 }
@@ -122,6 +130,11 @@ def scans_of(digest: str) -> str:
 
 def judge(digest: str, ruleset: str, model: str, rubric: str) -> str:
     return _key(JUDGE, digest, ruleset, model, rubric)
+
+
+def judges_of(digest: str) -> str:
+    """The prefix of all the judge's answers about one content."""
+    return _key(JUDGE, digest) + ":"
 
 
 def extscan(digest: str, provider: str) -> str:
@@ -249,6 +262,19 @@ def user(name: str) -> str:
     return _key(USER, name)
 
 
+def github_id(number: str) -> str:
+    return _key(GITHUB, "id", number)
+
+
+def github_login(login: str) -> str:
+    """GitHub compares logins without case."""
+    return _key(GITHUB, "login", login.lower())
+
+
+def attempts(subject_hash: str) -> str:
+    return _key(ATTEMPTS, subject_hash)
+
+
 def audit(ulid: str) -> str:
     return _key(AUDIT, ulid)
 
@@ -265,6 +291,10 @@ def parse(key: str) -> ParsedKey:
 
 
 def _key(prefix: str, *parts: str) -> str:
+    joined = "".join(parts)
+    # What we name ourselves needs no escaping, and every look at the store makes a key.
+    if joined.isascii() and joined.isprintable() and ":" not in joined and "%" not in joined and all(parts):
+        return prefix + ":".join(parts)
     for part in parts:
         if not part or has_control_characters(part):
             raise _bad_key(part)

@@ -219,7 +219,8 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
     event = _event(record, to, step)
     fields: dict[str, object] = {"claim": None, "next_attempt_at": None, **changes}
     if to.active and fields["claim"] is None and fields["next_attempt_at"] is None:
-        fields["next_attempt_at"] = event.at
+        # Not the event's time, which after the clock went back is that of the event before.
+        fields["next_attempt_at"] = step.at
     return msgspec.structs.replace(
         record, state=to, updated_at=event.at, history=(*record.history, event), **fields
     )
@@ -277,10 +278,13 @@ def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: S
 
 
 def renew(record: Submission, token: str, now: int) -> Submission:
-    """The same record, held for longer: no history, and `updated_at` stays."""
+    """The same record, held for longer: no history, and `updated_at` stays. An end further ahead than a claim's
+    length is from before the clock went back: it is put right, or the holder would count as dead."""
     if not record.held_by(token) or record.claim is None:
         raise TransitionError("only the holder renews a claim", submission=record.id)
-    until = max(record.claim.until, now + CLAIM_MS)
+    until = now + CLAIM_MS
+    if record.claim.until <= until + CLOCK_SLACK_MS:
+        until = max(record.claim.until, until)
     return msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=until))
 
 
@@ -342,7 +346,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         history=(event,),
         submitter=submitter if submitter is not None else record.submitter,
         claim=None,
-        next_attempt_at=event.at,
+        next_attempt_at=step.at,
         attempts=Attempts(),
         rerun_requested=None,
         upload=upload,
@@ -429,8 +433,7 @@ def _interrupted(record: Submission, expired: Claim, ids: Iterator[str], worker:
 
 
 def _back(record: Submission, step: Step, attempts: Attempts, delay: int) -> Submission:
-    at = _at(record, step)
-    return move(record, State.RECEIVED, step, attempts=attempts, next_attempt_at=at + delay)
+    return move(record, State.RECEIVED, step, attempts=attempts, next_attempt_at=step.at + delay)
 
 
 def _reachable(attempts: Attempts) -> Attempts:

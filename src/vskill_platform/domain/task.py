@@ -8,9 +8,11 @@ import enum
 
 import msgspec
 
+from vskill_platform.domain import submission
 from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.submission import (
     CLAIM_MS,
+    CLOCK_SLACK_MS,
     MAX_INTERRUPTED,
     UNAVAILABLE_END_MS,
     UNAVAILABLE_FIRST_MS,
@@ -78,8 +80,18 @@ def ask_again(task: Task, subject: dict[str, str], now: int) -> Task:
     if task.claim is not None:
         return msgspec.structs.replace(task, rerun_requested=True, subject=subject)
     if task.state.active:
-        return msgspec.structs.replace(task, subject=subject, next_attempt_at=now)
+        return msgspec.structs.replace(task, subject=subject, next_attempt_at=now, updated_at=now)
     return _next_run(task, subject, now)
+
+
+def is_due(task: Task, now: int) -> bool:
+    """Its claim has ended, or its next attempt has come; also where the clock went back since that was set.
+
+    Delays are as long as half a day, so the delay alone does not tell; but what was set later than now was not set on
+    this clock. An attempt before its time is all that it costs.
+    """
+    went_back = task.state.active and task.claim is None and task.updated_at > now + CLOCK_SLACK_MS
+    return went_back or submission.is_due(task, now, LONGEST_DELAY_MS)
 
 
 def claim(task: Task, *, token: str, worker: str, now: int) -> Task:

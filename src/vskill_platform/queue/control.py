@@ -2,8 +2,11 @@
 
 import msgspec
 
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
+from vskill_platform.domain.submission import CLOCK_SLACK_MS
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Put
 from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
 
@@ -52,4 +55,18 @@ async def current_pause() -> Pause | None:
     skips = Skips("current_pause")
     pause = skips.decode(entry, Pause)
     skips.report(env)
-    return pause if pause is not None and pause.until > env.kv.now() else None
+    now = env.kv.now()
+    if pause is None or pause.until <= now:
+        return None
+    return pause if pause.at <= now + CLOCK_SLACK_MS else await _begun_again(env, pause, entry.version, now)
+
+
+async def _begun_again(env: Env, pause: Pause, version: int, now: int) -> Pause:
+    """Set on a clock that has gone back since: how much of it is over nobody knows, so it begins again now, and
+    lasts no longer than it was to last in all. Who cannot write that, or is not the first to, still waits."""
+    again = msgspec.structs.replace(pause, at=now, until=now + pause.until - pause.at)
+    try:
+        await env.kv.commit([Put(CONTROL_QUEUE, msgspec.json.encode(again), version)])
+    except (Conflict, StoreUnavailable):
+        return pause
+    return again

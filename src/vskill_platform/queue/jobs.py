@@ -11,6 +11,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions, recover_ta
 from vskill_platform.repo_check import Progress, ask_for_checks
 from vskill_platform.rescan import request_due_rescans
 from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.store.standing import refresh_standing
 from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
@@ -34,8 +35,14 @@ class Job(msgspec.Struct, frozen=True):
 async def recover(state: JobState) -> JobState:
     """Page on through the waiting ones, from where the last run stopped."""
     submissions = await recover_stuck_submissions(after=_text(state.get("after")))
-    tasks = await recover_tasks(after=_text(state.get("tasks_after")))
-    return {"after": submissions.after, "tasks_after": tasks.after}
+    tasks = await recover_tasks(
+        after=_text(state.get("tasks_after")), ahead_after=_text(state.get("tasks_ahead_after"))
+    )
+    return {
+        "after": submissions.after,
+        "tasks_after": tasks.after,
+        "tasks_ahead_after": tasks.ahead_after,
+    }
 
 
 def _text(value: str | int | None) -> str | None:
@@ -71,6 +78,11 @@ async def request_external_scans(state: JobState) -> JobState:
     return msgspec.structs.asdict(await request_due_scans(position))
 
 
+async def refresh(_: JobState) -> JobState:
+    """Bring every skill's standing up to date."""
+    return {"changed": await refresh_standing()}
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -98,5 +110,6 @@ JOBS = (
         600_000,
         request_external_scans,
     ),
+    Job("standing", "brings installs, reports and age into each skill's trust", 600_000, 600_000, refresh),
     Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
 )

@@ -4,12 +4,14 @@ It reads records only and sends messages only, so running it twice, or on ten ma
 Schedule, command line and admin page call this one function.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
-from vskill_platform.domain.task import LONGEST_DELAY_MS, TaskState
+from vskill_platform.domain.task import Task, TaskState, is_due
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import EntryPage
@@ -20,6 +22,8 @@ from vskill_platform.worker_context import require_env
 
 #: Of the waiting ones, how many one run looks at; the next run goes on after them, so none is ever left out.
 WAITING_AT_ONCE = 5_000
+#: Of the tasks that are not due yet, how many one run looks at.
+AHEAD_AT_ONCE = 500
 
 #: Everything active but RECEIVED: a worker has or had it, so there are only ever a few.
 _HELD = tuple(sorted(ACTIVE_STATES - {State.RECEIVED}))
@@ -36,6 +40,8 @@ class Recovered(msgspec.Struct, frozen=True):
     paused: bool = False
     #: Where the next run goes on among the waiting ones; None: from the beginning.
     after: str | None = None
+    #: The same among the tasks that are not due yet.
+    ahead_after: str | None = None
 
 
 class _Owed(msgspec.Struct, frozen=True):
@@ -103,20 +109,29 @@ class _OwedTask(msgspec.Struct, frozen=True):
     run: int
 
 
-async def recover_tasks(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
-    """The same for every other kind of queued work, whether it was claimed or waits."""
+async def recover_tasks(
+    *, after: str | None = None, ahead_after: str | None = None, limit: int = WAITING_AT_ONCE
+) -> Recovered:
+    """The same for every other kind of queued work, whether it was claimed or waits.
+
+    A clock that went back leaves claims and attempts ahead of it, among delays that are as long as half a day and
+    meant. No index tells them apart, so a page of what lies ahead is read in each run.
+    """
     env = require_env("kv")
     if await current_pause() is not None:
-        return Recovered(paused=True, after=after)
+        return Recovered(paused=True, after=after, ahead_after=ahead_after)
     now = env.kv.now()
     skips = Skips("recover_tasks")
-    ahead = Between(least=now + LONGEST_DELAY_MS + CLOCK_SLACK_MS)
-    stray = await _send_tasks(env, skips, await _select_tasks(env, ahead, None, limit))
     waiting = await _select_tasks(env, Between(most=now), after, limit)
-    owed = await _send_tasks(env, skips, waiting)
+    owed = await _send_tasks(env, [skips.decode(entry, _OwedTask) for entry in waiting.items])
+    beyond = Between(least=now + CLAIM_MS + CLOCK_SLACK_MS)
+    ahead = await _select_tasks(env, beyond, ahead_after, AHEAD_AT_ONCE)
+    tasks = [skips.decode(entry, Task) for entry in ahead.items]
+    stray = await _send_tasks(env, [one for one in tasks if one is not None and is_due(one, now)])
+    skips.failed({**waiting.failed, **ahead.failed})
     skips.report(env)
     env.metrics.recovered.inc(stray[1] + owed[1])
-    return Recovered(stray[0] + owed[0], stray[1] + owed[1], after=waiting.after)
+    return Recovered(stray[0] + owed[0], stray[1] + owed[1], after=waiting.after, ahead_after=ahead.after)
 
 
 async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -> EntryPage:
@@ -124,8 +139,6 @@ async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -
     return await env.kv.select(TASKS.prefix, where=where, order_by="due_at", after=after, limit=limit)
 
 
-async def _send_tasks(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
-    skips.failed(page.failed)
-    owed = [skips.decode(entry, _OwedTask) for entry in page.items]
-    sends = [task_send(one.kind, one.id, one.run) for one in owed if one is not None]
+async def _send_tasks(env: Env, tasks: Sequence[_OwedTask | Task | None]) -> tuple[int, int]:
+    sends = [task_send(one.kind, one.id, one.run) for one in tasks if one is not None]
     return len(sends), await env.broker.send_batch(sends) if sends else 0

@@ -6,13 +6,14 @@ from collections.abc import Callable
 import msgspec
 
 from vskill_platform.domain import submission
-from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.errors import Blocked, TransitionError
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Put
-from vskill_platform.store.audit import record_audit
+from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.submission_store import (
     Change,
     Decide,
@@ -71,19 +72,33 @@ async def approve(submission_id: str, *, by: str, reason: str, digest: str | Non
 
 
 async def run_again(submission_id: str, *, by: str, reason: str) -> Submission:
-    """A new run of the same place, once the last one is over; one that waits is due now."""
+    """A new run of the same place, once the last one is over; one that waits is due now, one that a worker holds is
+    left to it. Raises Blocked where submitting the place would be refused."""
 
     async def decide(record: Submission) -> Change | None:
-        if record.state.ends_run:
-            return next_run(record, step(), submitter=record.submitter, upload=record.upload)
-        send = submission_send(record.id, record.run)
-        if record.claim is not None:
+        asserted = await assert_blocklist()
+        await _refuse_blocked(record)
+        if record.claim is not None or await was_audited(step().event_id):
             return None
-        due_now = msgspec.structs.replace(record, next_attempt_at=require_env("kv").kv.now())
-        return Change(due_now, (send,))
+        if record.state.ends_run:
+            change = next_run(record, step(), submitter=record.submitter, upload=record.upload)
+        else:
+            due_now = msgspec.structs.replace(record, next_attempt_at=require_env("kv").kv.now())
+            change = Change(due_now, (submission_send(record.id, record.run),))
+        audit = _audit("run again", record, step())
+        return Change(change.record, (*change.operations, asserted, audit))
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)
+
+
+async def _refuse_blocked(record: Submission) -> None:
+    """As at the door: by the place, its names, and uploaded bytes. What a repository holds now the run will see."""
+    names = (record.skill_name, record.declared_name)
+    reason = await why_blocked(record.identity, names, record.upload)
+    if reason is not None:
+        message = f"{record.identity.key} is blocked, so it cannot run again: {reason}. Lift the block first."
+        raise Blocked(message, submission=record.id)
 
 
 def _audit(action: str, record: Submission, step: Step) -> Put:

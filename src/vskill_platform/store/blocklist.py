@@ -20,7 +20,7 @@ from vskill_platform.domain.blocklist import (
     merge,
     targets_of,
 )
-from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.naming import clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
@@ -55,6 +55,16 @@ async def blocklist_version() -> int:
 async def assert_blocklist() -> Assert:
     """What whoever acts on an entry commits with it: nothing is written if the blocklist has changed meanwhile."""
     return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
+
+
+async def require_unblocked(targets: Iterable[BlockTarget]) -> Assert:
+    """Raises Blocked where an entry hits one of them. The answer is what whoever relies on it commits with it: the
+    version is read first, so an entry that comes after this look makes that commit fail."""
+    asserted = await assert_blocklist()
+    hit = hit_reason(await find_hits(targets))
+    if hit is not None:
+        raise Blocked(hit)
+    return asserted
 
 
 async def list_blocks() -> list[BlockEntry]:

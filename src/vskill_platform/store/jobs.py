@@ -5,6 +5,7 @@ import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict
+from vskill_platform.domain.submission import CLOCK_SLACK_MS
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.records import decode
 from vskill_platform.submission_store import persist
@@ -44,12 +45,15 @@ async def read_job(name: str) -> tuple[JobRecord, int]:
 
 
 async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> JobRecord | None:
-    """Take the tick that is due; None if it is not due, still running, or another schedule was quicker."""
+    """Take the tick that is due; None if it is not due, still running, or another schedule was quicker.
+
+    A time further ahead than any that could have been set is from before the clock went back, and counts as past.
+    """
     env = require_env("kv")
     record, version = await read_job(name)
     now = env.kv.now()
-    running = record.running is not None and now < record.running.until <= now + LEASE_MS
-    waiting = now < record.due_at <= now + every_ms and not now_forced
+    running = record.running is not None and now < record.running.until <= now + LEASE_MS + CLOCK_SLACK_MS
+    waiting = now < record.due_at <= now + every_ms + CLOCK_SLACK_MS and not now_forced
     if running or waiting:
         return None
     taken = msgspec.structs.replace(

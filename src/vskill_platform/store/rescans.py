@@ -4,13 +4,13 @@ blocklist follow in one commit. The submission is touched only where it is PUBLI
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.errors import NotFound, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step
 from vskill_platform.kv.entries import Operation
-from vskill_platform.store.blocklist import block_writes
+from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
 from vskill_platform.store.skills import read_skill, skill_writes
 from vskill_platform.submission_store import Change, persist, read_submission, stored_form
 from vskill_platform.worker_context import require_env
@@ -21,9 +21,11 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
     event_id = require_env("clock").clock.new_id()
 
     async def write() -> PublishedSkill:
+        asserted = await assert_blocklist()
         published, version = await read_skill(canonical)
         if published is None:
             raise NotFound(f"there is no skill {canonical}", skill=canonical)
+        await _require_grounds(published, digest, decision)
         changed = _judged_again(published, digest, decision)
         operations: list[Operation] = []
         if changed != published:
@@ -31,7 +33,9 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
         operations += await _submission_writes(published, digest, decision, event_id)
         operations += await _block_writes(published, digest, decision)
         if operations:
-            await require_env("kv").kv.commit(operations)
+            # An entry that is written here changes the blocklist itself; any other ground is the one that stands.
+            grounds = [] if decision.block is not Block.NONE else [asserted]
+            await require_env("kv").kv.commit([*grounds, *operations])
         return changed
 
     return await persist(write)
@@ -47,6 +51,17 @@ def _judged_again(published: PublishedSkill, digest: str, decision: RescanDecisi
             return skill.take_down(published, change, digest=digest)
         case _:
             return published
+
+
+async def _require_grounds(published: PublishedSkill, digest: str, decision: RescanDecision) -> None:
+    """BLOCKED is only what an entry hits: one that this decision writes, or one that is there at this moment. One that
+    was lifted since would leave the submission BLOCKED with nothing to lift."""
+    if decision.next_state is not State.BLOCKED or decision.block is not Block.NONE:
+        return
+    names = (published.name, *published.aliases)
+    if await why_blocked(published.identity, names, digest) is None:
+        message = "no entry of the blocklist hits it, so it is not blocked; it must be judged again"
+        raise TransitionError(message, skill=published.canonical, digest=digest)
 
 
 async def _submission_writes(

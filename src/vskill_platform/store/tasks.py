@@ -7,8 +7,7 @@ import msgspec
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, Conflict
 from vskill_platform.domain.messages import task_send
-from vskill_platform.domain.submission import is_due
-from vskill_platform.domain.task import LONGEST_DELAY_MS, Task, TaskState, task_key
+from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.records import decode
@@ -56,7 +55,7 @@ async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaime
         if task.held_by(token):
             return HeldTask(task, version, token)
         now = env.kv.now()
-        if not is_due(task, now, LONGEST_DELAY_MS):
+        if not domain.is_due(task, now):
             due = task.claim.until if task.claim else task.next_attempt_at
             return NotClaimed("it is held or not due yet", again_in_ms=max((due or now) - now, 0))
         claimed = domain.claim(task, token=token, worker=env.worker_id, now=now)

@@ -1,18 +1,22 @@
 """Withdrawing versions and bringing them back: an owner yanks and unyanks, a reviewer takes down and restores, and an
 owner deletes a skill as a whole.
 
-Each is one commit of the skill's record and its audit entry (and of the submission, where the skill is deleted).
-Nothing here brings back what the blocklist hits: the commit asserts the blocklist that was looked at.
+Each is one commit of the skill's record, its audit entry, and the submission where it follows: what is deleted is
+DEQUEUED, what a reviewer takes down waits for a person, and what a reviewer restores is approved. Nothing here brings
+back what the blocklist hits: the commit asserts the blocklist that was looked at.
 """
 
 from collections.abc import Callable
 
+import msgspec
+
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
 from vskill_platform.domain.errors import Blocked, NotFound
-from vskill_platform.domain.skill import PublishedSkill, Role
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
-from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
@@ -32,6 +36,8 @@ ALL = "all versions"
 
 #: From the record as it is to what it becomes, at this time.
 Alter = Callable[[PublishedSkill, int], PublishedSkill]
+#: What becomes of the submission whose version this is; None leaves it as it is.
+Follow = Callable[[Submission, VersionRef, Step], Change | None]
 
 
 # What an owner does.
@@ -110,21 +116,50 @@ async def _require_owner(canonical: str, account: str) -> None:
 
 
 async def take_down(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
-    """A reviewer takes a version down, or all of them; only a reviewer brings them back."""
+    """A reviewer takes a version down, or all of them; only a reviewer brings them back.
+
+    The submission that is PUBLISHED with such a version waits for a person from then on, so whoever submits the same
+    content again hears that, and not that it is verified.
+    """
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.take_down(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
 
-    return await _alter(canonical, alter, "take down", number, by=by, reason=reason)
+    return await _alter(canonical, alter, "take down", number, by=by, reason=reason, follow=_to_review)
+
+
+def _to_review(record: Submission, ref: VersionRef, step: Step) -> Change | None:
+    if record.state is not State.PUBLISHED or ref.status is not VersionStatus.TAKEN_DOWN:
+        return None
+    taken_down = msgspec.structs.replace(step, reason=f"version {ref.number} was taken down: {step.reason}")
+    decision = RecordedDecision(taken_down.reason)
+    return Change(submission.move(record, State.NEEDS_REVIEW, taken_down, decision=decision))
 
 
 async def restore(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
-    """A reviewer brings back what was taken down. Raises Blocked for what the blocklist hits."""
+    """A reviewer brings back what was taken down. Raises Blocked for what the blocklist hits.
+
+    For the submission that had published it this is the reviewer's yes to these bytes.
+    """
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.restore(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
 
-    return await _alter(canonical, alter, "restore", number, by=by, reason=reason, bringing_back=True)
+    return await _alter(
+        canonical, alter, "restore", number, by=by, reason=reason, bringing_back=True, follow=_approved
+    )
+
+
+def _approved(record: Submission, ref: VersionRef, step: Step) -> Change | None:
+    """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""
+    withdrawn = record.state is State.NEEDS_REVIEW and record.history[-1].source is State.PUBLISHED
+    if not withdrawn or ref.status is not VersionStatus.LIVE:
+        return None
+    restored = msgspec.structs.replace(step, reason=f"version {ref.number} was restored: {step.reason}")
+    decision = RecordedDecision(restored.reason, certification=ref.certification.value, score=ref.score)
+    approval = Approval(ref.digest, step.actor, step.at)
+    moved = submission.move(record, State.AUTO_APPROVED, restored, approval=approval, decision=decision)
+    return Change(moved, (submission_send(record.id, record.run),))
 
 
 async def _alter(
@@ -136,8 +171,9 @@ async def _alter(
     by: str,
     reason: str,
     bringing_back: bool = False,
+    follow: Follow | None = None,
 ) -> PublishedSkill:
-    """One commit of the skill and its audit entry; nothing where nothing changes."""
+    """One commit of the skill, its audit entry and what follows; nothing where nothing changes."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -155,10 +191,33 @@ async def _alter(
         audit = record_audit(
             action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
         )
-        await env.kv.commit([*asserted, *skill_writes(changed, version), audit])
+        operations = [*asserted, *skill_writes(changed, version), audit]
+        step = Step(entry_id, env.kv.now(), by, reason)
+        following = None if follow is None else await _following(changed, follow, step)
+        if following is None:
+            await env.kv.commit(operations)
+        else:
+            before, after, writes = following
+            await commit_change([*operations, *writes], before, after)
         return changed
 
     return await persist(write)
+
+
+async def _following(
+    changed: PublishedSkill, follow: Follow, step: Step
+) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
+    """The submission whose content is a version of the skill, as it was, as it becomes, and what writes that."""
+    known = None if changed.submission is None else await read_submission(changed.submission)
+    if known is None:
+        return None
+    record, version = known
+    ref = next((one for one in reversed(changed.versions) if one.digest == record.digest), None)
+    change = None if ref is None else follow(record, ref, step)
+    if change is None:
+        return None
+    stored, writes = stored_form(change, version, step.event_id)
+    return record, stored, writes
 
 
 async def _found(canonical: str) -> tuple[PublishedSkill, int]:

@@ -40,11 +40,11 @@ BEGIN
     END LOOP;
 
     SELECT wanted.key, coalesce(there.version, 0) INTO refused_key, refused_version
-    FROM unnest(expected_keys, expected_versions) AS wanted (key, version)
+    FROM unnest(expected_keys, expected_versions) WITH ORDINALITY AS wanted (key, version, place)
     LEFT JOIN records AS there
         ON there.key = wanted.key AND (there.expires_at IS NULL OR there.expires_at > now)
     WHERE coalesce(there.version, 0) <> wanted.version
-    LIMIT 1;
+    ORDER BY wanted.place LIMIT 1;
     IF refused_key IS NOT NULL THEN
         RETURN;
     END IF;
