@@ -5,14 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
 
 # Folders with Python in them; those of later stages join as they appear.
-CODE := $(wildcard src simulator bench tools tests)
+CODE := $(wildcard src simulator bench tools fuzz tests)
 
 # How many histories the simulator plays, and what else to tell it or pytest.
 SEEDS ?= 2000
+# How long all targets together are fuzzed.
+MINUTES ?= 30
 ARGS ?=
 # As many test processes as cores; WORKERS=0 runs in one.
 WORKERS ?= auto
@@ -22,7 +25,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all check format sim bench coverage lock build clean
+.PHONY: help setup analysers run test test-all check format sim fuzz bench coverage lock build clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +76,17 @@ format: $(READY) ## Format the code and apply the lint's safe fixes
 
 sim: $(READY) ## Play SEEDS=2000 random histories with faults and check every invariant (ARGS passes options on)
 	@$(BIN)/python -m simulator --seeds $(SEEDS) $(ARGS)
+
+# Atheris has no build for every Python; without it the other two engines go on.
+$(FUZZ_READY): fuzz/requirements.lock $(READY)
+	@echo "setup: installing what fuzzes by coverage"
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --upgrade --target $(VENV)/fuzz \
+		--only-binary=:all: --require-hashes -r fuzz/requirements.lock 2> $(VENV)/fuzz.log \
+		|| echo "setup: no atheris for this Python ($(VENV)/fuzz.log); going on without it"
+	@touch $@
+
+fuzz: $(FUZZ_READY) ## Fuzz everything that reads foreign bytes for MINUTES=30 in total; cases found become tests
+	@PYTHONPATH=$(VENV)/fuzz $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)
 
 bench: $(BENCH_READY) ## Measure throughput and reads, as ratios within one run
 	@$(BIN)/python -m bench $(ARGS)

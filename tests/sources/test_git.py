@@ -20,11 +20,22 @@ from vskill_platform.domain.errors import (
     PlatformError,
     SourceGone,
     SourceUnavailable,
+    Unsupported,
 )
 from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.sources import command
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits
-from vskill_platform.sources.command import Git, Limits, TimedOut, find_git, make_repository
+from vskill_platform.sources.command import (
+    CHUNK,
+    END_S,
+    Git,
+    Limits,
+    TimedOut,
+    _end,
+    find_git,
+    make_repository,
+)
 from vskill_platform.sources.git import FetchSettings, GitSource
 
 pytestmark = pytest.mark.anyio
@@ -513,3 +524,76 @@ async def test_the_connection_goes_to_the_address_that_was_checked(server, open_
     host = f"git.invalid:{server.port}"
     source: GitSource = open_source(Hosts((), (f"http://{host}",), resolve=resolve))
     assert (await source.inspect(Identity(host, "ann", "tools"))).commit
+
+
+async def test_those_who_share_an_answer_keep_the_folder_that_they_asked_for(server, source):
+    """Skills of one repository that are submitted at the same time are submissions of their own."""
+    server.repo("ann/tools", ten_skills())
+    wanted = [normalise("https://github.com/ann/tools", f"skills/s{n}") for n in range(10)]
+    places = await asyncio.gather(*map(source.inspect, wanted))
+    assert [place.identity for place in places] == wanted
+    assert [place.skill_md for place in places] == [skill_md(f"s{n}") for n in range(10)]
+
+
+async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipes_are():
+    """The cause of a bomb that hung under load: asyncio waits for pipes that nobody reads any more."""
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "yes >&2 & exec yes"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        limit=CHUNK,
+    )
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(END_S - 1):
+        await _end(process)
+    assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(command, "END_S", 0.2)
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "setsid sleep 5 & echo $!; wait"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        limit=CHUNK,
+    )
+    assert process.stdout is not None
+    escaped = int(await process.stdout.readline())
+    try:
+        async with asyncio.timeout(4):
+            await _end(process)
+    finally:
+        os.kill(escaped, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("said", "fine"),
+    [
+        ("git version 2.37.0", True),
+        ("git version 2.50.1 (Apple Git-155)", True),
+        ("git version 3.0.rc1", True),
+        ("git version 2.36.9", False),
+        ("git version 1.8.3.1", False),
+        ("something else", False),
+    ],
+)
+def test_a_git_that_is_too_old_is_told_at_the_start(tmp_path, monkeypatch, said, fine):
+    program = tmp_path / "git"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    if fine:
+        assert find_git() == str(program)
+        return
+    with pytest.raises(Unsupported, match=r"install git 2\.37 or newer"):
+        find_git()
+
+
+def test_a_git_that_does_not_run_is_told_at_the_start(tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(Unsupported, match="does not work"):
+        find_git()

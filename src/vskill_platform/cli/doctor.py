@@ -80,9 +80,22 @@ async def _look(env: "Env") -> AsyncIterator[Check]:
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
+    yield await asyncio.to_thread(_git)
     yield Check(
         "judge", ok=True, detail="configured" if env.judge else "none: degraded mode, SCANNED at most"
     )
+
+
+def _git() -> Check:
+    """Whether repositories can be fetched, and with what."""
+    from vskill_platform.domain.errors import Unsupported
+    from vskill_platform.sources.command import check_git, find_git
+
+    try:
+        program = find_git()
+    except Unsupported as error:
+        return Check("git", ok=False, detail=error.message)
+    return Check("git", ok=True, detail=f"{program}, version {check_git(program)}")
 
 
 async def check(name: str, work: Awaitable[object], within_s: float = CHECK_WITHIN_S) -> Check:

@@ -33,6 +33,8 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 def run_in_env(work: Callable[[], Awaitable[T]]) -> T:
     """Open the environment that the settings describe, and do a command's work in it."""
+    # Loaded before the loop runs: an import reads files.
+    import vskill_platform.bootstrap  # noqa: F401
     from vskill_platform.settings import process_settings
 
     return run_async(_in_env(process_settings(), work))

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import json_option, print_json, print_table, show_time
+from vskill_platform.cli.output import console, json_option, print_json, print_table, show_time
 from vskill_platform.cli.process import run_in_env
 
 if TYPE_CHECKING:
+    from vskill_platform.cli.submit_outcomes import Explanation
     from vskill_platform.domain.submission import Submission
 
 
@@ -24,7 +25,7 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 def _show_counts(*, as_json: bool) -> None:
     from vskill_platform.submission_store import count_submissions
-    from vskill_platform.web.api import stats_view
+    from vskill_platform.web.api.submission_views import stats_view
 
     counts = run_in_env(count_submissions)
     if as_json:
@@ -37,14 +38,20 @@ def _show_counts(*, as_json: bool) -> None:
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:
+    from vskill_platform.cli.submit_outcomes import explain, print_explanation
     from vskill_platform.submission_store import get_submission
-    from vskill_platform.web.api import submission_view
+    from vskill_platform.web.api.submission_views import submission_view
 
-    record = run_in_env(lambda: get_submission(submission_id))
+    async def look() -> "tuple[Submission, Explanation]":
+        record = await get_submission(submission_id)
+        return record, await explain(record)
+
+    record, explanation = run_in_env(look)
     if as_json:
         print_json(submission_view(record))
         return
-    print_table(record.id, ("field", "value"), _facts(record))
+    print_explanation(console(), explanation)
+    print_table(f"\n{record.id}", ("field", "value"), _facts(record))
     rows = [(event.seq, show_time(event.at), event.to, event.actor, event.reason) for event in record.history]
     print_table(f"\nHistory of run {record.run}", ("seq", "at (UTC)", "state", "who", "why"), rows)
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -15,15 +16,14 @@ from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_in_env
 from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, PlatformError
+from vskill_platform.domain.identity import SKILL_FILE
 
 if TYPE_CHECKING:
     from vskill_platform.domain.submission import Submission
     from vskill_platform.intake.discover import Settled
     from vskill_platform.intake.submit import Submitted
-    from vskill_platform.web.api import SubmissionView
+    from vskill_platform.web.api.submission_views import SubmissionView
 
-#: How often `--watch` looks at the record.
-LOOK_EVERY_S = 0.3
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
 
@@ -69,7 +69,12 @@ class Done(msgspec.Struct, frozen=True):
 @click.option(
     "--name", "slug", help="The skill's name in the namespace; the folder's or file's name otherwise."
 )
-@click.option("--watch", is_flag=True, help="Follow each to its end; exit code 1 unless all are published.")
+@click.option(
+    "--watch/--no-watch",
+    default=None,
+    help="Follow each to its end, and say what became of it; exit code 1 unless all are published. "
+    "By default where the output is a terminal.",
+)
 @json_option
 def submit(
     *,
@@ -78,30 +83,31 @@ def submit(
     every: bool,
     namespace: str,
     slug: str | None,
-    watch: bool,
+    watch: bool | None,
     as_json: bool,
 ) -> None:
     """Submit skills from repositories, local folders and archives.
 
-    A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md at its root, or
-    a zip, tar or tar.gz of one. Of a repository every skill is submitted, or the one at --path. Exit code 1 if
-    any was refused.
+    A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md at its root or
+    with skills below it, or a zip, tar or tar.gz of one. Of a repository every skill is submitted, or the one at
+    --path. Exit code 1 if any was refused.
     """
+    watched = (sys.stdout.isatty() and not as_json) if watch is None else watch
     if slug is not None and len(targets) > 1:
         raise click.UsageError("--name names one skill: give one TARGET with it")
     kinds = [_kind_of(target) for target in targets]
     options = Options(path, every, namespace, slug)
 
-    async def submit_all() -> list[Result]:
+    async def submit_all() -> list[Done]:
         done = await _submit_all(targets, kinds, options, quiet=as_json)
-        return [await _result(one, watch=watch, quiet=as_json) for one in done]
+        return await _followed(done, quiet=as_json) if watched else done
 
-    results = run_in_env(submit_all)
+    results = [_result(one) for one in run_in_env(submit_all)]
     if as_json:
         print_json(results)
     refused = any(one.outcome == "refused" for one in results)
     unpublished = not all(one.submission and one.submission.category == "published" for one in results)
-    if refused or (watch and unpublished):
+    if refused or (watched and unpublished):
         raise SystemExit(1)
 
 
@@ -182,10 +188,28 @@ def _done(settled: "Settled") -> Done:
 
 
 async def _from_folder(target: str, options: Options) -> list[Done]:
+    """The skill in a folder, or where it has no SKILL.md, every one below it."""
+    from vskill_platform.cli.scan import skills_at
+
     folder = Path(target)
-    files = await asyncio.to_thread(read_folder, folder)
-    whole = await asyncio.to_thread(folder.resolve)
-    return [await _upload(target, files, options, whole.name)]
+    here = await asyncio.to_thread((folder / SKILL_FILE).exists)
+    places = [folder] if here else await asyncio.to_thread(skills_at, folder)
+    if len(places) > 1 and options.slug is not None:
+        raise InvalidInput(
+            f"{target} holds {len(places)} skills.", field="--name", fix="leave it out, or name one folder"
+        )
+    return [await _from_skill_folder(place, options, alone=len(places) == 1) for place in places]
+
+
+async def _from_skill_folder(folder: Path, options: Options, *, alone: bool) -> Done:
+    try:
+        files = await asyncio.to_thread(read_folder, folder)
+        whole = await asyncio.to_thread(folder.resolve)
+        return await _upload(str(folder), files, options, whole.name)
+    except PlatformError as error:
+        if alone:
+            raise
+        return Done(str(folder), error=error)
 
 
 async def _from_archive(target: str, options: Options) -> list[Done]:
@@ -215,14 +239,28 @@ def _tell(done: Done) -> None:
         click.echo(f"  {done.note}")
 
 
-async def _result(done: Done, *, watch: bool, quiet: bool) -> Result:
-    from vskill_platform.web.api import submission_view
+async def _followed(done: list[Done], *, quiet: bool) -> list[Done]:
+    """The same with each record as it ended; where a person reads, a block for each says what became of it."""
+    from vskill_platform.cli.submit_watch import follow_all, print_ends
+
+    there = [(one, one.submitted, one.submitted.submission) for one in done if one.submitted]
+    followed = [(one, submitted, record) for one, submitted, record in there if record is not None]
+    ends = await follow_all([record for _, _, record in followed], quiet=quiet)
+    if not quiet and ends:
+        await print_ends([(one.path, end) for (one, _, _), end in zip(followed, ends, strict=True)])
+    ended = {
+        id(one): msgspec.structs.replace(one, submitted=msgspec.structs.replace(submitted, submission=end))
+        for (one, submitted, _), end in zip(followed, ends, strict=True)
+    }
+    return [ended.get(id(one), one) for one in done]
+
+
+def _result(done: Done) -> Result:
+    from vskill_platform.web.api.submission_views import submission_view
 
     if done.submitted is None:
         return Result(done.path, "refused", str(done.error), None)
     record = done.submitted.submission
-    if watch and record is not None:
-        record = await _follow(record, quiet=quiet)
     view = submission_view(record) if record else None
     return Result(done.path, done.submitted.outcome.value, done.submitted.reason, view)
 
@@ -230,26 +268,6 @@ async def _result(done: Done, *, watch: bool, quiet: bool) -> Result:
 def _said(path: str, outcome: str, reason: str, record: "Submission | None") -> str:
     place = f"{record.id}, run {record.run}, {record.state}" if record else "no submission"
     return f"{path}: {outcome} ({place}){': ' + reason if reason else ''}"
-
-
-async def _follow(record: "Submission", *, quiet: bool) -> "Submission":
-    """Print each step as it is written, until the run is over."""
-    from vskill_platform.cli.output import console, plain, show_time
-    from vskill_platform.submission_store import get_run
-
-    out = console()
-    shown = 0
-    with out.status("waiting for a worker") as status:
-        while True:
-            record = await get_run(record.id, record.run)
-            for event in record.history:
-                if event.seq > shown and not quiet:
-                    out.print(plain(f"  {show_time(event.at)}  {event.to:<15} {event.reason}"))
-                shown = max(shown, event.seq)
-            if record.state.ends_run:
-                return record
-            status.update(plain(record.state.meaning))
-            await asyncio.sleep(LOOK_EVERY_S)
 
 
 def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:

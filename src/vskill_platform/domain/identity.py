@@ -99,6 +99,9 @@ def normalise(repo_url: str, skill_path: str = "") -> Identity:
         raise _bad_url("The address names no repository.", "write it as https://host/owner/repository")
     groups = [_checked_name(name, is_first=index == 0) for index, name in enumerate(names[:-1])]
     repo = _checked_name(_without_git_suffix(names[-1]), is_first=False)
+    if _marker_index(host, [*groups, repo]) <= len(groups):
+        # Only `.git` kept it apart from a view of files: written without it, it would be another place.
+        raise _bad_url(f"{repo!r} cannot be a repository's name here.", "give the repository's own address")
     path = _joined_path(url_path, clean_path(skill_path))
     return Identity(host=host, owner="/".join(groups), repo=repo, path=path)
 

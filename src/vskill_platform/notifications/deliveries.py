@@ -1,4 +1,5 @@
-"""Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work.
+"""Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work; so
+is each mail.
 
 Notices are found by following the store's changes from where the last look ended. Looking twice is harmless: a
 delivery's id is made of the webhook and the notice.
@@ -10,6 +11,7 @@ from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
 from vskill_platform.domain.keys import SUB, SUBRUN
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
+from vskill_platform.notifications.mail import ask_for_mail
 from vskill_platform.notifications.notices import Notice, notices_of
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
@@ -56,9 +58,9 @@ async def find_notices(cursor: str | None) -> str:
 
 async def _ask_for_deliveries(keys: list[str]) -> None:
     hooks = await list_webhooks() if keys else []
-    if not hooks:
-        return
     env = require_env("kv")
+    if not keys or not (hooks or env.settings.smtp_url):
+        return
     skips = Skips("find_notices")
     settled = await env.kv.get_many(keys)
     for error in settled.failed.values():
@@ -68,6 +70,7 @@ async def _ask_for_deliveries(keys: list[str]) -> None:
         for notice in notices_of(record) if record is not None else ():
             for hook in hooks:
                 await _ask_for_delivery(hook, notice)
+            await ask_for_mail(notice, record.submitter if record is not None else None)
     skips.report(env)
 
 

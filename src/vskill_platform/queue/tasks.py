@@ -18,6 +18,7 @@ from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
 from vskill_platform.notifications.deliveries import DELIVERY, deliver
+from vskill_platform.notifications.mail import MAIL, send_mail
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
@@ -33,6 +34,7 @@ _DELIVERY_DELAYS_MS = (5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_
 KINDS: tuple[TaskKind, ...] = (
     TaskKind(RESCAN, "judges a live version again by the current rules", rescan),
     TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
+    TaskKind(MAIL, "tells a decision by e-mail", send_mail, 60_000, _DELIVERY_DELAYS_MS),
     TaskKind(REPO_CHECK, "looks whether a repository is still there and has moved on", check_repository),
     TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
 )

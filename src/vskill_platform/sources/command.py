@@ -10,8 +10,10 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -29,6 +31,10 @@ CPU_SHARE = 0.6
 #: How often the size of what was fetched is looked at; the kernel's limit per file holds in between.
 LOOK_EVERY_S = 0.1
 CHUNK = 64 * 1024
+#: How long the pipes of a killed call may take to close.
+END_S = 5.0
+#: The oldest git that knows every option and setting that is used here.
+OLDEST_GIT = (2, 37)
 
 CONFIG: Mapping[str, str] = {
     "protocol.allow": "never",
@@ -174,13 +180,32 @@ class ObjectReader:
 
 
 def find_git() -> str:
-    """Where the command is; Unsupported where there is none."""
+    """Where the command is; Unsupported where there is none, or only one that is too old."""
     found = shutil.which("git")
     if found is None:
         raise Unsupported(
             "The git command is not installed, so repositories cannot be fetched; install git 2.37 or newer."
         )
+    check_git(found)
     return found
+
+
+@cache
+def check_git(program: str) -> str:
+    """Its version; Unsupported where that is older than what the hardening relies on. It is asked once."""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unsupported(f"The git command {program} does not work: {error}.") from error
+    said = done.stdout.decode("utf-8", "replace").strip()
+    version = said.removeprefix("git version ").partition(" ")[0]
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST_GIT:
+        raise Unsupported(
+            f"{program} is git {version or 'of an unknown version'}, and repositories are fetched with options that "
+            "came later; install git 2.37 or newer."
+        )
+    return version
 
 
 def make_repository(folder: Path) -> None:
@@ -302,9 +327,11 @@ async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finish
         out, cut = await _read(_pipe(process.stdout), limits.out_bytes)
         if cut:
             return Finished(0, out, b"", cut=True)
-        return Finished(await process.wait(), out, await errors)
+        said = await errors
+        return Finished(await process.wait(), out, said)
     finally:
         errors.cancel()
+        await asyncio.wait({errors})
 
 
 async def _read(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
@@ -334,7 +361,19 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     if process.stdin is not None:
         process.stdin.close()
-    await process.wait()
+    try:
+        async with asyncio.timeout(END_S):
+            # asyncio calls a process ended only once its pipes are at their ends, and a reader whose buffer is full
+            # stops reading: what nobody wants any more must be read all the same, or this would wait for ever.
+            await asyncio.gather(_discard(process.stdout), _discard(process.stderr), process.wait())
+    except TimeoutError:
+        # Something that left the group still holds a pipe. The process itself is dead and reaped.
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
+
+
+async def _discard(pipe: asyncio.StreamReader | None) -> None:
+    while pipe is not None and await pipe.read(CHUNK):
+        pass
 
 
 def _pipe(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:

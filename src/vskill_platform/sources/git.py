@@ -117,7 +117,8 @@ class GitSource:
         else:
             head = await self._obtain_in_time(identity, commit)
         async with self._cache.reading((identity.repo_key, head.commit)) as snapshot:
-            yield snapshot, head.identity
+            # Whoever asked first may have asked for another folder: an answer that is shared is the repository's.
+            yield snapshot, msgspec.structs.replace(head.identity, path=identity.path)
 
     def _has(self, identity: Identity, commit: str) -> bool:
         return (identity.repo_key, commit) in self._cache

@@ -9,17 +9,17 @@ from vskill_platform.sources.contract import Fetched, Look, Place, RepositoryHea
 from vskill_platform.sources.git import GitSource
 from vskill_platform.sources.upload import UploadSource
 
-_NO_GIT = (
-    "The git command is not installed here, so repositories cannot be fetched; upload the skill instead."
-)
+_NO_GIT = "The git command is not installed here, so repositories cannot be fetched"
 
 
 class SourceRouter:
-    """Uploads and repositories. Without git it is the named degraded mode "uploads only"."""
+    """Uploads and repositories. Without git it is the named degraded mode "uploads only"; `problem` says why."""
 
-    def __init__(self, uploads: UploadSource, git: GitSource | None) -> None:
+    def __init__(self, uploads: UploadSource, git: GitSource | None, problem: str = _NO_GIT) -> None:
         self._uploads = uploads
         self._git = git
+        #: Why there is no git; empty where there is.
+        self.problem = "" if git is not None else problem
 
     @property
     def has_git(self) -> bool:
@@ -29,7 +29,7 @@ class SourceRouter:
         if submission.identity.is_upload:
             return await self._uploads.fetch(submission)
         if self._git is None:
-            raise SourceGone(_NO_GIT)
+            raise SourceGone(self._refusal)
         return await self._git.fetch(submission)
 
     async def inspect(self, identity: Identity) -> Place:
@@ -48,7 +48,11 @@ class SourceRouter:
         if self._git is not None:
             await self._git.close()
 
+    @property
+    def _refusal(self) -> str:
+        return f"{self.problem.rstrip('.')}; upload the skill instead."
+
     def _require_git(self) -> GitSource:
         if self._git is None:
-            raise Unsupported(_NO_GIT)
+            raise Unsupported(self._refusal)
         return self._git

@@ -1,0 +1,108 @@
+"""Runs every target under every engine for a share of the time, and keeps what was found: `python -m fuzz`."""
+
+import argparse
+import hashlib
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from fuzz.child import HEAD, NOT_THERE, NOTE_BYTES
+from fuzz.targets import TARGETS
+
+CASES = Path(__file__).parents[1] / "tests" / "fuzz" / "cases"
+ENGINES = ("mutation", "properties", "coverage")
+#: One call that takes longer hangs. The machine may be busy, and the scanner stops itself after 10 s.
+HANG_S = 30.0
+LOOK_EVERY_S = 0.5
+
+
+class Watched:
+    """A child, seen through the note that it writes."""
+
+    def __init__(self, target: str, engine: str, seconds: float, seed: int, note: Path) -> None:
+        self._note = note
+        self._errors = note.with_suffix(".err")
+        self.hung = False
+        arguments = [target, engine, f"{seconds:g}", str(seed), str(note)]
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-X", "faulthandler", "-m", "fuzz.child", *arguments],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+
+    def wait(self) -> int:
+        """Until it ends, or no call has ended for too long."""
+        count, moved = -1, time.monotonic()
+        while self._process.poll() is None:
+            time.sleep(LOOK_EVERY_S)
+            now, _ = self.noted()
+            if now != count:
+                count, moved = now, time.monotonic()
+            elif time.monotonic() - moved > HANG_S:
+                self.hung = True
+                self._process.kill()
+        return self._process.wait()
+
+    def noted(self) -> tuple[int, bytes]:
+        """How many calls there were, and the last input."""
+        with self._note.open("rb") as file:
+            count, length = HEAD.unpack(file.read(HEAD.size))
+            return count, file.read(length)
+
+    def said(self) -> str:
+        return self._errors.read_text("utf-8", "replace")[-4000:]
+
+
+def run(target: str, engine: str, seconds: float, seed: int, folder: Path) -> bool:
+    """Whether nothing was found; says how many inputs there were."""
+    note = folder / f"{target}-{engine}"
+    note.write_bytes(bytes(NOTE_BYTES))
+    child = Watched(target, engine, seconds, seed, note)
+    code = child.wait()
+    count, data = child.noted()
+    if code == NOT_THERE:
+        print(f"  {target:<9} {engine:<11} left out: {child.said().strip()}", flush=True)
+        return True
+    if code == 0:
+        print(f"  {target:<9} {engine:<11} {count:>9} inputs, nothing found", flush=True)
+        return True
+    if count == 0:
+        print(f"  {target:<9} {engine:<11} did not begin: {child.said()}", flush=True)
+        return False
+    kept = keep(target, data)
+    how = "hang" if child.hung else f"exit {code}"
+    print(f"  {target:<9} {engine:<11} {count:>9} inputs, FOUND ({how}): {kept}\n{child.said()}", flush=True)
+    return False
+
+
+def keep(target: str, data: bytes) -> Path:
+    """The input as a case that the tests replay."""
+    place = CASES / target / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(data)
+    return place
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="for all targets together")
+    parser.add_argument("--target", choices=TARGETS, action="append", help="only this one; repeatable")
+    parser.add_argument("--engine", choices=ENGINES, action="append", help="only this one; repeatable")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a run")
+    options = parser.parse_args()
+    seed = secrets.randbits(31) if options.seed is None else options.seed
+    pairs = [(t, e) for t in options.target or TARGETS for e in options.engine or ENGINES]
+    seconds = max(1.0, options.minutes * 60 / len(pairs))
+    print(f"fuzz: {len(pairs)} runs of {seconds:g} s, --seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="vskill-fuzz-") as folder:
+        results = [run(target, engine, seconds, seed, Path(folder)) for target, engine in pairs]
+    print("fuzz: nothing found" if all(results) else "fuzz: the cases above are kept; the tests replay them")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""What is fuzzed: for each target a function from bytes to nothing, which raises where a promise is broken.
+
+The platform's own errors are answers, not faults. Everything else that comes out, and every violated promise, is a
+finding.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+
+from vskill_platform.domain.content import (
+    DEFAULT_LIMITS,
+    SkillFile,
+    check_files,
+    digest_of_files,
+    pack,
+    unpack,
+)
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.identity import Identity, has_control_characters, normalise, submission_id
+from vskill_platform.domain.scan import ScanStatus
+from vskill_platform.intake.manifest import DESCRIPTION_LENGTH, NAME_LENGTH, read_manifest
+from vskill_platform.scan.decode import decoded_layers
+from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.normal import decoded, normalised
+from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.segments import segmented
+from vskill_platform.sources.archive import read_archive
+
+Target = Callable[[bytes], None]
+
+#: Between the parts of an input that has several.
+SEPARATOR = b"\x00\xfe\x00"
+
+
+#: What must be scanned within the budget whatever it is; a larger one may end as timed out, which is never clean.
+SMALL_BYTES = 64 * 1024
+
+
+class Broken(Exception):
+    """A promise that did not hold."""
+
+
+def hold(promise: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion, and stays one under -O
+    if not promise:
+        raise Broken(what)
+
+
+def manifest(data: bytes) -> None:
+    """A front matter is read or refused, with a line and a fix."""
+    try:
+        found = read_manifest(data)
+    except PlatformError as error:
+        hold(isinstance(error.details.get("line"), int), "a refusal names its line")
+        hold(bool(error.details.get("fix")), "a refusal names its fix")
+        return
+    hold(0 < len(found.name) <= NAME_LENGTH, "a name is within its length")
+    hold(0 < len(found.description) <= DESCRIPTION_LENGTH, "a description is within its length")
+    hold(found == read_manifest(data), "the same bytes are the same manifest")
+
+
+#: What a file is called decides how it is cut; the first byte of an input chooses.
+PATHS = (
+    "SKILL.md",
+    "scripts/a.py",
+    "scripts/a.sh",
+    "scripts/a.js",
+    "a.ts",
+    "notes.txt",
+    "a.json",
+    "tests/a.md",
+)
+
+
+def markdown(data: bytes) -> None:
+    """Pieces lie in the text, in order and without overlap, whatever the text is."""
+    path = PATHS[data[0] % len(PATHS)] if data else PATHS[0]
+    text = decoded(data[1:])
+    if text is None:
+        return
+    layer = segmented(path, normalised(text))
+    at = 0
+    for piece in layer.pieces:
+        hold(piece.start >= at, "pieces follow one another")
+        hold(piece.end >= piece.start, "a piece does not end before it begins")
+        at = piece.end
+    hold(at <= len(layer.text), "pieces lie in the text")
+    for _ in decoded_layers(layer.text):
+        pass
+
+
+def archive(data: bytes) -> None:
+    """What is read from an archive is within every limit; what is not is refused."""
+    try:
+        files = read_archive(data)
+    except PlatformError:
+        return
+    hold(len(files) <= DEFAULT_LIMITS.files, "no more files than the limit")
+    hold(sum(len(file.data) for file in files) <= DEFAULT_LIMITS.bytes_total, "no more bytes than the limit")
+    check_files(files)
+    hold(digest_of_files(unpack(pack(files))) == digest_of_files(files), "packed and unpacked are the same")
+
+
+def url(data: bytes) -> None:
+    """An address is refused, or normalised once and for all."""
+    address, _, path = data.partition(SEPARATOR)
+    try:
+        found = normalise(address.decode("utf-8", "surrogateescape"), path.decode("utf-8", "surrogateescape"))
+    except PlatformError:
+        return
+    _check_identity(found)
+    again = normalise(found.url, found.path)
+    hold(again.key == found.key, "normalising what was normalised changes nothing")
+    hold(submission_id(again) == submission_id(found), "one place is one submission")
+
+
+def _check_identity(found: Identity) -> None:
+    for part in (found.host, found.owner, found.repo, found.path, found.url):
+        hold(not has_control_characters(part), "no control characters in an identity")
+    hold(".." not in found.path.split("/"), "a path leads nowhere but down")
+    hold(not found.path.startswith("/"), "a path is relative")
+
+
+@cache
+def _engine() -> Engine:
+    """Compiled once, before anything is timed."""
+    return Engine(bundled_rules(), read_manifest)
+
+
+def scanner(data: bytes) -> None:
+    """Whatever a skill holds, it is scanned to a report that can be written down."""
+    first, *rest = data.split(SEPARATOR)
+    files = [SkillFile("SKILL.md", "100644", first)]
+    for number, part in enumerate(rest[: len(PATHS) - 1], start=1):
+        files.append(SkillFile(f"{number}/{PATHS[number]}", "100755" if number % 2 else "100644", part))
+    report = _engine().scan(tuple(files))
+    hold(report.status is not ScanStatus.ERROR, f"the scanner does not fail: {report.problem}")
+    small = len(data) <= SMALL_BYTES
+    hold(
+        not small or report.status is not ScanStatus.TIMED_OUT, f"a small skill is in time: {report.problem}"
+    )
+    names = {file.path for file in files}
+    for finding in report.findings:
+        hold(finding.line >= 0 and finding.column >= 0, "a place is counted from 1")
+        hold(not finding.file or finding.file.split("!")[0] in names, "a finding names a file of the skill")
+        json.dumps([finding.file, finding.excerpt, finding.why]).encode("utf-8")
+
+
+TARGETS: dict[str, Target] = {
+    "manifest": manifest,
+    "markdown": markdown,
+    "archive": archive,
+    "url": url,
+    "scanner": scanner,
+}

@@ -1,0 +1,109 @@
+"""The examples go through the real pipeline with the real scanner, once, and harm nothing when they cannot."""
+
+import asyncio
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.demo.conftest import COMMAND
+from tests.support.envs import open_test_env, submit_skill
+from vskill_platform import demo
+from vskill_platform.sources.examples import bundled, commit_of, examples_folder
+from vskill_platform.submission_store import count_submissions
+
+TOUR_ENDS = {
+    "meeting-minutes": "PUBLISHED",
+    "site-monitor": "TIER1_FAILED",
+    "font-installer": "NEEDS_REVIEW",
+    "release-notes": "REJECTED",
+    "coin-tracker": "BLOCKED",
+    "unnamed": "REJECTED",
+}
+
+
+@pytest.fixture
+def worker(environment):
+    process = subprocess.Popen(
+        [*COMMAND, "worker"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    yield process
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+
+
+def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(command, worker):
+    """Issue 3's must-show: without a judge, one command ends in every verdict, with reasons for a newcomer."""
+    loaded = json.loads(command("demo", "--json"))
+    expected = {
+        (repository.url, skill.name): skill.expect.value
+        for repository in bundled()
+        for skill in repository.skills
+        if repository.owner != "vskill-examples"
+    }
+    ends = {(one["repoUrl"], one["skill"]): one["state"] for one in loaded}
+    assert ends == {**expected, (demo.TOUR_URL, "release-notes"): "PUBLISHED"}
+
+    shown = command("submit", demo.TOUR_URL, "--watch", code=1)
+    for skill, state in TOUR_ENDS.items():
+        assert f"{state:<13} {demo.TOUR_URL} {skill}" in shown
+    words = " ".join(shown.split())
+    assert "version 1.4.0 is lower than 2.0.0, which is already published" in words
+    assert "give it a higher version in the front matter" in words
+    assert "Correct the name." in words and "SKILL.md line 9, 10, 11" in words
+    assert "Ship the script with the skill" in words
+    assert "add 'description:'" in words
+    assert "ask the operator" in words
+    assert "6 skills: 2 REJECTED" in words
+
+    before = command("status")
+    command("demo")
+    assert command("status") == before
+
+
+def test_a_folder_of_skills_on_disk_is_submitted_whole(command, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        (tmp_path / "skills" / name / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: The skill {name}.\n---\n"
+        )
+    (tmp_path / "skills" / "three").mkdir()
+    (tmp_path / "skills" / "three" / "SKILL.md").write_text("no front matter")
+    shown = command("submit", str(tmp_path / "skills"), code=1)
+    assert shown.count("created") == 2
+
+
+pytest_async = pytest.mark.anyio
+
+
+@pytest_async
+async def test_a_store_with_work_of_its_own_is_left_alone(tmp_path):
+    async with open_test_env("sqlite", tmp_path) as env:
+        await submit_skill("mine")
+        await demo.load(env)
+        assert (await count_submissions()).total == 1
+        assert not examples_folder(env.settings).exists()
+
+
+@pytest_async
+async def test_without_a_worker_loading_submits_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "PATIENCE_S", 0.05)
+    async with open_test_env("sqlite", tmp_path) as env:
+        await demo.load(env)
+        found = await demo.loaded()
+        assert found and all(one.submission is not None for one in found)
+        (tour,) = [one for one in bundled() if one.url == demo.TOUR_URL]
+        at = await asyncio.to_thread(commit_of, tour, examples_folder(env.settings))
+        assert at == tour.commits
+        before = await count_submissions()
+        await demo.load(env)
+        assert await count_submissions() == before
+
+
+@pytest_async
+async def test_a_folder_that_cannot_be_written_is_logged_and_harmless(tmp_path):
+    (tmp_path / "examples").write_text("in the way")
+    async with open_test_env("sqlite", tmp_path) as env:
+        await asyncio.wait_for(demo.load(env), 30)
+        assert (await count_submissions()).total == 0
