@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bench import context, counts, path, queue, reads
+from bench import context, counts, path, queue, reads, web, scanner
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -16,6 +16,8 @@ BENCHES: dict[str, Callable[[Workshop], Report]] = {
     "counts": counts.run,
     "reads": reads.run,
     "context": context.run,
+    "web": web.run,
+    "scanner": scanner.run,
 }
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import code_rules, docs, hygiene
+from tools import code_rules, docs, hygiene, rules_page
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -25,6 +25,7 @@ def _check_file(path: str, text: str, root: Path) -> Iterator[Problem]:
         yield from code_rules.check_module(path, text)
     elif path.endswith(".md"):
         yield from docs.check_links(path, text, root)
+        yield from rules_page.check(path, text)
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ _HOST = re.compile("|".join(re.escape(host) for host in REGISTRY_HOSTS), re.IGNO
 # A slash that continues a longer path or an address is not the root of a file system.
 _MACHINE_PATH = re.compile(r"(?<![\w.~*}\])>/-])/(?:(?:work|root|home|Users)/[\w.]|tmp/bash)")
 # Files about what attacks look for; such paths are what they are about.
-_ABOUT_ATTACKS = ("src/vskill_platform/scan/", "tests/scan/")
+_ABOUT_ATTACKS = ("src/vskill_platform/scan/", "tests/scan/", "docs/reference/rules.md")
 _LOCK_PIN = re.compile(r"^[a-z0-9][a-z0-9.-]*==[^ ]+( ; [^\\]+)? \\$")
 _LOCK_HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 

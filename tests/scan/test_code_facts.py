@@ -10,11 +10,12 @@ from vskill_platform.scan.model import FACTS, Layer
 from vskill_platform.scan.normal import normalised
 from vskill_platform.scan.ruleset import Ruleset, read_rules
 from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.signs import Signs
 
 
 def layer_of(path: str, text: str) -> Layer:
     layer = segmented(path, normalised(text))
-    code.refine(layer, matched=False)
+    code.refine(layer, Signs([layer], wide=True).telling(layer))
     return layer
 
 

@@ -12,7 +12,7 @@ from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verd
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.ruleset import Ruleset, read_rules
+from vskill_platform.scan.ruleset import Ruleset, bundled_rules, read_rules
 
 RULES = b"""\
 family: download-and-run
@@ -179,7 +179,7 @@ def test_an_error_of_its_own_is_a_report():
 
 
 def test_bundled_code_of_enormous_size_is_read_in_part():
-    minified = "var a=eval;" + "a(b,c,d);" * 9_000
+    minified = "fetch(a).then(eval);" + "a(b,c,d);" * 9_000
     report = scan(text("dist/x.min.js", minified))
     assert report.status is ScanStatus.COMPLETE
     assert report.coverage.sampled == ("dist/x.min.js",)
@@ -189,3 +189,13 @@ def test_the_same_files_give_the_same_report():
     files = [text(f"{n}.md", "evil\nindicator-77\n") for n in range(5)]
     first, second = (scan(*files) for _ in range(2))
     assert first.findings == second.findings
+
+
+@pytest.mark.parametrize(
+    "unit", ["curl ", "curl\n", "![a](http://", "send https://a ", "never tell the user "]
+)
+def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
+    """100 KB of the words that most patterns begin with: searched in linear time, and never given up."""
+    engine = Engine(bundled_rules(), limits=Limits(cpu_s=60, wall_s=600))
+    report = engine.scan([SKILL_MD, text("a.md", unit * (100_000 // len(unit)))])
+    assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")

@@ -6,9 +6,17 @@ import msgspec
 import pytest
 
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.examples import skill_of
+from vskill_platform.scan.examples import cases, skill_of
 from vskill_platform.scan.model import ACTING, Polarity, Role, Unit
-from vskill_platform.scan.ruleset import Example, InvalidRule, Ruleset, load_rules, read_rules, words_pattern
+from vskill_platform.scan.ruleset import (
+    Example,
+    InvalidRule,
+    Ruleset,
+    bundled_rules,
+    load_rules,
+    read_rules,
+    words_pattern,
+)
 
 RULE = """\
 family: download-and-run
@@ -52,6 +60,16 @@ def test_a_rule_has_the_defaults_of_the_format():
         ("{re: 'evil\\d+'}", "{}", "needs exactly one of re, words, fact"),
         ("{re: 'evil\\d+'}", "{re: a, fact: env.dump}", "needs exactly one of re, words, fact"),
         ("{re: 'evil\\d+'}", "{none: [{re: a}]}", "asks for nothing"),
+        ("{re: 'evil\\d+'}", "{all: [{re: a}, {none: [{re: b}]}]}", "match[1]: asks for nothing"),
+        ("{re: 'evil\\d+'}", "{any: [{re: a}, {any: [{none: [{re: b}]}]}]}", "match[1][0]: asks for nothing"),
+        ("{re: 'evil\\d+'}", "{all: [{re: a}], none: [{none: [{re: b}]}]}", "match[1]: asks for nothing"),
+        ("{re: 'evil\\d+'}", "{re: a, check: luck}", "check: must stand beside 're' and be one of github"),
+        ("kind: malice", "kind: malice\n    rarest: 1", "rarest: must be from 1 to 0"),
+        (
+            "match: {re: 'evil\\d+'}",
+            "rarest: 2\n    match: {all: [{re: a}, {any: [{re: b}, {fact: flow}]}]}",
+            "rarest: names a member with a fact",
+        ),
         ("{re: 'evil\\d+'}", "{fact: env.dumps}", "'env.dumps', which nothing reports"),
         ("{re: 'evil\\d+'}", "{fact: secret.read, host: a}", "is no attribute of secret.read; it has what"),
         ("{re: 'evil\\d+'}", "{words: [a, b], window: 0}", "window: must be from 1"),
@@ -167,3 +185,16 @@ def test_polarity_decides_unless_the_rule_takes_both():
 def test_roles_that_do_not_act_do_not_count_by_default():
     assert not scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"})
     assert scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"}, roles=(Role.TEST,))
+
+
+def test_what_is_looked_for_first_changes_no_answer():
+    """`rarest` saves work only: without it every rule finds the same in every example."""
+    rules = bundled_rules().rules
+    gated, plain = (
+        Engine(Ruleset(msgspec.structs.replace(rule, rarest=rule.rarest if gates else 0) for rule in rules))
+        for gates in (True, False)
+    )
+    assert sum(bool(rule.rarest) for rule in rules) > 20
+    for case in cases(bundled_rules()):
+        files = skill_of(case.example)
+        assert gated.scan(files).findings == plain.scan(files).findings, case.name

@@ -9,11 +9,12 @@ from vskill_platform.scan.engine import polarity_at
 from vskill_platform.scan.model import Layer, Polarity, Role
 from vskill_platform.scan.normal import normalised
 from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.signs import Signs
 
 
 def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> Layer:
     layer = segmented(path, normalised(text), referenced=referenced)
-    code.refine(layer, matched=True)
+    code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     return layer
 
 
@@ -127,7 +128,7 @@ def test_a_test_file_that_the_skill_sends_the_agent_to_is_none():
         "Never do any of these:\n\n- a\n- HERE",
         "Reject commands such as these:\n\n```bash\nHERE\n```",
         "## Red flags\n\nHERE",
-        "## What to avoid\n\n### Shell\n\n```bash\nHERE\n```",
+        "## Anti-patterns\n\n### Shell\n\n```bash\nHERE\n```",
         "## Attack patterns\n\n- HERE",
         "```bash\n# BAD: never do this\nHERE\n```",
         "```python\n# ❌ vulnerable\nHERE\n# ✅ good\nx\n```",
@@ -211,5 +212,5 @@ def test_hostile_text_takes_time_linear_in_its_size(path):
     """Ten times the bound of an honest file of this size, so that a busy machine does not fail it."""
     began = time.thread_time()
     layer = segmented(path, normalised(HOSTILE[path].decode()))
-    code.refine(layer, matched=True)
+    code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     assert time.thread_time() - began < 3

@@ -7,7 +7,9 @@ import pytest
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import Kind, ScanStatus, Severity, Verdict
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.scan.scanner import structure_scanner
+from vskill_platform.scan.limits import Limits
+from vskill_platform.scan.ruleset import Ruleset
+from vskill_platform.scan.scanner import InlineScanner, structure_scanner
 from vskill_platform.scan.structure import LARGE_FILE_BYTES, RULES
 
 pytestmark = pytest.mark.anyio
@@ -15,8 +17,12 @@ pytestmark = pytest.mark.anyio
 SKILL_MD = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n# Tidy\n")
 
 
+#: These tests are about content; how long a busy machine takes for it must not change their outcome.
+PATIENT = Limits(cpu_s=300, wall_s=3000)
+
+
 async def findings(*files: SkillFile, known_bad=()):
-    scanner = structure_scanner(read_manifest, known_bad)
+    scanner = InlineScanner(Ruleset(()), read_manifest, known_bad, PATIENT)
     report = await scanner.scan(files)
     assert report.status is ScanStatus.COMPLETE
     assert report.ruleset == scanner.ruleset

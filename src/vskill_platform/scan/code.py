@@ -1,11 +1,12 @@
 """Facts from syntax: parses scripts and code blocks, lets the reader of their language find what the code does, and
 gives comments and deny-lists their own roles.
 
-Parsing costs more than everything else together, so it is done only where a pattern matched or a word stands that any
-harm would need. A file that does not parse is read as far as its tree goes.
+Parsing costs more than everything else together, so it is done only where a pattern matched, or where `signs` says that
+a fact could come about. A file that does not parse is read as far as its tree goes.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import re2
@@ -21,46 +22,40 @@ from vskill_platform.scan.model import CodeBlock, Fact, Layer, Role
 from vskill_platform.scan.overlay import Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.shell import Shell
+from vskill_platform.scan.signs import MOST_BLOCKS, Telling
 from vskill_platform.scan.taint import SOURCES, Program, Value
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 50
-MOST_BLOCKS = 300
 
-_TELLING = re2.compile(
-    rb"(?i)curl|wget|\bnc\b|ncat|socat|base64|eval|exec|\.ssh|\.aws|\.env\b|environ|process\.env|printenv|"
-    rb"\benv\b|/dev/tcp|cron|launch"
-    rb"|systemctl|rm -|rmtree|rmsync|source |<\(|\bsh\b|bash|git push|install|npx|uvx|scp|https?:|socket|"
-    rb"fetch|request|urlopen|httpx|axios"
-    rb"|smtp|subprocess|os\.system|popen|spawn|child_process|atob|fromcharcode|fromhex|decode|marshal|"
-    rb"pickle|compile\(|__import__"
-    rb"|function\(|keychain|wallet|cookies|login data|credentials|rc\b|\.profile|authorized_keys|hooks|"
-    rb"claude|agents\.md|soul\.md|memory\.md"
-    rb"|winreg|schtasks|powershell|crontab|shutil|security find|getattr|chr\(|id_rsa|mail|nslookup|\bdig\b|"
-    rb"telnet|require\("
-)
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
 
-def refine(layer: Layer, *, matched: bool) -> None:
-    """Adds the facts of the layer's code, and separates its comments and deny-lists."""
+def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
+    """Adds the facts of the layer's code, and separates the comments and deny-lists in blocks with matches.
+
+    `matches` are the offsets, in order, at which something stands that a rule may yet count.
+    """
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
     names: dict[str, Value] = {}
     for block in layer.blocks[:MOST_BLOCKS]:
-        source = layer.flowing[block.start : block.end]
+        following = bisect_left(matches, block.start)
+        matched = following < len(matches) and matches[following] < block.end
         if block.language not in PARSED:
             if matched:
-                found = _HASH_COMMENT.finditer(source)
-                stretches.extend(
-                    Stretch(block.start + one.start(), block.start + one.end(), Role.COMMENT) for one in found
-                )
-        elif _TELLING.search(source) or (matched and block.language != "bash"):
-            stretches.extend(_read(layer, block, source, names, thorough=matched))
+                stretches.extend(_commented(layer, block))
+        elif (matched and block.language != "bash") or telling(block.start, block.end):
+            stretches.extend(_read(layer, block, names, None if matched else telling))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         layer.pieces = overlay(layer.pieces, kept)
+
+
+def _commented(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:
+    for one in _HASH_COMMENT.finditer(layer.flowing, block.start, block.end):
+        yield Stretch(one.start(), one.end(), Role.COMMENT)
 
 
 _REFINED = frozenset({Role.CODE, Role.COMMAND, Role.LOAD})
@@ -77,12 +72,13 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
                     yield number, Fact("flow", offset, 0, attributes)
 
 
-def _read(
-    layer: Layer, block: CodeBlock, source: bytes, names: dict[str, Value], *, thorough: bool
-) -> list[Stretch]:
+def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Telling | None) -> list[Stretch]:
+    """`telling` says which functions are worth reading; None reads all."""
+    source = layer.flowing[block.start : block.end]
     root = _parser(block.language).parse(source).root_node
     # A function without a telling word passes on what it is given, as any unknown one does.
-    worth = None if thorough else lambda start, end: _TELLING.search(source, start, end) is not None
+    start = block.start
+    worth = None if telling is None else lambda low, high: telling(start + low, start + high)
     program = Program(block.start, names, worth)
     if block.language == "bash":
         Shell(program, source, _CommandLines(program)).run(root)

@@ -6,7 +6,7 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import yara_x
@@ -14,20 +14,25 @@ import yara_x
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
+from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
-from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity
+from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, Unit
 from vskill_platform.scan.normal import normalised, written_column
 from vskill_platform.scan.polarity import is_about
 from vskill_platform.scan.reading import Reading, Source
-from vskill_platform.scan.ruleset import Leaf, Ruleset, TextRule
+from vskill_platform.scan.ruleset import Leaf, Node, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segmented
+from vskill_platform.scan.signs import Signs
 
 EXCERPT = 200
 #: Of one rule in one file; more would bury everything else.
 MOST_FINDINGS = 20
+
+#: Facts that cutting the text into pieces brings about, before any code is read.
+KNOWN_EARLY = ("hidden", "homoglyph")
 
 CheckManifest = Callable[[bytes], object]
 
@@ -102,6 +107,8 @@ class _Scan:
         self._hits: dict[int, list[Hit]] = {}
         self._forbidding: set[int] = set()
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
+        #: layers in which also what stands behind the gates of rules was looked for
+        self._searched: set[int] = set()
 
     def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
         self.findings.extend(structure.findings(files, check, known_bad))
@@ -141,38 +148,80 @@ class _Scan:
     def _add(self, layer: Layer) -> None:
         number = len(self._layers)
         self._layers.append(layer)
+        self._facts(number, layer.facts)
         roles = frozenset(piece.role for piece in layer.pieces)
         for leaf, offset, length in self._matcher.matches(layer.flowing, roles):
             self._spots.setdefault(leaf, []).append((number, offset, length))
 
+    def _search_behind_gates(self) -> None:
+        """The common parts of rules whose rarest part was found, where they could belong to it."""
+        for rule_id, gate in self._ruleset.gates.items():
+            if possible(gate, self._seen):
+                self._budget.check()
+                for number in self._layers_behind(rule_id, gate):
+                    self._search_rest(number)
+
+    def _layers_behind(self, rule_id: str, gate: Node | Leaf) -> list[int]:
+        if self._ruleset.conditions[rule_id].within is Unit.SKILL:
+            return list(range(len(self._layers)))
+        spots = (spot for leaf in leaf_numbers(gate) for spot in self._spots.get(leaf, ()))
+        paths = {self._layers[number].path for number, _, _ in spots}
+        return [number for number, layer in enumerate(self._layers) if layer.path in paths]
+
+    def _search_rest(self, number: int) -> None:
+        if number not in self._searched:
+            self._searched.add(number)
+            for leaf, offset, length in self._matcher.rest(self._layers[number].flowing):
+                self._spots.setdefault(leaf, []).append((number, offset, length))
+
     def _refine(self, first: int) -> None:
-        """Read the code of layers; where a rule may yet hold, also that which tells nothing by itself."""
+        """Read the code of layers: what may tell something, and what holds a match that may yet count."""
         if first == len(self._layers):
             return
-        matter = self._layers_that_matter()
+        self._search_behind_gates()
+        promising = self._promising()
+        matches = self._matches_of(promising)
+        signs = Signs(self._layers, wide=self._facts_decide(promising), asked=self._ruleset.by_fact)
         for number in range(first, len(self._layers)):
             self._budget.check()
             layer = self._layers[number]
-            code.refine(layer, matched=number in matter)
+            known = len(layer.facts)
+            code.refine(layer, signs.telling(layer), matches.get(number, ()))
             if layer.partial and layer.path not in self.reading.sampled:
                 self.reading.sampled.append(layer.path)
-            for fact in (*layer.facts, *facts.facts_of(layer)):
-                self._fact(number, fact)
+            self._facts(number, layer.facts[known:])
+            self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
 
-    def _layers_that_matter(self) -> set[int]:
-        """Layers with a match of a rule that can hold, whatever facts are still to come."""
-        matter: set[int] = set()
-        for rule in self._touched():
-            condition = self._ruleset.conditions[rule.id]
-            if possible(condition, lambda leaf: leaf.pattern is None or leaf.number in self._spots):
-                for number in self._ruleset.leaf_numbers[rule.id]:
-                    matter.update(spot[0] for spot in self._spots.get(number, ()))
-        return matter
+    def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
+        """By layer, the offsets at which something of these rules matched."""
+        matter: dict[int, set[int]] = {}
+        for rule in rules:
+            for leaf in self._ruleset.leaf_numbers[rule.id]:
+                for number, offset, _ in self._spots.get(leaf, ()):
+                    matter.setdefault(number, set()).add(offset)
+        return {number: sorted(offsets) for number, offsets in matter.items()}
+
+    def _facts_decide(self, rules: list[TextRule]) -> bool:
+        """Whether for one of these rules nothing is missing but a fact."""
+        return not all(possible(self._ruleset.conditions[rule.id], self._seen) for rule in rules)
+
+    def _promising(self) -> list[TextRule]:
+        """The rules that can hold, whatever facts are still to come."""
+        conditions = self._ruleset.conditions
+        return [rule for rule in self._touched() if possible(conditions[rule.id], self._may_be_seen)]
+
+    def _may_be_seen(self, leaf: Leaf) -> bool:
+        later = leaf.condition.fact is not None and leaf.condition.fact not in KNOWN_EARLY
+        return later or leaf.number in self._spots
 
     def _touched(self) -> list[TextRule]:
         """The rules of which anything was found, in order."""
         touched = {self._ruleset.by_leaf[number].id: self._ruleset.by_leaf[number] for number in self._spots}
         return [touched[rule_id] for rule_id in sorted(touched)]
+
+    def _facts(self, number: int, found: Iterable[Fact]) -> None:
+        for fact in found:
+            self._fact(number, fact)
 
     def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):
@@ -212,6 +261,8 @@ class _Scan:
         if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
             return None
         if leaf.files and not self._in_files(leaf.files, layer.path):
+            return None
+        if leaf.condition.check and not CHECKS[leaf.condition.check](layer.text[offset : offset + length]):
             return None
         return Hit(number, offset, length, piece.segment, piece.section)
 

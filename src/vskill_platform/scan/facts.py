@@ -2,12 +2,12 @@
 whose password stands beside them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import re2
 
 from vskill_platform.scan.known import host_kind
-from vskill_platform.scan.model import Fact, Layer, Role
+from vskill_platform.scan.model import FACTS, Fact, Layer, Role
 
 MOST_ADDRESSES = 200
 
@@ -17,6 +17,7 @@ _ADDRESS = re2.compile(
 _TOOLS = re2.compile(rb"(?m)^allowed-tools:[ \t]*([^\n]*(?:\n[ \t]+-[^\n]*)*)")
 _TOOL = re2.compile(rb"[A-Za-z_][\w.-]*(?:\([^)\n]{0,200}\))?")
 _ARCHIVE = re2.compile(rb"(?i)\.(?:zip|rar|7z)\b|\barchive\b|\bextract\b|\bunzip\b")
+_PASSWORD_SIGN = re2.compile(rb"(?i)pass|pwd| -p")
 _PASSWORD = re2.compile(
     rb"(?i)\b(?:pass(?:word|code|phrase|wd)?|pwd)\b(?: (?:is|to (?:extract|open|unzip)[^\n:]{0,30}|"
     rb"for [^\n:]{0,30}))?\s*"
@@ -25,14 +26,14 @@ _PASSWORD = re2.compile(
 )
 
 
-def facts_of(layer: Layer) -> Iterator[Fact]:
+def facts_of(layer: Layer, asked: Container[str] = FACTS) -> Iterator[Fact]:
+    """Those that a rule asks for by name."""
     text = layer.flowing
-    if b"://" in text:
+    if "url" in asked and b"://" in text:
         yield from _addresses(text)
-    if text.startswith(b"---"):
+    if "declared" in asked and text.startswith(b"---"):
         yield from _declared(layer)
-    lower = text.lower()
-    if b"pass" in lower or b"pwd" in lower or b" -p" in lower:
+    if "password.archive" in asked and _PASSWORD_SIGN.search(text):
         yield from _locked_archives(layer, text)
 
 

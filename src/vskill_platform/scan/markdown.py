@@ -4,6 +4,7 @@ what HTML hides. One pass over the lines, so it takes time linear in the text ho
 A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
 """
 
+from bisect import bisect_left
 from functools import cached_property
 
 import re2
@@ -12,6 +13,7 @@ from vskill_platform.scan import polarity
 from vskill_platform.scan.languages import PARSED, fence_language, fence_role
 from vskill_platform.scan.model import CodeBlock, Fact, Layer, Piece, Role
 from vskill_platform.scan.overlay import Stretch, overlay
+from vskill_platform.scan.polarity import Title
 
 #: A word that begins a shell command.
 COMMANDS = frozenset(
@@ -29,8 +31,8 @@ COMMANDS = frozenset(
     b"screen tmux open xattr "
     b"xdg-open start cmd cmd.exe at kill pkill dd mkfs shred set unset if for while test".split()
 )
-_LIST_ITEM = re2.compile(rb"^\s{0,12}(?:[-*+]|[0-9]{1,3}[.)])\s+")
-_HEADING = re2.compile(rb"^ {0,3}(#{1,6})(?:\s|$)")
+_MARKS = frozenset((b"-", b"*", b"+"))
+DEEPEST_ITEM = 12
 _FENCE = re2.compile(rb"^[ \t>]{0,12}(?:[-*+]\s+)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _CODE_SPAN = re2.compile(rb"``[^\n]+?``|`[^`\n]+`")
 _PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>] ")
@@ -98,6 +100,10 @@ class Lead:
         return self._warning and polarity.speaks_about(self._last)
 
     @cached_property
+    def asks(self) -> bool:
+        return self._warning and polarity.asks(self._last)
+
+    @cached_property
     def example(self) -> bool:
         return polarity.gives_example(self._last)
 
@@ -120,14 +126,17 @@ class _Cutter:
         self.facts: list[Fact] = []
         self.segment = 0
         self.section = 0
-        #: level and whether it warns, of the headings above
-        self.headings: list[tuple[int, bool]] = []
-        self.headings_warn = False
+        #: level of the headings above, and what they say
+        self.headings: list[tuple[int, Title]] = []
+        self.title = Title.PLAIN
         self.lead = Lead()
         #: kind and start of the block being read; "" between blocks
         self.kind = ""
         self.start = 0
         self.last_closing = text.rfind(b"-->")
+        #: where words of warning begin, and inline code: found in one pass over the whole text
+        self.warnings = list(polarity.warnings(text))
+        self.spans = [(match.start(), match.end()) for match in _CODE_SPAN.finditer(text)]
 
     def run(self) -> None:
         at = self._front_matter()
@@ -164,14 +173,14 @@ class _Cutter:
             return self._comment(at, begin)
         if (b"```" in stripped[:14] or b"~~~" in stripped[:14]) and (match := _FENCE.match(line)):
             return self._fence(at, stop, match)
-        if first == b"#" and (match := _HEADING.match(line)):
+        if first == b"#" and (level := heading_level(line)):
             self._flush(at)
-            self._heading(at, stop, len(match.group(1)))
+            self._heading(at, stop, level)
         elif first == b">":
             self._continue("quote", at)
         elif first == b"|":
             self._continue("table", at)
-        elif first in b"-*+0123456789" and _LIST_ITEM.match(line):
+        elif first in b"-*+0123456789" and is_item(line):
             self._item(at)
         elif first in b"=-" and self.kind == "paragraph" and not stripped.strip(b"=- "):
             self._underlined(at)
@@ -181,6 +190,10 @@ class _Cutter:
         return stop + 1
 
     # Blocks that begin and end.
+
+    @property
+    def headings_warn(self) -> bool:
+        return self.title is not Title.PLAIN
 
     def _begin(self, kind: str, at: int) -> None:
         self.kind, self.start = kind, at
@@ -206,10 +219,10 @@ class _Cutter:
         self.section += 1
         self.segment += 1
         # The title names the skill's subject; if it could warn, a title would switch the rules off for the whole file.
-        warns = level > 1 and polarity.heading_warns(text)
+        says = polarity.title_says(text) if level > 1 else Title.PLAIN
         self.headings = [one for one in self.headings if one[0] < level]
-        self.headings.append((level, warns))
-        self.headings_warn = any(warns for _, warns in self.headings)
+        self.headings.append((level, says))
+        self.title = max(says for _, says in self.headings)
         self.lead = Lead(text, warning=False)
         self._add(start, stop, Role.FOLLOW, start if self.headings_warn else -1)
 
@@ -229,7 +242,8 @@ class _Cutter:
 
     def _paragraph(self, start: int, end: int) -> None:
         self.segment += 1
-        self._prose(start, end, Role.FOLLOW, warns=self.headings_warn)
+        warns = self.headings_warn and not polarity.asks(self.text[start:end])
+        self._prose(start, end, Role.FOLLOW, warns=warns)
         self.lead = Lead(self.text[start:end])
 
     def _quote(self, start: int, end: int) -> None:
@@ -318,7 +332,7 @@ class _Cutter:
         self._code(start, end, language, fence_role(language))
 
     def _code(self, start: int, end: int, language: str, role: Role) -> None:
-        warns = self.headings_warn or self.lead.warns
+        warns = self._excused(role)
         first = len(self.pieces)
         self._add(start, end, role, start if warns else -1)
         if language == "bash":
@@ -330,6 +344,12 @@ class _Cutter:
             marked = polarity.marked_lines(self.text, start, end)
             self._overlay_from(first, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
+    def _excused(self, role: Role) -> bool:
+        """Whether code is shown to warn of it. What runs at load time runs whatever is said about it."""
+        if role is Role.LOAD:
+            return False
+        return self.lead.warns or (self.title is Title.SUBJECT and not self.lead.asks)
+
     # Prose.
 
     def _prose(self, start: int, end: int, role: Role, *, warns: bool, flows: bool = True) -> None:
@@ -339,7 +359,7 @@ class _Cutter:
             self._join_lines(start, end)
         first = len(self.pieces)
         stretch = self.text[start:end]
-        if warns or not polarity.speaks_about(stretch):
+        if warns or not self._speaks_about(start, end):
             self._add(start, end, role, start if warns else -1)
         else:
             self._sentences(start, end, role)
@@ -348,6 +368,11 @@ class _Cutter:
         if b'"' in stretch and role is Role.FOLLOW and polarity.gives_example(stretch):
             speech = _SPEECH.finditer(self.text, start, end)
             self._overlay_from(first, [Stretch(one.start(), one.end(), Role.QUOTE) for one in speech])
+
+    def _speaks_about(self, start: int, end: int) -> bool:
+        """Whether a word of warning begins in this stretch."""
+        following = bisect_left(self.warnings, start)
+        return following < len(self.warnings) and self.warnings[following] < end
 
     def _sentences(self, start: int, end: int, role: Role) -> None:
         for begin, stop in polarity.sentences(self.text, start, end):
@@ -363,12 +388,13 @@ class _Cutter:
 
     def _code_spans(self, first: int, start: int, end: int) -> None:
         stretches = []
-        for span in _CODE_SPAN.finditer(self.text, start, end):
-            inner = span.group().strip(b"`")
-            loads = self.text[span.start() - 1 : span.start()] == b"!" and self._loads(span.start() - 1)
+        for low, high in self.spans[bisect_left(self.spans, (start, 0)) : bisect_left(self.spans, (end, 0))]:
+            span = self.text[low : min(high, end)]
+            inner = span.strip(b"`")
+            loads = self.text[low - 1 : low] == b"!" and self._loads(low - 1)
             if not loads and not is_command(inner):
                 continue
-            begin = span.start() + (len(span.group()) - len(span.group().lstrip(b"`")))
+            begin = low + (len(span) - len(span.lstrip(b"`")))
             stretches.append(Stretch(begin, begin + len(inner), Role.LOAD if loads else Role.COMMAND))
             self.blocks.append(CodeBlock(begin, begin + len(inner), "bash"))
         self._overlay_from(first, stretches)
@@ -384,6 +410,25 @@ class _Cutter:
     def _add(self, start: int, end: int, role: Role, warns_from: int) -> None:
         if end > start:
             self.pieces.append(Piece(start, end, role, self.segment, self.section, warns_from))
+
+
+def heading_level(line: bytes) -> int:
+    """How many marks a heading has; 0 for a line that is none."""
+    indent = len(line) - len(line.lstrip(b" "))
+    marks = len(line) - indent - len(line[indent:].lstrip(b"#"))
+    is_heading = indent <= 3 and marks <= 6 and line[indent + marks : indent + marks + 1] in b" \t\r\f\v"
+    return marks if is_heading else 0
+
+
+def is_item(line: bytes) -> bool:
+    """Whether an item of a list begins on the line: a mark or a number, and a space."""
+    stripped = line.lstrip()
+    if len(line) - len(stripped) > DEEPEST_ITEM:
+        return False
+    mark = stripped.split(None, 1)[0]
+    if len(mark) == len(stripped):
+        return False
+    return mark in _MARKS or (2 <= len(mark) <= 4 and mark[:-1].isdigit() and mark[-1:] in b".)")
 
 
 def is_command(span: bytes) -> bool:

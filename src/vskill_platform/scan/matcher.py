@@ -2,8 +2,9 @@
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
 Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
-that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is
-costly to make and cheap to use, and belongs to one thread at a time.
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. So are those of a rule
+that names its rarest part: they are looked for once that was found. A scanner object is costly to make and cheap
+to use, and belongs to one thread at a time.
 """
 
 import io
@@ -16,8 +17,8 @@ from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
 MOST_MATCHES = 200
-#: Of one search, by the clock on the wall; the processor time of the whole scan is limited to less.
-SLOWEST_S = 4
+#: Of one search, by the clock on the wall: as long as a whole scan may take, so that a busy machine alters nothing.
+SLOWEST_S = 10
 HINT = (
     "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters "
     "beyond ASCII "
@@ -26,8 +27,9 @@ HINT = (
 
 Match = tuple[int, int, int]
 
-FORBIDDING = "forbidding"
-GROUPS = (FORBIDDING, "load", "prose", "data", "code")
+FORBIDDING, REST = "forbidding", "rest"
+#: The last four from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
+GROUPS = (FORBIDDING, REST, "load", "prose", "code", "data")
 _PROSE = frozenset({Role.FOLLOW, Role.COMMAND, Role.LOAD, Role.CONFIG, Role.HIDDEN})
 
 
@@ -38,12 +40,9 @@ class Matcher:
         """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
         second or more."""
         given = compiled or {}
-        leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
-        for leaf in ruleset.leaves:
-            if leaf.pattern is not None:
-                leaves[_group(leaf)].append(leaf)
-        self._by_name = {name: _Group(ruleset, leaves[name], given.get(name)) for name in GROUPS}
-        self._groups = [group for name, group in self._by_name.items() if name != FORBIDDING]
+        leaves = _grouped(ruleset)
+        self._by_name = {name: _Group(ruleset, leaves[name], given.get(name)) for name in leaves}
+        self._groups = [self._by_name[name] for name in GROUPS if name not in {FORBIDDING, REST}]
         self._forbidding = self._by_name[FORBIDDING]
 
     def serialised(self) -> dict[str, bytes]:
@@ -55,9 +54,40 @@ class Matcher:
             if not roles.isdisjoint(group.roles):
                 yield from group.matches(text)
 
+    def rest(self, text: bytes) -> Iterator[Match]:
+        """The same for what rules look for only after their rarest part was found."""
+        return self._by_name[REST].matches(text)
+
     def forbidding(self, text: bytes) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
         return self._forbidding.matches(text)
+
+
+def _grouped(ruleset: Ruleset) -> dict[str, list[Leaf]]:
+    """The leaves with patterns by the group that they are searched in."""
+    leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
+    behind = {leaf.number for some in ruleset.behind_gates.values() for leaf in some}
+    searched = _broadest(leaf for leaf in ruleset.leaves if leaf.number not in behind)
+    for leaf in ruleset.leaves:
+        if leaf.pattern is not None:
+            # What another rule looks for anyhow costs nothing.
+            group = searched.get(body(leaf), REST) if leaf.counts else FORBIDDING
+            leaves[group].append(leaf)
+    return leaves
+
+
+def _broadest(leaves: Iterable[Leaf]) -> dict[str, str]:
+    """The group of each pattern; one that several rules look for in different roles is searched for once."""
+    found: dict[str, str] = {}
+    for leaf in leaves:
+        if leaf.pattern is not None and leaf.counts:
+            pattern = body(leaf)
+            found[pattern] = max(found.get(pattern, ""), _group(leaf), key=_breadth)
+    return found
+
+
+def _breadth(group: str) -> int:
+    return GROUPS.index(group) if group else -1
 
 
 def _group(leaf: Leaf) -> str:

@@ -58,6 +58,9 @@ def _cut(piece: Piece, start: int, end: int) -> Piece:
 def _changed(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
     changed = _cut(piece, start, end)
     changed.role = stretch.role or piece.role
+    if changed.role is Role.LOAD:
+        # It runs when the text is loaded, whatever the text says about it.
+        changed.warns_from = changed.about_from = changed.about_to = -1
     if stretch.warns:
         changed.warns_from = start
     return changed

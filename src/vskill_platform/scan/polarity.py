@@ -4,8 +4,12 @@ or a fence, and in the headings above.
 Two kinds of words: some show that a sentence speaks *about* bad things wherever they stand ("is malicious"),
 others deny only what follows them in the same clause ("never run"). A denial that is itself part of what a rule
 looks for ("do not tell the user") does not cover it, because the denial begins where the match begins.
+
+An author can write any title, so a title excuses little: not what runs at load time, not commands that a sentence
+asks for, and below a mere "Avoid" no block of commands at all.
 """
 
+import enum
 from collections.abc import Iterator
 
 import re2
@@ -47,16 +51,24 @@ _TURN = re2.compile(
     rb"(?i);|\bbut\b|\binstead\b(?: [^o]|[,.:])|[,-] ?(?:just|simply|always|run|use|then|and then|proceed|"
     rb"immediately|please)\b"
 )
-_HEADING = re2.compile(
+#: Titles of chapters about bad things: what stands below is what they are about, code as well as prose.
+_SUBJECT = re2.compile(
     rb"(?i)\b(?:red flags?|anti-?patterns?|threats?|attacks?|vulnerab\w+|malicious|malware|dangerous|"
-    rb"forbidden|prohibited"
-    rb"|never|don'?ts?|do not|avoid|not to|bad|unsafe|insecure|indicators?|iocs?|detections?|detected|"
-    rb"blocked|blocklists?"
-    rb"|denied|deny-?lists?|not allowed|mistakes?|pitfalls?|wrong|suspicious|injections?|exploits?|"
-    rb"guardrails?|abuse"
-    rb"|security (?:checks?|checklists?|rules|review|audit|patterns|warnings?|scan\w*)|what to look for|"
-    rb"risks?)\b"
+    rb"forbidden|prohibited|bad|unsafe|insecure|indicators?|iocs?|detections?|detected|blocked|blocklists?"
+    rb"|denied|deny-?lists?|not allowed|wrong|suspicious|injections?|exploits?|abuse)\b"
     rb"|\xe2\x9d\x8c|\xf0\x9f\x9a\xab"
+)
+#: Titles that deny or caution. Below them prose is a warning; a block of commands needs a sentence that says so.
+_CAUTION = re2.compile(
+    rb"(?i)\b(?:never|don'?ts?|do not|avoid|not to|mistakes?|pitfalls?|guardrails?|what to look for|risks?"
+    rb"|security (?:checks?|checklists?|rules|review|audit|patterns|warnings?|scan\w*))\b"
+)
+#: Text that asks for what follows it, whatever the title above.
+_ASKS = re2.compile(
+    rb"(?i)\b(?:run|execute|paste|enter|type|start|launch|install|download|copy|apply|perform|follow)\s+"
+    rb"(?:(?:the\s+)?following|this|these|it|them|below|command|script|first|once|now|immediately|both|all)\b"
+    rb"|\b(?:before\s+(?:you|using|running|anything)|first\s+(?:step|run|of all)|prerequisites?|(?:is|are)\s+required"
+    rb"|you\s+(?:must|need\s+to|have\s+to|should)|make\s+sure\s+to|to\s+(?:set\s+up|fix|repair|enable|activate|begin|start)\b)"
 )
 _EXAMPLE = re2.compile(
     rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|sample|output|looks like|template|format|response|"
@@ -80,9 +92,31 @@ def speaks_about(text: bytes) -> bool:
     return _EITHER.search(text) is not None
 
 
-def heading_warns(text: bytes) -> bool:
+def warnings(text: bytes) -> Iterator[int]:
+    """Where words begin that speak about bad things or deny something; none goes over the end of a line."""
+    return (match.start() for match in _EITHER.finditer(text))
+
+
+class Title(enum.IntEnum):
+    """What a title says about what stands below it."""
+
+    PLAIN = 0
+    CAUTION = 1
+    SUBJECT = 2
+
+
+def title_says(text: bytes) -> Title:
     """Whether a title announces bad things; a whole sentence set as a heading is no title."""
-    return len(text) <= LONGEST_TITLE and _HEADING.search(text) is not None
+    if len(text) > LONGEST_TITLE:
+        return Title.PLAIN
+    if _SUBJECT.search(text):
+        return Title.SUBJECT
+    return Title.CAUTION if _CAUTION.search(text) else Title.PLAIN
+
+
+def asks(text: bytes) -> bool:
+    """Whether a text tells to do what follows it."""
+    return _ASKS.search(text) is not None and not speaks_about(text)
 
 
 def gives_example(text: bytes) -> bool:

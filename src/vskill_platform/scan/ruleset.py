@@ -16,10 +16,11 @@ import yaml
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Category, Kind, Severity
+from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.model import ACTING, ALL_ROLES, ANY_POLARITY, FACTS, Polarity, Role, Unit
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 1
+ENGINE_VERSION = 2
 RULES_FOLDER = Path(__file__).parent / "rules"
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60
@@ -53,6 +54,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     window: int = DEFAULT_WINDOW
     #: whether upper and lower case differ
     case: bool = False
+    #: what the match must pass besides: a name of `checksums.CHECKS`
+    check: str = ""
     fact: str | None = None
     #: wanted attributes of the fact: a shell pattern or a list of them
     where: dict[str, Wanted] = {}
@@ -115,6 +118,9 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     roles: tuple[Role, ...] = tuple(sorted(ACTING))
     polarity: tuple[Polarity, ...] = (Polarity.NEUTRAL,)
     files: tuple[str, ...] = ()
+    #: which member of `match.all`, counted from 1, is looked for first; the others only where it occurs.
+    #: Saves the search for common words whose company makes them bad.
+    rarest: int = 0
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -147,6 +153,10 @@ class Ruleset:
         self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
         self.leaves: list[Leaf] = []
         self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
+        #: what must occur before the rest of a rule is looked for, by the rule's id
+        self.gates = {
+            rule.id: self.conditions[rule.id].all[rule.rarest - 1] for rule in self.rules if rule.rarest
+        }
 
     @cached_property
     def version(self) -> str:
@@ -162,6 +172,18 @@ class Ruleset:
     def leaf_numbers(self) -> dict[str, tuple[int, ...]]:
         """The leaves of each rule."""
         return {rule.id: tuple(leaf_numbers(self.conditions[rule.id])) for rule in self.rules}
+
+    @cached_property
+    def behind_gates(self) -> dict[str, tuple[Leaf, ...]]:
+        """The patterns that are looked for only where the rest of their rule can still hold."""
+        return {rule_id: tuple(self._behind(rule_id, gate)) for rule_id, gate in self.gates.items()}
+
+    def _behind(self, rule_id: str, gate: "Node | Leaf") -> Iterator[Leaf]:
+        first = set(leaf_numbers(gate))
+        for number in self.leaf_numbers[rule_id]:
+            leaf = self.leaves[number]
+            if leaf.counts and leaf.pattern is not None and number not in first:
+                yield leaf
 
     @cached_property
     def by_fact(self) -> dict[str, tuple[Leaf, ...]]:
@@ -192,7 +214,9 @@ class Ruleset:
 
     def _leaf(self, rule: TextRule, condition: Condition, *, counts: bool) -> Leaf:
         roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
-        polarity = condition.polarity or (rule.polarity if counts else tuple(ANY_POLARITY))
+        # No title or sentence around it makes an indicator that is certain less so.
+        anyhow = not counts or rule.certain
+        polarity = condition.polarity or (tuple(ANY_POLARITY) if anyhow else rule.polarity)
         files = condition.files or (rule.files if counts else ())
         leaf = Leaf(
             len(self.leaves),
@@ -312,12 +336,26 @@ def _check(name: str, rule: TextRule) -> None:
                 raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
     for problem in _problems(rule.match, "match"):
         raise _invalid(name, rule.id, *problem)
-    if not _positive(rule.match):
-        raise _invalid(name, rule.id, "match", "asks for nothing: 'none' alone would hold everywhere")
+    if complaint := _gate_problem(rule):
+        raise _invalid(name, rule.id, "rarest", complaint)
 
 
-def _positive(condition: Condition) -> bool:
-    return condition.is_leaf or any(map(_positive, (*condition.all, *condition.any)))
+def _gate_problem(rule: TextRule) -> str:
+    members = len(rule.match.all)
+    if not rule.rarest:
+        return ""
+    if not 1 <= rule.rarest <= members:
+        return f"must be from 1 to {members}, the number of members of match.all"
+    if any(one.fact is not None for one in _leaves(rule.match.all[rule.rarest - 1])):
+        return "names a member with a fact: facts are known last, so only patterns can be looked for first"
+    return ""
+
+
+def _leaves(condition: Condition) -> Iterator[Condition]:
+    if condition.is_leaf:
+        yield condition
+    for child in condition.children():
+        yield from _leaves(child)
 
 
 def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
@@ -325,8 +363,12 @@ def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
     kinds.append(bool(condition.all or condition.any or condition.none))
     if sum(kinds) != 1:
         yield field, "needs exactly one of re, words, fact, or a group of any, all and none"
+    elif condition.none and not (condition.all or condition.any):
+        yield field, "asks for nothing: 'none' alone would hold everywhere; put an 'all' or 'any' beside it"
     if condition.words and not 1 <= condition.window <= WIDEST_WINDOW:
         yield f"{field}.window", f"must be from 1 to {WIDEST_WINDOW}"
+    if condition.check and (condition.re is None or condition.check not in CHECKS):
+        yield f"{field}.check", f"must stand beside 're' and be one of {', '.join(CHECKS)}"
     if condition.fact is not None:
         yield from _fact_problems(condition, field)
     for number, child in enumerate(condition.children()):

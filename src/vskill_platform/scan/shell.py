@@ -338,7 +338,8 @@ class Shell:
     def on_environment(
         self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
     ) -> Value:
-        if arguments and not all(argument.text in {"-0", "-p", "-x"} for argument in arguments):
+        options = {"env": {"-0"}, "printenv": {"-0"}, "set": set()}.get(name, {"-p", "-x"})
+        if any(argument.text not in options for argument in arguments):
             return NOTHING
         if name in {"set", "export", "declare"} and not arguments and not stdin.tags and name != "set":
             return NOTHING

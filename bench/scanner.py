@@ -1,0 +1,104 @@
+"""How many skills the scanner looks at in one second of processor time, how long the slow ones take, and how that
+compares with Cisco's skill-scanner on the same skills in the same run.
+
+One process, one thread. Loading and compiling the rules is left out for both: a worker does it once in its life.
+"""
+
+import shutil
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import skill_scanner
+from bench.results import Figure, Goal, Report, at_least, at_most
+from bench.skills import skills
+from bench.workshop import Workshop
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import ScanStatus
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.ruleset import bundled_rules
+
+#: Skills by the scale's name, and how many of them the much slower peer is given; a test's scale compares nothing.
+COUNTS = {"full": (300, 60), "quick": (100, 20)}
+TINY_COUNT = (4, 0)
+
+Skill = tuple[SkillFile, ...]
+
+
+def run(workshop: Workshop) -> Report:
+    count, compared = COUNTS.get(workshop.scale.name, TINY_COUNT)
+    found = skills(count)
+    began = time.process_time()
+    engine = Engine(bundled_rules(), read_manifest)
+    compile_s = time.process_time() - began
+    rounds = [_scan(engine, found) for _ in range(workshop.scale.rounds + 1)][1:]
+    rates = [len(found) / sum(times) for times in rounds]
+    slow_ms = [_percentile(times, 95) * 1000 for times in rounds]
+    figures = [
+        Figure.of("vskill-platform", "skills / CPU s", rates),
+        Figure.of("95th percentile of one skill", "ms", slow_ms),
+        Figure.of("compiling the rules, once, not counted above", "s", [compile_s]),
+    ]
+    goals = [
+        at_least("skills per second of processor time", statistics.median(rates), 100, unit=" / s"),
+        at_most("95th percentile of one skill", statistics.median(slow_ms), 100, unit=" ms"),
+    ]
+    notes = [_described(found)]
+    if compared and skill_scanner.installed():
+        _compare(workshop, engine, found[:compared], figures, goals)
+    else:
+        notes.append(skill_scanner.MISSING)
+    return Report(
+        "scanner", "The static scan of generated skills", tuple(figures), tuple(goals), tuple(notes)
+    )
+
+
+def _compare(
+    workshop: Workshop, engine: Engine, found: Sequence[Skill], figures: list[Figure], goals: list[Goal]
+) -> None:
+    """Both on the same few skills, ours right before and right after the peer."""
+    workshop.say(f"asking Cisco's skill-scanner for {len(found)} skills")
+    folder = workshop.folder / "skills"
+    _write(folder, found)
+    before = sum(_scan(engine, found))
+    peer = sum(skill_scanner.cpu_seconds(folder))
+    thorough = sum(skill_scanner.cpu_seconds(folder, thorough=True))
+    ours = (before + sum(_scan(engine, found))) / 2
+    shutil.rmtree(folder)
+    figures += [
+        Figure.of("Cisco skill-scanner, its defaults", "skills / CPU s", [len(found) / peer]),
+        Figure.of("Cisco skill-scanner with data flow", "skills / CPU s", [len(found) / thorough]),
+    ]
+    goals.append(at_least("as fast as Cisco's skill-scanner on the same skills", peer / ours, 30))
+
+
+def _scan(engine: Engine, found: Sequence[Skill]) -> list[float]:
+    """Processor time of each skill; what could not be looked at would be fast, and does not count."""
+    taken = []
+    for skill in found:
+        began = time.thread_time()
+        report = engine.scan(skill)
+        taken.append(time.thread_time() - began)
+        if report.status is not ScanStatus.COMPLETE:
+            raise AssertionError(report.problem)
+    return taken
+
+
+def _write(folder: Path, found: Sequence[Skill]) -> None:
+    for number, skill in enumerate(found):
+        for file in skill:
+            path = folder / f"{number:04}" / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.data)
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    return sorted(values)[min(len(values) - 1, len(values) * percent // 100)]
+
+
+def _described(found: Sequence[Skill]) -> str:
+    files = sum(len(skill) for skill in found) / len(found)
+    size = sum(len(file.data) for skill in found for file in skill) / len(found) / 1024
+    return f"{len(found)} generated skills of {files:.1f} files and {size:.1f} KB on average, some with an attack."
