@@ -25,10 +25,10 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all check format sim fuzz bench coverage lock build clean
+.PHONY: help setup analysers run test test-all browser screenshots check format sim fuzz bench coverage lock build clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create .venv and install the locked packages (every other target does this by itself)
 
@@ -52,15 +52,22 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 		--require-hashes -r requirements-analysers.lock
 	@touch $@
 
-run: $(READY) ## Start the whole product on embedded defaults; Ctrl-C stops it
+run: $(READY) ## Start the whole product on embedded defaults, with example skills at first; Ctrl-C stops it
 	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
-		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve $(ARGS)
+		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
 test: $(READY) $(ANALYSERS_READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" $(ARGS)
 
-test-all: test ## Also run what needs node or a browser; today no test does, so it equals `make test`
-	@echo "test-all: no test needs node or a browser yet; this was the whole suite."
+test-all: test browser ## Also run what needs node or a browser
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "node" $(ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/python -m pytest -m "browser" $(ARGS)
+
+browser: $(READY) ## Get Chromium where that is possible (as root on Debian), or say what is missing
+	@$(BIN)/python -m tools.browser
+
+screenshots: $(READY) browser ## Make the pictures in docs/images anew
+	@$(BIN)/python -m tools.screenshots
 
 check: $(READY) ## Format, lint, strict types, import layers, documents and hygiene; changes nothing
 	@echo "check: format";  $(BIN)/ruff format --quiet --check $(CODE) || { echo "check: run 'make format'"; exit 1; }

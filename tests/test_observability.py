@@ -5,13 +5,22 @@ import json
 import logging
 from pathlib import Path
 
+import httpx2
 import pytest
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
 from tests.support.documented import documented_names
+from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.faults import TroubledScanner
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.errors import PlatformError
 from vskill_platform.observability import Metrics, configure_logging
+from vskill_platform.queue.jobs import Job
+from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings
+from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import require_env
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "metrics.md"
 
@@ -132,3 +141,35 @@ def test_every_metric_is_documented_with_its_kind_labels_and_words(name):
 def test_the_reference_names_no_metric_that_does_not_exist():
     rows = [line for line in REFERENCE.read_text("utf-8").splitlines() if line.startswith("| `vskill_")]
     assert len(rows) == len(named_metrics(Metrics()))
+
+
+@pytest.mark.anyio
+async def test_log_lines_carry_the_ids_of_the_request_the_submission_and_the_job(tmp_path):
+    """Whoever searches the log for one of them finds every line that belongs to it."""
+
+    async def noisy(state):
+        require_env("log").log.info("said by the job")
+        return state
+
+    out = io.StringIO()
+    configure_logging(Settings(log_format="json", log_level="debug"), out)
+    async with open_test_env("memory", tmp_path, clock=SystemClock(), log_level="debug") as env:
+        submitted = (await submit_skill("logged")).submission
+        assert submitted is not None
+        broken = TroubledScanner(env.scanner, b"#", PlatformError("said by the scanner"))
+        with active_env(env, scanner=broken) as failing:
+            await run_until_quiet(failing)
+        await run_job(Job("logged-job", "for this test", 1_000, 1_000, noisy))
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(create_app(env)), base_url="http://t"
+        ) as client:
+            await client.get("/healthz", headers={"x-request-id": "request-7"})
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    by_event = {line["event"]: line for line in lines}
+    assert (by_event["attempt failed"]["submission_id"], by_event["attempt failed"]["run"]) == (
+        submitted.id,
+        1,
+    )
+    assert by_event["said by the job"]["job"] == "logged-job"
+    assert by_event["request answered"]["request_id"] == "request-7"
+    assert "submission_id" not in by_event["request answered"]

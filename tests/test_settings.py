@@ -131,7 +131,7 @@ def test_half_a_judge_is_refused_with_both_names(given):
 def test_a_secret_is_in_no_representation_and_in_no_error():
     secret = "sk-very-secret"
     settings = Settings(judge_url="http://h/v1", judge_model="m", judge_api_key=secret)
-    assert {"judge_api_key", "external_scan_secrets"} == SECRETS
+    assert {"judge_api_key", "external_scan_secrets", "github_client_secret", "smtp_url"} == SECRETS
     for text in (repr(settings), str(settings), f"{settings}", repr([settings])):
         assert secret not in text
         assert "judge_api_key='***'" in text

@@ -37,12 +37,15 @@ from vskill_platform.settings import Settings, check_settings, keys_folder, vari
 from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
+from vskill_platform.sources.examples import example_rewrites, known_bad_digests
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.scans import CachedJudge
+from vskill_platform.telemetry import open_tracing
 
 _SYSTEM_CLOCK = SystemClock()
+POSTGRES = ("postgresql", "postgres")
 
 
 @asynccontextmanager
@@ -71,6 +74,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         log=log,
         metrics=metrics,
         worker_id=worker_id,
+        tracing=await open_tracing(settings, worker_id, stack),
         signing=await _open_keys(settings),
     )
 
@@ -79,7 +83,9 @@ def report_start(env: Env) -> None:
     """Say what was opened, and name every tier that is missing (B17)."""
     env.log.info("environment opened", store=env.kv.engine, broker=env.broker.engine, blobs=env.blobs.engine)
     if isinstance(env.sources, SourceRouter) and not env.sources.has_git:
-        env.log.warning("degraded mode: no git command", effect="only uploads can be verified")
+        env.log.warning(
+            "degraded mode: no git command", effect="only uploads can be verified", reason=env.sources.problem
+        )
     if env.judge is None:
         env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")
 
@@ -96,10 +102,12 @@ def new_worker_id() -> str:
 
 
 async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -> tuple[KV, Broker]:
-    """The record store and the queue; of one engine, so that a record and its message are one commit."""
+    """The record store and the queue; of one engine, a record and its message are one commit."""
     if settings.broker != settings.store:
         raise _unknown_engine("broker", settings.broker, "leave it unset: the store's own queue is used")
     engine, place = _split("store", settings.store)
+    if engine in POSTGRES:
+        return await _open_postgres(settings.store, stack)
     if engine == "memory":
         memory_broker = MemoryBroker(clock)
         stack.push_async_callback(memory_broker.close)
@@ -114,7 +122,26 @@ async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -
         sqlite_kv = SqliteKV(database, sqlite_broker)
         stack.push_async_callback(sqlite_kv.close)
         return sqlite_kv, sqlite_broker
-    raise _unknown_engine("store", settings.store, "use sqlite:PATH, or memory: to keep nothing")
+    fix = "use sqlite:PATH, postgresql://USER@HOST/DATABASE, or memory: to keep nothing"
+    raise _unknown_engine("store", settings.store, fix)
+
+
+async def _open_postgres(location: str, stack: AsyncExitStack) -> tuple[KV, Broker]:
+    """Many machines share it; its driver is an extra of the package."""
+    try:
+        from vskill_platform.broker.postgres import PostgresBroker  # noqa: PLC0415
+        from vskill_platform.database.postgres import PostgresDatabase  # noqa: PLC0415
+        from vskill_platform.kv.postgres import PostgresKV  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        fix = "install the extra: pip install 'vskill-platform[postgres]'"
+        raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
+    database = await PostgresDatabase.open(location)
+    stack.push_async_callback(database.close)
+    broker = PostgresBroker(database)
+    stack.push_async_callback(broker.close)
+    kv = PostgresKV(database, broker)
+    stack.push_async_callback(kv.close)
+    return kv, broker
 
 
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
@@ -141,7 +168,8 @@ async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
 
 async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack) -> SourceRouter:
     """Uploads, and repositories where there is a git command; nothing is written before the first fetch."""
-    hosts = Hosts(settings.allowed_hosts, settings.allowed_private_hosts, settings.source_rewrites)
+    rewrites = (*settings.source_rewrites, *await asyncio.to_thread(example_rewrites, settings))
+    hosts = Hosts(settings.allowed_hosts, settings.allowed_private_hosts, rewrites)
     folder = None if settings.store == "memory:" else Path(settings.data_dir) / "fetch"
     fetch = FetchSettings(
         folder=folder,
@@ -151,8 +179,8 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
     )
     try:
         program = await asyncio.to_thread(find_git)
-    except Unsupported:
-        return SourceRouter(UploadSource(blobs), None)
+    except Unsupported as error:
+        return SourceRouter(UploadSource(blobs), None, error.message)
     router = SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch))
     stack.push_async_callback(router.close)
     return router
@@ -181,7 +209,7 @@ async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
     in_memory = settings.store == "memory:"
     scanner = await PooledScanner.open(
         read_manifest,
-        settings.known_bad_digests,
+        (*settings.known_bad_digests, *await asyncio.to_thread(known_bad_digests)),
         processes=settings.scan_processes,
         cache=None if in_memory else Path(settings.data_dir) / "scanner",
     )

@@ -17,6 +17,7 @@ from vskill_platform.scan.contract import Judge, Scanner
 from vskill_platform.settings import Settings
 from vskill_platform.signing.keys import KeyRing
 from vskill_platform.sources.contract import Sources
+from vskill_platform.telemetry import NoTracing, Tracing
 
 
 class Env(msgspec.Struct, frozen=True):
@@ -45,5 +46,7 @@ class Env(msgspec.Struct, frozen=True):
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
     #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
     turns: Turns = msgspec.field(default_factory=Turns)
+    #: Spans for whoever collects traces; by default none.
+    tracing: Tracing = msgspec.field(default_factory=NoTracing)
     #: The registry's keys; None only where nothing is signed, as in the simulator.
     signing: KeyRing | None = None

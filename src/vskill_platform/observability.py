@@ -6,10 +6,12 @@ batch, job or request is bound with `structlog.contextvars`, so that it ends wit
 """
 
 import logging
+import math
 import sys
 from collections.abc import Mapping
 from typing import TextIO, cast
 
+import msgspec
 import structlog
 from prometheus_client import (
     CollectorRegistry,
@@ -28,6 +30,23 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 #: Seconds; from a read by key to the longest request that a client still waits for.
 LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+#: Seconds; from a scan that was cached to work that waited for a day.
+STAGE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0)
+
+
+class QueueFigures(msgspec.Struct, frozen=True):
+    """What a scrape shows of the queue, as the web side computes it from the store."""
+
+    violations: int = 0
+    oldest_waiting_s: float = 0
+    dead_letters: int = 0
+    judge_last_answer_s: float = 0
+    messages: Mapping[str, float] = {}
+    stale_jobs: Mapping[str, float] = {}
+    job_successes: Mapping[str, float] = {}
+    alerts: Mapping[str, float] = {}
 
 
 class Metrics:
@@ -79,9 +98,37 @@ class Metrics:
         self.judge_circuit_open = self._gauge(
             "judge_circuit_open", "Whether the judge is left alone after repeated failures."
         )
-        #: Messages that could not be sent after their record was written; recovery sends them again.
-        self.outbox_failures = self._counter(
-            "outbox_failures", "Messages that could not be sent after their record was written."
+        #: How long the submission that waits longest has been due, in seconds; 0 where none waits, NaN unknown.
+        self.oldest_waiting = self._gauge(
+            "oldest_waiting_seconds", "How long the submission that waits longest has been due."
+        )
+        #: Messages in the queue at each scrape, by what they wait for; absent while it cannot be read.
+        self.queue_messages = self._gauge("queue_messages", "Messages in the queue at each scrape.", "which")
+        #: Messages that were set aside for a person, at each scrape; NaN while the queue cannot be read.
+        self.dead_letters = self._gauge("dead_letters", "Messages that were set aside for a person.")
+        #: 1 for a scheduled job that has not succeeded for too long; absent while the store cannot be read.
+        self.job_stale = self._gauge(
+            "job_stale", "Whether a scheduled job has not succeeded for too long.", "job"
+        )
+        #: 1 for an alert that holds at the scrape; absent while the store cannot be read.
+        self.alerts = self._gauge("alerts", "Whether an alert holds at the scrape.", "alert")
+        #: When a run with an answer of the judge last ended, by the records of every process; 0 is never, NaN unknown.
+        self.judge_last_answer = self._gauge(
+            "judge_last_answer_timestamp_seconds", "When a run with an answer of the judge last ended."
+        )
+        #: How long submissions stood in a state before this process moved them on, in seconds, by that state.
+        self.stage_duration = Histogram(
+            "vskill_stage_duration_seconds",
+            "How long submissions stood in a state before they were moved on.",
+            ("state",),
+            buckets=STAGE_BUCKETS,
+            registry=self.registry,
+        )
+        #: Event streams that are open in this process.
+        self.streams_open = self._gauge("streams_open", "Event streams that are open.")
+        #: Event streams that this process ended, because their client was too slow to read them.
+        self.streams_dropped = self._counter(
+            "streams_dropped", "Event streams of clients that were too slow."
         )
         #: Requests answered, by route and status.
         self.http_requests = self._counter("http_requests", "Requests answered.", "route", "status")
@@ -99,6 +146,28 @@ class Metrics:
         self.submissions.clear()
         for state, count in (counts or {}).items():
             self.submissions.labels(state=state).set(count)
+
+    def show_queue(self, figures: "QueueFigures | None") -> None:
+        """What the records and the queue say at this scrape; None removes it all, because unknown is not 0 (C4)."""
+        unknown = figures is None
+        shown = QueueFigures() if figures is None else figures
+        for gauge, value in (
+            (self.oldest_waiting, shown.oldest_waiting_s),
+            (self.dead_letters, shown.dead_letters),
+            (self.judge_last_answer, shown.judge_last_answer_s),
+            (self.queue_violations, shown.violations),
+        ):
+            gauge.set(math.nan if unknown else value)
+        for labelled, values in (
+            (self.queue_messages, shown.messages),
+            (self.job_stale, shown.stale_jobs),
+            (self.alerts, shown.alerts),
+        ):
+            labelled.clear()
+            for name, value in values.items():
+                labelled.labels(name).set(value)
+        for job, at in shown.job_successes.items():
+            self.job_last_success.labels(job).set(at)
 
     def render(self) -> bytes:
         """Everything, in the text format that Prometheus scrapes."""

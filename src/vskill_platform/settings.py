@@ -5,6 +5,7 @@ lies below takes the `Settings` it is given. `docs/reference/settings.md` descri
 """
 
 import difflib
+import ipaddress
 import itertools
 import os
 from collections.abc import Mapping
@@ -56,6 +57,23 @@ Name = Annotated[
 Secret = Annotated[
     str, msgspec.Meta(pattern="^[!-~]+$", max_length=4096, description="plain characters without spaces")
 ]
+#: A mail server; as it may hold a password, it is shown as little as a secret.
+MailServer = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=4096,
+        pattern=r"^smtps?://([^\s/@]+@)?[^\s/@:]+(:[0-9]{1,5})?/?$",
+        description="an address such as smtp://host:587 or smtps://user:password@host",
+    ),
+]
+Mailbox = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[!-;=?-~]+@[a-zA-Z0-9.-]+$",
+        max_length=254,
+        description="an e-mail address such as registry@example.org",
+    ),
+]
 #: `name=secret`, as remote analysers sign with; shown as little as a secret.
 NamedSecret = Annotated[
     str,
@@ -80,6 +98,13 @@ Bytes = Annotated[
     int,
     msgspec.Meta(ge=1_000, le=10_000_000, description="a whole number of bytes from 1000 to 10000000"),
 ]
+Network = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[0-9a-fA-F:.]{2,45}(/[0-9]{1,3})?$",
+        description="an address or network such as 127.0.0.1 or 10.0.0.0/8",
+    ),
+]
 OwnerPlace = Annotated[
     str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
 ]
@@ -100,6 +125,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: Host = "127.0.0.1"
     #: The port that the web side listens on; 0 takes any free one.
     port: Port = 8080
+    #: The address that people use, such as `https://skills.example.org`; needed behind a proxy and for GitHub.
+    public_url: Address = ""
+    #: Proxies whose `X-Forwarded-For` is believed, as addresses or networks, separated by commas or spaces.
+    trusted_proxies: tuple[Network, ...] = ()
+    #: Whom requests are counted for: `on` everybody, `remote` everybody but this machine (a demo), `off` nobody.
+    rate_limits: Literal["on", "remote", "off"] = "on"
+    #: How many event streams one address may have open at once, in each web process.
+    max_streams_per_address: Count = 100
+    #: A port for the metrics of a process that has no web side (`worker`, `schedule`); 0 is none.
+    metrics_port: Port = 0
+    #: Where traces go over OTLP, such as `http://127.0.0.1:4318`; needs the extra `telemetry`. Unset: no traces.
+    otlp_endpoint: Address = ""
     #: How many messages one batch of the queue consumer holds at most.
     max_batch_size: Count = 3
     #: How many batches one worker process handles at once.
@@ -156,6 +193,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     external_scan_callback_ms: CallbackMs = 3_600_000
     #: Remote analysers and what they sign with, as `name=secret`, separated by commas or spaces. Never logged or shown.
     external_scan_secrets: tuple[NamedSecret, ...] = ()
+    #: The client id of the GitHub OAuth app that people sign in with; needs its secret and a public address.
+    github_client_id: Name = ""
+    #: The secret of that app. Never logged or shown.
+    github_client_secret: Secret = ""
+    #: Where GitHub's sign-in pages are; another one for an enterprise server.
+    github_url: Address = "https://github.com"
+    #: Where GitHub's API is.
+    github_api_url: Address = "https://api.github.com"
+    #: The mail server that tells decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`. Never logged or shown.
+    smtp_url: MailServer = ""
+    #: The address that mail comes from; needed with a mail server.
+    mail_from: Mailbox = ""
+    #: Who is told of decisions whose submitter has no e-mail address; nobody where it is not set.
+    mail_to: Mailbox = ""
 
     def __post_init__(self) -> None:
         """Locations that were not given follow the data folder, or the store where that is in memory."""
@@ -180,12 +231,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_secret(kind: Any) -> bool:
-    return kind is Secret or NamedSecret in get_args(kind)
+    return kind in (Secret, MailServer) or NamedSecret in get_args(kind)
 
 
 #: Fields whose value is nobody's business.
 SECRETS = frozenset(
     name for name, kind in get_type_hints(Settings, include_extras=True).items() if _is_secret(kind)
+)
+
+
+#: Settings that are of no use without another one, and what they serve.
+TOGETHER = (
+    ("judge_url", "judge_model", "a judge"),
+    ("judge_model", "judge_url", "a judge"),
+    ("github_client_id", "github_client_secret", "signing in with GitHub"),
+    ("github_client_secret", "github_client_id", "signing in with GitHub"),
+    ("github_client_id", "public_url", "signing in with GitHub"),
+    ("smtp_url", "mail_from", "mail"),
 )
 
 
@@ -221,12 +283,24 @@ def keys_folder(settings: Settings) -> Path:
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are valid one by one but not together."""
     check_budgets(settings)
-    for given, needed in (("judge_url", "judge_model"), ("judge_model", "judge_url")):
+    check_networks(settings)
+    for given, needed, purpose in TOGETHER:
         if getattr(settings, given) and not getattr(settings, needed):
             raise InvalidSettings(
-                f"{variable(given)} is set and {variable(needed)} is not: set both for a judge, or neither.",
+                f"{variable(given)} is set and {variable(needed)} is not: set both for {purpose}, or neither.",
                 settings=[variable(given), variable(needed)],
             )
+
+
+def check_networks(settings: Settings) -> None:
+    """A proxy that cannot be an address would be believed by nobody, in silence."""
+    for text in settings.trusted_proxies:
+        try:
+            ipaddress.ip_network(text, strict=False)
+        except ValueError as error:
+            name = variable("trusted_proxies")
+            fix = "give addresses or networks such as 127.0.0.1 or 10.0.0.0/8"
+            raise InvalidSettings(f"{name}: {error}; {fix}.", setting=name, fix=fix) from None
 
 
 def check_budgets(settings: Settings) -> None:
@@ -276,3 +350,13 @@ def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
         setting=name,
         nearest=near[0],
     )
+
+
+def shown_location(location: str) -> str:
+    """A location as it may be shown: a server's without the password."""
+    if "://" not in location:
+        return location
+    scheme, _, rest = location.partition("://")
+    place, slash, path = rest.partition("/")
+    user, at, host = place.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"

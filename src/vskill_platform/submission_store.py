@@ -19,7 +19,7 @@ from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submissi
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.contract import PAGE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Capability, Entry, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Capability, Entry, JoinedPage, Operation, Put
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
@@ -81,6 +81,9 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     certification: str | None = None
     updated_at: int = 0
     withdrawn: bool = False
+
+
+_summaries = msgspec.json.Decoder(list[tuple[str, _SummaryFields]])
 
 
 async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
@@ -166,15 +169,43 @@ async def iter_published_skills(page: int = PAGE) -> AsyncIterator[PublishedSkil
 
 
 async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]]:
+    """Page after page, each read while the one before it is decoded."""
     env = require_env("kv")
     skips = Skips("iter_published_skills")
-    async for entries in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude, page=page):
-        skips.failed(entries.failed)
-        decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
-        yield [
-            _summary(key, fields) for key, fields in decoded if fields is not None and not fields.withdrawn
-        ]
+    after: str | None = None
+    reading = asyncio.create_task(_read_joined(env, after, page))
+    try:
+        while True:
+            joined, start = await reading, after
+            after = joined.after
+            if after is not None:
+                reading = asyncio.create_task(_read_joined(env, after, page))
+                # The thread that reads is to begin before this one decodes.
+                await asyncio.sleep(0)
+            skips.failed(joined.failed)
+            fields = await _summary_fields(env, joined, start, page, skips)
+            yield [_summary(key, found) for key, found in fields if not found.withdrawn]
+            if after is None:
+                break
+    finally:
+        reading.cancel()
     skips.report(env)
+
+
+async def _read_joined(env: Env, after: str | None, page: int) -> JoinedPage:
+    return await env.kv.scan_joined(SKILLS.prefix, after=after, limit=page, exclude=SKILLS.exclude)
+
+
+async def _summary_fields(
+    env: Env, joined: JoinedPage, start: str | None, page: int, skips: Skips
+) -> list[tuple[str, _SummaryFields]]:
+    """All at once; one by one only where that fails, to leave out what is malformed and nothing else."""
+    try:
+        return _summaries.decode(joined.pairs)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        entries = await env.kv.scan(SKILLS.prefix, after=start, limit=page, exclude=SKILLS.exclude)
+    decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
+    return [(key, fields) for key, fields in decoded if fields is not None]
 
 
 def _stuck(fields: _StuckFields, now: int) -> StuckSubmission:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -136,6 +137,17 @@ def test_roles_can_run_apart(environment, skill):
             for process in (worker, schedule, web):
                 code, errors = stop(process)
                 assert code == 0, errors
+
+
+def test_a_process_without_a_web_side_shows_its_metrics_if_a_port_is_set(environment):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with started({**environment, "VSKILL_METRICS_PORT": str(port)}, "worker") as process:
+        places = announced(process)
+        assert places["Metrics"] == f"http://127.0.0.1:{port}/metrics"
+        assert "vskill_batches_in_flight" in httpx2.get(places["Metrics"]).text
+        assert httpx2.get(f"http://127.0.0.1:{port}/queue").status_code == 404
+        assert stop(process)[0] == 0
 
 
 def wait_for(condition) -> None:

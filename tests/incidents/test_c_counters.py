@@ -45,7 +45,7 @@ from vskill_platform.submission_store import (
     get_submissions_fresh,
     list_submissions,
 )
-from vskill_platform.web.api import stats_view
+from vskill_platform.web.api.submission_views import stats_view
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -98,18 +98,11 @@ async def test_C2_active_means_active(env: Env) -> None:
 @pytest.fixture
 async def client(env: Env) -> AsyncIterator[httpx2.AsyncClient]:
     """The web side over a store whose reads a test can make fail."""
-    app = create_app(msgspec.structs.replace(env, kv=HookedKV(env.kv)))
-    transport = httpx2.ASGITransport(app)
+    kv = HookedKV(env.kv)
+    transport = httpx2.ASGITransport(create_app(msgspec.structs.replace(env, kv=kv)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as opened:
-        opened.kv = app_kv(app)  # type: ignore[attr-defined]
+        opened.kv = kv  # type: ignore[attr-defined]
         yield opened
-
-
-def app_kv(app: object) -> HookedKV:
-    context = app.user_middleware[0]  # type: ignore[attr-defined]
-    kv = context.kwargs["env"].kv
-    assert isinstance(kv, HookedKV)
-    return kv
 
 
 @pytest.mark.parametrize("address", ["/api/v1/submissions/stats", "/api/v1/queue/health"])

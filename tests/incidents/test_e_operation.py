@@ -58,7 +58,8 @@ from vskill_platform.settings import SECRETS, Settings
 from vskill_platform.store.actions import cancel, reject
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
-from vskill_platform.web.app import ROUTES, create_app
+from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.principal import Guard
 
 pytestmark = pytest.mark.anyio
 
@@ -289,22 +290,24 @@ def test_E10_no_setting_is_a_secret_with_a_default() -> None:
     assert [name for name in SECRETS if getattr(Settings(), name)] == []
 
 
-#: Every route that changes something, with what guards it.
-GUARDED = {"/api/v1/external-scans/{digest}/{provider}": "a signature"}
+#: What a path's parameters stand for in a request that must not get through anyway.
+STAND_INS = {"{digest}": "0" * 64}
 
 
-async def test_E11_every_route_is_for_reading_or_refuses_a_stranger(env: Env) -> None:
-    """There is no admin route; what changes something is listed above, and answers 403 to whoever brings nothing."""
+async def test_E11_every_guarded_route_refuses_a_stranger(env: Env) -> None:
+    """Whatever is not open to everybody answers 401 or 403, or sends to the sign-in page; a signature is a guard too."""
+    signed = "/api/v1/external-scans/{digest}/{provider}"
     transport = httpx2.ASGITransport(create_app(env))
     async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
-        for route in ROUTES:
-            path: str = route.path  # type: ignore[attr-defined]
-            assert "admin" not in path
-            if route.methods == {"GET", "HEAD"}:  # type: ignore[attr-defined]
-                continue
-            assert path in GUARDED
-            answer = await client.post(path.replace("{digest}", "0" * 64).replace("{provider}", "x"))
-            assert answer.status_code == 403
+        guarded = [one for one in ENDPOINTS if one.guard is not Guard.PUBLIC]
+        guarded += [one for one in ENDPOINTS if (one.method, one.path) == ("POST", signed)]
+        assert len(guarded) > 10
+        for endpoint in guarded:
+            parts = [STAND_INS.get(part, "x" if "{" in part else part) for part in endpoint.path.split("/")]
+            answer = await client.request(endpoint.method, "/".join(parts))
+            assert answer.status_code in (303, 401, 403), endpoint.path
+            if answer.status_code == 303:
+                assert answer.headers["location"].startswith("/signin"), endpoint.path
 
 
 async def test_E12_one_rule_set_named_in_every_report(env: Env) -> None:

@@ -20,8 +20,11 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import Outcome
+from vskill_platform.pipeline import process_submission
+from vskill_platform.store.actions import approve, run_again
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.withdrawals import delete, restore, take_down, unyank, yank
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
@@ -223,3 +226,94 @@ async def test_submitting_again_after_deleting_publishes_again(env, demo):
     assert again.outcome is Outcome.REQUEUED
     await run_until_quiet(env)
     assert (await get_skill(DEMO)).current_version == "1.0.2"
+
+
+# What a take-down means for the submission.
+
+
+async def test_what_a_reviewer_took_down_is_not_called_verified_when_it_is_submitted_again(env, demo):
+    await take_down(DEMO, "1.0.1", by="admin:eve", reason="complaints")
+    record = await get_submission(demo.id)
+    assert record.state is State.NEEDS_REVIEW
+    last = record.history[-1]
+    assert (last.actor, last.reason) == ("admin:eve", "version 1.0.1 was taken down: complaints")
+    again = await submit_skill("demo", "more", namespace="ann")
+    assert again.outcome is Outcome.DUPLICATE
+    assert again.submission is not None
+    assert again.submission.decision is not None
+    assert again.submission.decision.reason == last.reason
+
+
+async def test_taking_an_older_version_down_leaves_the_submission_as_it_is(env, demo):
+    await take_down(DEMO, "1.0.0", by="admin:eve", reason="complaints")
+    assert (await get_submission(demo.id)).state is State.PUBLISHED
+    assert (await submit_skill("demo", "more", namespace="ann")).outcome is Outcome.ALREADY_VERIFIED
+
+
+async def test_taking_down_does_not_disturb_a_run_of_other_content(env, demo):
+    await submit_skill("demo", "even more", namespace="ann")
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    assert (await get_submission(demo.id)).state is State.RECEIVED
+    await run_until_quiet(env)
+    assert (await get_submission(demo.id)).state is State.PUBLISHED
+    assert await statuses() == {"1.0.0": "taken_down", "1.0.1": "taken_down", "1.0.2": "live"}
+
+
+async def test_what_was_taken_down_does_not_come_back_by_passing_the_checks_once_more(env, demo):
+    """A new run of the same bytes, however it was started, ends where a person decides; a yes brings them back."""
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    await run_again(demo.id, by="admin:bob", reason="look again")
+    await run_until_quiet(env)
+    record = await get_submission(demo.id)
+    assert record.state is State.NEEDS_REVIEW
+    assert "taken down by admin:eve: complaints" in record.history[-1].reason
+    assert (await get_skill(DEMO)).withdrawn
+    await approve(demo.id, by="admin:bob", reason="it is fine")
+    await run_until_quiet(env)
+    assert (await get_submission(demo.id)).state is State.PUBLISHED
+    assert await statuses() == {"1.0.0": "taken_down", "1.0.1": "live"}
+
+
+async def test_what_is_taken_down_while_it_is_about_to_be_published_waits_for_a_person(env, demo):
+    await submit_skill("demo", "", namespace="ann")
+    claim = await claim_submission(demo.id, 3)
+    assert isinstance(claim, HeldClaim)
+    claim.learn(digest=(await get_skill(DEMO)).versions[0].digest)
+    await claim.move(State.AUTO_APPROVED, "passed")
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    await process_submission(claim)
+    assert (await get_submission(demo.id)).state is State.NEEDS_REVIEW
+    assert (await get_skill(DEMO)).withdrawn
+
+
+async def test_restoring_is_a_reviewers_yes_and_the_submission_is_published_again(env, demo):
+    before = await get_skill(DEMO)
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    await restore(DEMO, by="admin:bob", reason="sorry")
+    assert not (await get_skill(DEMO)).withdrawn
+    record = await get_submission(demo.id)
+    assert record.approval is not None
+    assert (record.state, record.approval.by) == (State.AUTO_APPROVED, "admin:bob")
+    await run_until_quiet(env)
+    assert (await get_submission(demo.id)).state is State.PUBLISHED
+    after = await get_skill(DEMO)
+    assert [ref.number for ref in after.versions] == [ref.number for ref in before.versions]
+    assert (after.current_version, after.certification) == (before.current_version, before.certification)
+    assert (await submit_skill("demo", "more", namespace="ann")).outcome is Outcome.ALREADY_VERIFIED
+
+
+async def test_a_take_down_and_what_follows_are_one_commit(env, demo):
+    """Whoever acts on the submission meanwhile is seen, and nothing is half done."""
+    hooked = HookedKV(env.kv)
+
+    async def go_first(_operations):
+        hooked.before_commit = None
+        with active_env(env):
+            await submit_skill("demo", "other", namespace="ann")
+
+    hooked.before_commit = go_first
+    with active_env(env, kv=hooked):
+        await take_down(DEMO, by="admin:eve", reason="complaints")
+    record = await get_submission(demo.id)
+    assert (record.state, record.run) == (State.RECEIVED, 3)
+    assert (await get_skill(DEMO)).withdrawn

@@ -13,11 +13,11 @@ import pytest
 import structlog
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vskill_platform.env import Env
 from vskill_platform.settings import Settings
+from vskill_platform.web import routing as declare
 from vskill_platform.web import server
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import get_worker_env
@@ -51,7 +51,7 @@ class Probe:
 
 @asynccontextmanager
 async def served(env, *, reset: bool):
-    probe = Probe(create_app(env, [Route("/echo", echo, methods=["POST"])]))
+    probe = Probe(create_app(env, [declare.post("/echo", echo)]))
     settings = Settings(store="memory:", port=0)
     config = server.server_config(probe, settings)
     assert config.reset_contextvars, "the one place that configures the server switches it on"

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.settings import Settings
-from vskill_platform.web.app import ROUTES, create_app
+from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.routing import get
 from vskill_platform.web.server import address_of, bind, serve
 
@@ -59,7 +59,7 @@ async def test_it_serves_until_it_is_told_to_stop_and_lets_running_requests_fini
     listener = bind(free())
     address = address_of(listener)
     serving = asyncio.create_task(
-        serve(create_app(env, [*ROUTES, get("/slow", slow)]), free(), listener, stop)
+        serve(create_app(env, [*ENDPOINTS, get("/slow", slow)]), free(), listener, stop)
     )
     async with httpx2.AsyncClient() as client:
         assert (await client.get(f"{address}/healthz")).status_code == 200

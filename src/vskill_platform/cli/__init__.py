@@ -6,6 +6,8 @@ Each group of commands is a file here. A command imports what it needs when it r
 import click
 
 from vskill_platform import __version__
+from vskill_platform.cli.admin import admin
+from vskill_platform.cli.demo import demo
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.keys import keys
@@ -19,6 +21,7 @@ from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.skills import skill
 from vskill_platform.cli.status import status
 from vskill_platform.cli.submit import submit
+from vskill_platform.cli.token import token
 from vskill_platform.cli.verify import verify
 from vskill_platform.cli.webhooks import webhook
 
@@ -37,8 +40,9 @@ def cli(*, debug: bool) -> None:
 #: Roles, then what authors do, then what reviewers and operators do.
 COMMANDS = (
     *(serve, worker, schedule),
-    *(scan, submit, status, skill, owner, verify),
+    *(scan, submit, status, skill, owner, verify, demo),
     *(queue, review, block, report, audit, repo, webhook, keys, doctor),
+    *(admin, token),
 )
 
 for command in COMMANDS:

@@ -67,10 +67,11 @@ async def _examine() -> list[Check]:
 
 async def _opened(settings: "Settings", env: "Env") -> str:
     from vskill_platform.bootstrap import schema_version
+    from vskill_platform.settings import shown_location
 
     version = await asyncio.to_thread(schema_version, settings)
     schema = f" (schema version {version})" if version is not None else ""
-    return f"{settings.store}{schema}, queue {env.broker.engine}, content {settings.blobs}"
+    return f"{shown_location(settings.store)}{schema}, queue {env.broker.engine}, content {settings.blobs}"
 
 
 async def _look(env: "Env") -> AsyncIterator[Check]:

@@ -143,6 +143,8 @@ def _print_health(found: "QueueHealth") -> None:
     )
     click.echo(f"last run ended at {show_time(found.last_ended_at)}")
     click.echo(_pause_line(found.pause))
+    for alert in found.alerts:
+        click.echo(f"Alert ({alert.code}): {alert.text}")
     rows = [
         (job.name, "stale" if job.stale else "ok", show_time(job.last_success), job.last_error)
         for job in found.jobs

@@ -20,6 +20,8 @@ class Roles(msgspec.Struct, frozen=True):
     web: bool = False
     work: bool = False
     schedule: bool = False
+    #: submit the bundled examples where the store is empty
+    demo: bool = False
 
 
 @click.command()
@@ -29,9 +31,10 @@ class Roles(msgspec.Struct, frozen=True):
 )
 @click.option("--web-only", is_flag=True, help="Neither work the queue nor run the schedule.")
 @click.option("--no-workers", is_flag=True, help="Do not work the queue.")
-def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool) -> None:
+@click.option("--demo", is_flag=True, help="Submit the bundled examples if the store is empty.")
+def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool, demo: bool) -> None:
     """Run the web side, the workers and the schedule in this process; Ctrl-C stops it."""
-    roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only)
+    roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
     _run_roles(roles, host, port)
 
 
@@ -72,17 +75,27 @@ async def _until_stopped(settings: "Settings", roles: Roles) -> None:
 
     log = configure_logging(settings)
     with ExitStack() as stack:
-        listener = stack.enter_context(closing(bind(settings))) if roles.web else None
+        place = _listens_at(settings, roles)
+        listener = stack.enter_context(closing(bind(place))) if place is not None else None
         stop = stack.enter_context(stop_on_signals())
         async with env_for(settings) as env:
             report_start(env)
-            _announce(settings, roles, listener)
+            await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
                 for name, role in _running(env, roles, listener, stop):
                     group.create_task(_ending_all(role, stop), name=name)
+                if roles.demo:
+                    group.create_task(_with_examples(env, stop), name="demo")
                 await stop.wait()
                 log.info("stopping", grace_ms=settings.shutdown_grace_ms)
     log.info("stopped")
+
+
+def _listens_at(settings: "Settings", roles: Roles) -> "Settings | None":
+    """Where this process listens: the web side at its port, another one for its metrics if a port is set."""
+    if roles.web:
+        return settings
+    return msgspec.structs.replace(settings, port=settings.metrics_port) if settings.metrics_port else None
 
 
 def _running(
@@ -90,15 +103,32 @@ def _running(
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
+    from vskill_platform.web import operations
     from vskill_platform.web.app import create_app
+    from vskill_platform.web.hub import Hub
     from vskill_platform.web.server import serve as serve_web
 
-    if listener is not None:
-        yield "web", serve_web(create_app(env), env.settings, listener, stop)
+    if roles.web and listener is not None:
+        hub = Hub(env)
+        yield "web", serve_web(create_app(env, hub=hub), env.settings, listener, stop, hub.close)
+    elif listener is not None:
+        yield "metrics", serve_web(create_app(env, operations.ENDPOINTS), env.settings, listener, stop)
     if roles.work:
         yield "worker", run_consumer(env, stop)
     if roles.schedule:
         yield "schedule", run_schedule(env, stop)
+
+
+async def _with_examples(env: "Env", stop: asyncio.Event) -> None:
+    """In the background: nobody waits for the examples, and a stop does not either."""
+    from vskill_platform.demo import load
+
+    loading = asyncio.create_task(load(env))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (loading, stopping):
+        task.cancel()
+    await asyncio.wait({loading, stopping})
 
 
 async def _ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
@@ -109,7 +139,7 @@ async def _ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> N
         stop.set()
 
 
-def _announce(settings: "Settings", roles: Roles, listener: socket.socket | None) -> None:
+async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) -> None:
     """Where to look, for the person who started it."""
     from rich.panel import Panel
     from rich.table import Table
@@ -117,19 +147,38 @@ def _announce(settings: "Settings", roles: Roles, listener: socket.socket | None
     from vskill_platform.cli.output import console, plain
 
     lines = Table.grid(padding=(0, 2))
-    for name, value in _places(settings, roles, listener):
+    for name, value in _places(env.settings, roles, listener):
         lines.add_row(plain(name), plain(value))
     console().print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
+    if roles.web and listener is not None:
+        await _offer_first_admin(env, listener)
+
+
+async def _offer_first_admin(env: "Env", listener: socket.socket) -> None:
+    """No default password exists: until somebody is admin, this link makes one, once. It stands on a line of its
+    own, so that it can be copied."""
+    from vskill_platform.cli.output import console, plain
+    from vskill_platform.store.setup import first_admin_link
+    from vskill_platform.web.server import address_of
+
+    link = await first_admin_link(env, env.settings.public_url or address_of(listener))
+    if link is not None:
+        console().print(plain("Open this once to make the first admin account:"))
+        console().print(plain(link), soft_wrap=True)
 
 
 def _places(settings: "Settings", roles: Roles, listener: socket.socket | None) -> Iterator[tuple[str, str]]:
+    from vskill_platform.settings import shown_location
     from vskill_platform.web.server import address_of
 
     if listener is not None:
         address = address_of(listener)
         yield "Address", address
         yield "Is it up?", f"{address}/healthz"
-        yield "Is anything stuck?", f"{address}/api/v1/queue/health"
+        if roles.web:
+            yield "Is anything stuck?", f"{address}/api/v1/queue/health"
+        else:
+            yield "Metrics", f"{address}/metrics"
     yield "Runs", ", ".join(name for name in Roles.__struct_fields__ if getattr(roles, name))
-    yield "Records", settings.store
+    yield "Records", shown_location(settings.store)
     yield "Content", settings.blobs

@@ -11,14 +11,12 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import structlog
 
-from vskill_platform.clock import Clock
+from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.domain.errors import (
-    InvalidSettings,
     PlatformError,
     SchemaUnknown,
     StoreBusy,
@@ -27,6 +25,7 @@ from vskill_platform.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from vskill_platform.settings import shown_location
 
 _log = structlog.get_logger(__name__)
 
@@ -50,7 +49,8 @@ class ServerClock:
     """The server's time, by this machine's steady clock and the last comparison of the two."""
 
     def __init__(self) -> None:
-        self._offset_ms = time.time() * 1000 - time.monotonic() * 1000
+        self._machine = SystemClock()
+        self._offset_ms = self._machine.now() - time.monotonic() * 1000
 
     def now(self) -> int:
         return int(time.monotonic() * 1000 + self._offset_ms)
@@ -62,7 +62,7 @@ class ServerClock:
     @property
     def skew_ms(self) -> float:
         """By how much this machine's wall clock is ahead of the server's."""
-        return time.time() * 1000 - self.now()
+        return self._machine.now() - self.now()
 
 
 class PostgresDatabase:
@@ -70,7 +70,7 @@ class PostgresDatabase:
 
     def __init__(self, location: str, pool: "asyncpg.Pool[Any]", clock: Clock | None) -> None:
         self.location = location
-        self.place = shown(location)
+        self.place = shown_location(location)
         self._pool = pool
         self._own_clock = ServerClock()
         self._clock = clock
@@ -84,7 +84,7 @@ class PostgresDatabase:
         cls, location: str, *, clock: Clock | None = None, connections: int = 10
     ) -> "PostgresDatabase":
         """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
-        with translated(shown(location)):
+        with translated(shown_location(location)):
             pool = await asyncpg.create_pool(
                 location,
                 min_size=1,
@@ -308,17 +308,3 @@ def translate(error: BaseException, place: str) -> PlatformError:
 
 def _words(error: BaseException) -> str:
     return str(error) or type(error).__name__
-
-
-def shown(location: str) -> str:
-    """The location without its password."""
-    try:
-        parts = urlsplit(location)
-        host = parts.hostname or "localhost"
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError as error:
-        raise InvalidSettings(
-            f"{location.partition('@')[2]!r} is no address of a PostgreSQL server: {error}"
-        ) from error
-    user = f"{parts.username}@" if parts.username else ""
-    return urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, "", ""))

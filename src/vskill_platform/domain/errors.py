@@ -90,6 +90,13 @@ class Blocked(PlatformError):
     status = 403
 
 
+class Withdrawn(PlatformError):
+    """Its owner has withdrawn this."""
+
+    code = "withdrawn"
+    status = 410
+
+
 class NotSignedIn(PlatformError):
     """Sign in, or send a valid token as `Authorization: Bearer vsk_…`."""
 
@@ -186,6 +193,12 @@ class StoreUnavailable(StoreError):
     def retry_after_ms(self) -> int | None:
         value = self.details.get("retry_after_ms")
         return value if isinstance(value, int) else None
+
+
+class QueueUnavailable(StoreUnavailable):
+    """The queue's server cannot be reached at the moment."""
+
+    code = "queue_unavailable"
 
 
 class StoreBusy(StoreUnavailable):

@@ -40,6 +40,8 @@ OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
 DELIVERY = "delivery:"
 COLLECTION = "collection:"
+#: a file that was sent and waits to be published
+UPLOAD = "upload:"
 TOKEN = "token:"  # noqa: S105 - a prefix
 SESSION = "session:"
 USER = "user:"
@@ -82,6 +84,7 @@ PARTS: dict[str, int] = {
     WEBHOOK: 1,
     DELIVERY: 1,
     COLLECTION: 1,
+    UPLOAD: 2,
     TOKEN: 1,
     SESSION: 1,
     USER: 1,
@@ -248,6 +251,16 @@ def delivery(ulid: str) -> str:
 
 def collection(name: str) -> str:
     return _key(COLLECTION, name)
+
+
+def upload(account: str, ticket: str) -> str:
+    """`ticket` is the file's size and SHA-256."""
+    return _key(UPLOAD, account, ticket)
+
+
+def uploads_of(account: str) -> str:
+    """The prefix of all files of an account that wait."""
+    return _key(UPLOAD, account) + ":"
 
 
 def token(token_hash: str) -> str:

@@ -11,6 +11,7 @@ from vskill_platform.domain.identity import Identity
 
 MAX_SLUG = 100
 _NEUTRAL_MARKS = frozenset("-._")
+_ASCII_SLUG = {code: "-" for code in range(128) if not (chr(code).isalnum() or chr(code) in _NEUTRAL_MARKS)}
 
 #: first segments of our own pages and interfaces; an owner of this name is shown with its host instead
 RESERVED_OWNERS = frozenset(
@@ -92,8 +93,11 @@ def slug_of(identity: Identity) -> str:
 
 def slugify(text: str) -> str:
     """Letters, digits, `-`, `.` and `_`; all else becomes a `-`, and nothing at all becomes `skill`."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    dashed = "".join(c if _belongs_in_slug(c) else "-" for c in folded)
+    if text.isascii():
+        dashed = text.lower().translate(_ASCII_SLUG)
+    else:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        dashed = "".join(c if _belongs_in_slug(c) else "-" for c in folded)
     joined = "-".join(part for part in dashed.split("-") if part)
     return joined[:MAX_SLUG].strip("-.") or "skill"
 

@@ -22,7 +22,7 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
     StoreUnavailable,
 )
-from vskill_platform.domain.messages import TaskMessage, decode_body
+from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
 from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, due_at, exhaustion
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
@@ -89,13 +89,20 @@ async def _handle(message: Message) -> str:
         return "malformed"
     if isinstance(body, TaskMessage):
         return await handle_task(message, body)
+    with structlog.contextvars.bound_contextvars(submission_id=body.submission_id, run=body.run):
+        return await _handle_submission(message, body)
+
+
+async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
     seen = await read_submission(body.submission_id)
     async with kept_alive(message) as keeper, _place(seen):
         claim = await claim_submission(body.submission_id, body.run, seen)
         if isinstance(claim, NotClaimed):
             return await settle_unclaimed(message, claim)
         keeper.claim = claim
-        await _work(claim)
+        span = require_env("tracing").tracing.span
+        with span("submission", submission_id=body.submission_id, run=body.run):
+            await _work(claim)
         return await _settle_worked(message, claim)
 
 

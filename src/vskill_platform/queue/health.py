@@ -15,9 +15,11 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, Is
+from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, count_dead_letters, find_alerts
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.store.records import decode
+from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, read_stateless
 from vskill_platform.worker_context import require_env
 
@@ -53,6 +55,10 @@ class QueueHealth(msgspec.Struct, frozen=True):
     pause: Pause | None
     jobs: tuple[JobHealth, ...]
     at: int
+    #: What an operator must look at, the gravest first.
+    alerts: tuple[Alert, ...] = ()
+    dead_letters: DeadLetters | None = None
+    judge: JudgeWatch | None = None
 
 
 async def queue_health() -> QueueHealth:
@@ -64,17 +70,29 @@ async def queue_health() -> QueueHealth:
     oldest, last = await _oldest_due(env), await _last_ended(env)
     pause = await current_pause()
     stalled = pause is None and _stalled(oldest, last, now - env.settings.stuck_threshold_ms)
+    facts = Facts(
+        stuck_threshold_ms=env.settings.stuck_threshold_ms,
+        oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
+        stalled=stalled,
+        paused=pause is not None,
+        jobs=await job_health(),
+        dead_letters=await count_dead_letters(),
+        judge=await watch_judge(),
+    )
     return QueueHealth(
         healthy=not violations and not stalled,
         violations=tuple(violations[:MOST_VIOLATIONS]),
         truncated=len(violations) > MOST_VIOLATIONS,
         counts=counts,
-        oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
+        oldest_waiting_ms=facts.oldest_waiting_ms,
         last_ended_at=last,
         stalled=stalled,
         pause=pause,
-        jobs=await job_health(),
+        jobs=facts.jobs,
         at=now,
+        alerts=find_alerts(facts),
+        dead_letters=facts.dead_letters,
+        judge=facts.judge,
     )
 
 

@@ -62,7 +62,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
         return False
     started = env.clock.monotonic()
     state, error = taken.state, None
-    with structlog.contextvars.bound_contextvars(job=job.name):
+    with structlog.contextvars.bound_contextvars(job=job.name), env.tracing.span("job", job=job.name):
         try:
             async with asyncio.timeout(job.budget_ms / 1000), _kept(taken):
                 state = await job.run(taken.state)

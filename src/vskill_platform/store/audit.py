@@ -69,6 +69,14 @@ def record_audit(
     return Put(keys.audit(entry.id), msgspec.json.encode(entry), ABSENT)
 
 
+async def note(
+    action: str, target: str, *, by: str, reason: str, details: Mapping[str, str] | None = None
+) -> None:
+    """An entry by itself, for what was done somewhere that has no commit of ours: the queue, a job."""
+    entry = record_audit(action, target, by=by, reason=reason, details=details)
+    await require_env("kv").kv.commit([entry])
+
+
 async def was_audited(entry_id: str) -> bool:
     """Whether the commit with this entry was applied, whatever its outcome looked like."""
     return await require_env("kv").kv.get(keys.audit(entry_id)) is not None

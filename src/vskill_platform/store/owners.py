@@ -19,6 +19,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.github_accounts import controls_by_sign_in
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.submission_store import persist, require_reason
 from vskill_platform.worker_context import require_env
@@ -181,12 +182,17 @@ async def require_owner(account: str, repo: Identity) -> None:
             return
         message = f"{repo.url} belongs to the namespace {repo.owner}, not to {account}."
         raise NotPermitted(message, account=account, repo=repo.repo_key)
-    if not (await ownership_of(repo)).has(account):
+    if not await controls(account, repo):
         message = (
             f"{account} has not proved control of {repo.url}; 'owner claim' says how, and "
             "submitting it first gives no right."
         )
         raise NotPermitted(message, account=account, repo=repo.repo_key)
+
+
+async def controls(account: str, repo: Identity) -> bool:
+    """Whether the account has proved it, by the file or by signing in with GitHub as the repository's owner."""
+    return (await ownership_of(repo)).has(account) or await controls_by_sign_in(account, repo)
 
 
 class OwnershipPage(msgspec.Struct, frozen=True):

@@ -47,10 +47,14 @@ async def remove_suppression(digest: str, rule_id: str, *, by: str, reason: str)
     return await _change(digest, rule_id, active=False, by=by, reason=reason)
 
 
+#: There are none or a few, and every decision asks: so few are read without the detour that a long list takes.
+_PAGE = 20
+
+
 async def list_suppressions(digest: str) -> list[Suppression]:
     """All that were ever said about this content, withdrawn ones too, by rule."""
     found: list[Suppression] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.suppressions_of(digest)):
+    async for page in iterate_pages(require_env("kv").kv, keys.suppressions_of(digest), page=_PAGE):
         for error in page.failed.values():
             raise error
         found += [decode(entry, Suppression) for entry in page.items]

@@ -6,42 +6,57 @@ which `RequestContext` sets around the whole call; errors are rendered in `probl
 
 from collections.abc import Sequence
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
-from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
-from vskill_platform.web import api, external_scans, keys, operations
+from vskill_platform.web import external_scans, feed, keys, live, operations
+from vskill_platform.web.api import (
+    account,
+    blocklist,
+    files,
+    installs,
+    meta,
+    queue,
+    reports,
+    security,
+    skills,
+    submissions,
+    tokens,
+    webhooks,
+)
+from vskill_platform.web.application import Application
+from vskill_platform.web.clients import clawhub, clawhub_publish, wellknown
 from vskill_platform.web.context import RequestContext
-from vskill_platform.web.problems import http_problem, platform_problem
-from vskill_platform.web.routing import get, post
+from vskill_platform.web.hub import Hub
+from vskill_platform.web.pages import table as pages
+from vskill_platform.web.routing import Endpoint
 
-ROUTES: tuple[BaseRoute, ...] = (
-    get("/", operations.where_to_look),
-    get("/healthz", operations.healthz),
-    get("/readyz", operations.readyz),
-    get("/metrics", operations.metrics),
-    get("/.well-known/vskill-keys.json", keys.key_set),
-    get("/.well-known/vskill-keys.pem", keys.key_texts),
-    get("/api/v1/queue/health", api.queue_health),
-    get("/api/v1/submissions/stats", api.submission_stats),
-    get("/api/v1/submissions/{submission_id}", api.submission),
-    get("/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation", keys.attestation),
-    get("/api/v1/external-scans/{digest}", external_scans.reports),
-    get("/api/v1/external-scans/{digest}/{provider}", external_scans.report),
-    post("/api/v1/external-scans/{digest}/{provider}", external_scans.receive),
+#: Area by area. A fixed part of a path goes before one that matches anything, whatever the order here.
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *operations.ENDPOINTS,
+    *live.ENDPOINTS,
+    *keys.ENDPOINTS,
+    *skills.ENDPOINTS,
+    *files.ENDPOINTS,
+    *security.ENDPOINTS,
+    *installs.ENDPOINTS,
+    *submissions.ENDPOINTS,
+    *queue.ENDPOINTS,
+    *blocklist.ENDPOINTS,
+    *reports.ENDPOINTS,
+    *webhooks.ENDPOINTS,
+    *tokens.ENDPOINTS,
+    *account.ENDPOINTS,
+    *feed.ENDPOINTS,
+    *meta.ENDPOINTS,
+    *external_scans.ENDPOINTS,
+    *wellknown.ENDPOINTS,
+    *clawhub.ENDPOINTS,
+    *clawhub_publish.ENDPOINTS,
+    *pages.ENDPOINTS,
 )
 
 
-def create_app(env: Env, routes: Sequence[BaseRoute] = ROUTES) -> Starlette:
-    """The application over one environment."""
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(RequestContext, env=env)],
-        exception_handlers={PlatformError: platform_problem, HTTPException: http_problem},
-    )
-    # An address has one spelling; a redirect would also lose what a POST carries.
-    app.router.redirect_slashes = False
-    return app
+def create_app(env: Env, endpoints: Sequence[Endpoint] = ENDPOINTS, hub: Hub | None = None) -> ASGIApp:
+    """The application over one environment. Who stops it closes the hub first, so that no stream holds it up."""
+    return RequestContext(Application(env, endpoints, hub), env)

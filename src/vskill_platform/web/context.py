@@ -1,85 +1,122 @@
-"""The one middleware: what a request runs in, from its first byte to the last byte of its answer.
+"""What a request runs in, from its first byte to the last byte of its answer.
 
 It sets the worker environment around the whole call, so that streams keep it (AC-US3-05), binds the request's
-id to its log lines, counts and times it, and turns an error that nobody foresaw into a problem document.
+id to its log lines, counts and times it, and gives every answer the headers that tell browsers what our pages
+never do.
 """
 
-import structlog
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+import itertools
+import secrets
+
+from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from vskill_platform.env import Env
-from vskill_platform.web.problems import unforeseen_problem
+from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env
 
-REQUEST_ID_HEADER = "x-request-id"
+REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64
+HSTS = "max-age=31536000; includeSubDomains"
 
-_ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
+_ID_CHARACTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
+
+
+def security_headers(settings: Settings) -> tuple[tuple[bytes, bytes], ...]:
+    """What every answer says: no script, style, frame or request that is not ours."""
+    sign_in = f" {settings.github_url}" if settings.github_client_id else ""
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        f"connect-src 'self'; form-action 'self'{sign_in}; base-uri 'none'; frame-ancestors 'none'"
+    )
+    headers = {
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "strict-origin-when-cross-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "cross-origin-opener-policy": "same-origin",
+        "x-frame-options": "DENY",
+    }
+    if settings.public_url.startswith("https://"):
+        headers["strict-transport-security"] = HSTS
+    return tuple((name.encode(), value.encode("latin-1")) for name, value in headers.items())
 
 
 class RequestContext:
     """Pure ASGI: no task of its own stands between the server and the view."""
 
     def __init__(self, app: ASGIApp, env: Env) -> None:
-        self._app = app
+        self.application = app
         self._env = env
+        self._headers = list(security_headers(env.settings))
+        self._counts = _Counts(env)
+        #: Told apart from those of other processes by its beginning.
+        beginning = secrets.token_hex(5)
+        self._ids = (f"{beginning}-{number:x}" for number in itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.application(scope, receive, send)
             return
-        request_id = _request_id(scope, self._env)
+        request_id = self._request_id(scope)
         scope["request_id"] = request_id
-        with structlog.contextvars.bound_contextvars(
-            request_id=request_id, method=scope["method"], path=scope["path"]
-        ):
-            await run_with_worker_env(self._env, lambda: self._answer(scope, receive, send))
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        watch = _Watch(self._env, scope, send)
+        bound = bind_contextvars(request_id=request_id, method=scope["method"], path=scope["path"])
         try:
-            await self._app(scope, receive, watch.send)
-        except Exception as error:
-            if watch.status is not None:
-                # The answer has begun: only a broken connection tells the client that it is not whole.
-                self._env.log.exception("response broke off")
-                raise
-            self._env.log.exception("request failed")
-            response = unforeseen_problem(Request(scope), error)
-            await response(scope, receive, watch.send)
+            sending = self._watched(scope, send)
+            with self._env.tracing.span(
+                "request", request_id=request_id, method=scope["method"], path=scope["path"]
+            ):
+                await run_with_worker_env(self._env, lambda: self.application(scope, receive, sending))
+        finally:
+            reset_contextvars(**bound)
+
+    def _watched(self, scope: Scope, send: Send) -> Send:
+        """Sees the answer pass: adds the headers, and counts it when it begins."""
+        began = self._env.clock.monotonic()
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                scope["answered"] = message["status"]
+                headers = [*message.get("headers", ()), *self._headers]
+                headers.append((REQUEST_ID_HEADER, scope["request_id"].encode()))
+                for name, value in scope.get("rate_limit", {}).items():
+                    headers.append((name.encode(), value.encode()))
+                message["headers"] = headers
+                self._counts.answered(scope, message["status"], self._env.clock.monotonic() - began)
+            await send(message)
+
+        return watched
+
+    def _request_id(self, scope: Scope) -> str:
+        """The client's own id where it is harmless in a log line, otherwise a fresh one."""
+        for name, value in scope["headers"]:
+            if name == REQUEST_ID_HEADER:
+                if 0 < len(value) <= MAX_REQUEST_ID and _ID_CHARACTERS.issuperset(value):
+                    return str(value.decode("ascii"))
+                break
+        return next(self._ids)
 
 
-class _Watch:
-    """Sees the answer pass: adds the request's id, and counts it when it begins."""
+class _Counts:
+    """The metrics of requests, with each series looked up once."""
 
-    def __init__(self, env: Env, scope: Scope, send: Send) -> None:
+    def __init__(self, env: Env) -> None:
         self._env = env
-        self._scope = scope
-        self._send = send
-        self._began = env.clock.monotonic()
-        self.status: int | None = None
+        self._says = env.settings.log_level == "debug"
+        self._requests: dict[tuple[str, int], Counter] = {}
+        self._durations: dict[str, Histogram] = {}
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            MutableHeaders(scope=message)[REQUEST_ID_HEADER] = self._scope["request_id"]
-            self._count()
-        await self._send(message)
-
-    def _count(self) -> None:
+    def answered(self, scope: Scope, status: int, duration_s: float) -> None:
         # The route's template, never the path: foreign text must not make new series.
-        route = getattr(self._scope.get("route"), "path", "unmatched")
-        duration_s = self._env.clock.monotonic() - self._began
-        self._env.metrics.http_requests.labels(route, self.status).inc()
-        self._env.metrics.http_request_duration.labels(route).observe(duration_s)
-        self._env.log.debug("request answered", status=self.status, duration_ms=round(duration_s * 1000, 1))
-
-
-def _request_id(scope: Scope, env: Env) -> str:
-    """The client's own id where it is harmless in a log line, otherwise a fresh one."""
-    given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-    if 0 < len(given) <= MAX_REQUEST_ID and _ID_CHARACTERS.issuperset(given):
-        return given
-    return env.clock.new_id()
+        endpoint = scope.get("endpoint")
+        route = "unmatched" if endpoint is None else endpoint.path
+        metrics = self._env.metrics
+        counter = self._requests.get((route, status))
+        if counter is None:
+            counter = self._requests[route, status] = metrics.http_requests.labels(route, status)
+            self._durations[route] = metrics.http_request_duration.labels(route)
+        counter.inc()
+        self._durations[route].observe(duration_s)
+        if self._says:
+            self._env.log.debug("request answered", status=status, duration_ms=round(duration_s * 1000, 1))

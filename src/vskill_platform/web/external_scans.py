@@ -1,6 +1,5 @@
 """What other analysers say about a content, and the door through which remote ones report."""
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,28 +14,76 @@ from vskill_platform.external_scan.callback import (
 )
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.store.external_scans import (
+    ExternalReport,
     get_external_scan,
     list_external_scans,
     read_external_task,
 )
 from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import get, post
+from vskill_platform.web.wire import Wire, iso_time
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class ExternalFindingView(Wire, frozen=True):
+    """One place that an analyser points at, in its own words."""
+
+    rule_id: str
+    severity: str
+    file: str
+    #: from 1; 0 is the whole file
+    line: int
+    message: str
+
+
+class ExternalReportView(Wire, frozen=True):
+    """What one analyser says about a content."""
+
+    provider: str
+    #: complete, incomplete, error, timed_out or unavailable
+    status: str
+    #: PASS, CONCERNS or FAIL; null where it did not look at everything
+    verdict: str | None
+    #: the analyser's own version
+    version: str
+    #: findings by severity, those that were not kept included
+    counts: dict[str, int]
+    critical: int
+    #: the worst first, and not all of them where there are many
+    findings: tuple[ExternalFindingView, ...]
+    #: files of a kind that it reads
+    files: int
+    #: those of them that it could not read
+    unread: tuple[str, ...]
+    problem: str
+    #: whether it ran without a network; null for a remote one
+    isolated: bool | None
+    started_at: str
+    ended_at: str
+
+
+class Waiting(Wire, frozen=True):
     """An analyser that was asked and has no report yet."""
 
     provider: str
-    #: The task's: active, or failed for good.
+    #: the task's: active, or failed for good
     state: str
     outcome: str
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ExternalScans(Wire, frozen=True):
+    """Every analyser's report about one content, and who still owes one."""
+
+    digest: str
+    reports: tuple[ExternalReportView, ...]
+    waiting: tuple[Waiting, ...]
+
+
+class Taken(Wire, frozen=True):
     """The answer to a call of a remote analyser."""
 
     digest: str
     provider: str
-    #: False: it was known already, or a later one is stored.
+    #: false: it was known already, or a later one is stored
     stored: bool
 
 
@@ -48,7 +95,7 @@ async def reports(request: Request) -> Response:
     waiting = [
         one for name in await provider_names() if name not in known and (one := await _task(digest, name))
     ]
-    return json_response({"digest": digest, "reports": found, "waiting": waiting})
+    return json_response(ExternalScans(digest, tuple(map(report_view, found)), tuple(waiting)))
 
 
 async def _task(digest: str, provider: str) -> Waiting | None:
@@ -62,7 +109,29 @@ async def report(request: Request) -> Response:
     found = await get_external_scan(digest, provider)
     if found is None:
         raise NotFound(f"{provider} has not reported about {digest}", digest=digest, provider=provider)
-    return json_response(found)
+    return json_response(report_view(found))
+
+
+def report_view(found: ExternalReport) -> ExternalReportView:
+    findings = [
+        ExternalFindingView(one.rule_id, one.severity.value, one.file, one.line, one.message)
+        for one in found.findings
+    ]
+    return ExternalReportView(
+        provider=found.provider,
+        status=found.status.value,
+        verdict=found.verdict.value if found.verdict else None,
+        version=found.version,
+        counts=found.counts,
+        critical=found.critical,
+        findings=tuple(findings),
+        files=found.files,
+        unread=found.unread,
+        problem=found.problem,
+        isolated=found.isolated,
+        started_at=iso_time(found.started_at),
+        ended_at=iso_time(found.ended_at),
+    )
 
 
 async def receive(request: Request) -> Response:
@@ -94,3 +163,34 @@ async def _body(request: Request) -> bytes:
             )
         parts.append(chunk)
     return b"".join(parts)
+
+
+_PLACE = "/api/v1/external-scans/{digest}"
+
+ENDPOINTS = (
+    get(
+        _PLACE,
+        reports,
+        answer=ExternalScans,
+        tag="external scans",
+        summary="Read what other analysers say about one content",
+    ),
+    get(
+        f"{_PLACE}/{{provider}}",
+        report,
+        answer=ExternalReportView,
+        problems=(404,),
+        tag="external scans",
+        summary="Read one analyser's report",
+    ),
+    post(
+        f"{_PLACE}/{{provider}}",
+        receive,
+        body_media="application/json",
+        answer=Taken,
+        problems=(404, 409, 422),
+        tag="external scans",
+        summary="Send a remote analyser's signed report",
+        most_body=MOST_BODY_BYTES,
+    ),
+)

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.store.attestations import get_attestation, public_keys
+from vskill_platform.web.routing import get
 
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"
@@ -35,3 +36,38 @@ async def attestation(request: Request) -> Response:
 
 def _cached_for(seconds: int) -> dict[str, str]:
     return {"cache-control": f"public, max-age={seconds}"}
+
+
+class KeySet(msgspec.Struct, frozen=True):
+    """A JSON Web Key Set; `status` of a key is active or retired."""
+
+    keys: tuple[dict[str, str], ...]
+
+
+_VERSION = "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}"
+
+ENDPOINTS = (
+    get(
+        "/.well-known/vskill-keys.json",
+        key_set,
+        answer=KeySet,
+        media=JWKS_TYPE,
+        tag="keys",
+        summary="Read the public keys that sign, as a key set",
+    ),
+    get(
+        "/.well-known/vskill-keys.pem",
+        key_texts,
+        tag="keys",
+        summary="Read the public keys that sign, as PEM",
+        media=PEM_TYPE,
+    ),
+    get(
+        f"{_VERSION}/attestation",
+        attestation,
+        media=ENVELOPE_TYPE,
+        problems=(403, 404),
+        tag="skills",
+        summary="Read what was verified about a version, signed",
+    ),
+)

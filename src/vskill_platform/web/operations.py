@@ -6,41 +6,38 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
+from vskill_platform.broker.contract import Depth
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
-from vskill_platform.observability import METRICS_TYPE
-from vskill_platform.submission_store import count_submissions
+from vskill_platform.observability import METRICS_TYPE, QueueFigures
+from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import get
+from vskill_platform.web.wire import Wire
 from vskill_platform.worker_context import require_env
 
 #: A store that takes longer to answer is not ready (E9).
 READY_WITHIN_S = 3.0
 
 
-async def where_to_look(_request: Request) -> Response:
-    """Pages come later; until then, the addresses."""
-    body = {
-        "name": "vskill-platform",
-        "version": __version__,
-        "lookAt": {
-            "/healthz": "the process is up",
-            "/readyz": "the store answers and can be written",
-            "/metrics": "metrics for Prometheus",
-            "/api/v1/queue/health": "every violation of the queue's invariant, and what the queue does",
-            "/api/v1/submissions/stats": "how many submissions there are, by state",
-            "/api/v1/submissions/{id}": "one submission with its history",
-            "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation": "what was verified, signed",
-            "/api/v1/external-scans/{digest}": "what other analysers say about one content",
-            "/api/v1/external-scans/{digest}/{provider}": "one of them; remote ones post their report here",
-            "/.well-known/vskill-keys.json": "the public keys that sign, as a key set",
-            "/.well-known/vskill-keys.pem": "the same keys as PEM",
-        },
-    }
-    return json_response(body)
+class Up(Wire, frozen=True):
+    """The process is up."""
+
+    status: str
+    version: str
+
+
+class Ready(Wire, frozen=True):
+    """The store answers and can be written."""
+
+    status: str
+    #: the engine's name
+    store: str
 
 
 async def healthz(_request: Request) -> Response:
     """The process is up; nothing else is asked."""
-    return json_response({"status": "ok", "version": __version__})
+    return json_response(Up("ok", __version__))
 
 
 async def readyz(_request: Request) -> Response:
@@ -51,17 +48,48 @@ async def readyz(_request: Request) -> Response:
             await kv.check()
     except TimeoutError:
         raise StoreUnavailable(f"The record store did not answer within {READY_WITHIN_S:g} s.") from None
-    return json_response({"status": "ready", "store": kv.engine})
+    return json_response(Ready("ready", kv.engine))
 
 
 async def metrics(_request: Request) -> Response:
-    """Everything in Prometheus's text format; submissions are counted for this answer."""
+    """Everything in Prometheus's text format; what the store knows is asked for this answer."""
     env = require_env("metrics")
     try:
-        counts = await count_submissions()
-    except PlatformError as error:
-        env.log.warning("submissions not counted for metrics", error=error.message, code=error.code)
+        async with asyncio.timeout(READY_WITHIN_S):
+            found, depth = await queue_health(), await env.broker.depth()
+    except (PlatformError, TimeoutError) as error:
+        env.log.warning("queue not looked at for metrics", error=str(error) or "no answer in time")
         env.metrics.show_submissions(None)
+        env.metrics.show_queue(None)
     else:
-        env.metrics.show_submissions({state.value: count for state, count in counts.by_state.items()})
+        env.metrics.show_submissions({state.value: n for state, n in found.counts.by_state.items()})
+        env.metrics.show_queue(_figures(found, depth))
     return Response(env.metrics.render(), media_type=METRICS_TYPE)
+
+
+def _figures(found: QueueHealth, depth: Depth) -> QueueFigures:
+    holding = {alert.code for alert in found.alerts}
+    answered = found.judge.last_answer_at if found.judge else None
+    return QueueFigures(
+        violations=len(found.violations),
+        oldest_waiting_s=(found.oldest_waiting_ms or 0) / 1000,
+        dead_letters=depth.dead,
+        judge_last_answer_s=(answered or 0) / 1000,
+        messages={"ready": depth.ready, "delayed": depth.delayed, "leased": depth.leased},
+        stale_jobs={job.name: int(job.stale) for job in found.jobs},
+        job_successes={job.name: job.last_success / 1000 for job in found.jobs if job.last_success},
+        alerts={code.value: int(code in holding) for code in AlertCode},
+    )
+
+
+ENDPOINTS = (
+    get("/healthz", healthz, answer=Up, tag="operations", summary="Check that the process is up"),
+    get(
+        "/readyz",
+        readyz,
+        answer=Ready,
+        tag="operations",
+        summary="Check that the store answers and can be written",
+    ),
+    get("/metrics", metrics, tag="operations", summary="Read the metrics for Prometheus", media=METRICS_TYPE),
+)

@@ -1,42 +1,88 @@
-"""Errors as clients see them: RFC 9457 problem documents, rendered in this one place.
+"""Errors as they are seen from outside, rendered in this one place: RFC 9457 problem documents for programs, a page
+for people.
 
-Beside the standard members each carries `code` (stable, for programs), `error` (the text of `detail` again,
+Beside the standard members a document carries `code` (stable, for programs), `error` (the text of `detail` again,
 where the existing clients look for it) and `requestId` (what to search the log for).
 """
 
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import cast
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+from vskill_platform.domain.errors import (
+    Ambiguous,
+    NotSignedIn,
+    PlatformError,
+    RateLimited,
+    StoreUnavailable,
+)
+from vskill_platform.web.render import render
+from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
 #: When nothing says how long, ask again after this.
 RETRY_AFTER_S = 5
+#: Below these, whatever a client says that it accepts, it is a program.
+PROGRAMS = (
+    "/api/",
+    "/.well-known/",
+    "/clawhub/",
+    "/mcp",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/feed.xml",
+    "/marketplace.json",
+)
 
 
-async def platform_problem(request: Request, error: Exception) -> Response:
+class Problem(msgspec.Struct, frozen=True, rename="camel"):
+    """What went wrong, as RFC 9457 says it; further members name the field, the fix and the like."""
+
+    #: always `about:blank`: `code` says which problem it is
+    type: str
+    title: str
+    status: int
+    detail: str
+    #: the text of `detail` again, where existing clients look for it
+    error: str
+    #: stable, for programs
+    code: str
+    #: what an operator searches the log for
+    request_id: str | None
+    field: str | msgspec.UnsetType = msgspec.UNSET
+    fix: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def problem_of(request: Request, error: Exception) -> Response:
+    """The answer for an error, whatever it is."""
+    if isinstance(error, PlatformError):
+        return platform_problem(request, error)
+    if isinstance(error, HTTPException):
+        return http_problem(request, error)
+    return unforeseen_problem(request, error)
+
+
+def platform_problem(request: Request, error: PlatformError) -> Response:
     """An error that the platform raised on purpose. Its facts are shown where the request is at fault."""
-    known = cast("PlatformError", error)
-    facts = known.details if known.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
-    return _problem(request, known.status, known.code, known.message, facts, _retry_after(known))
+    facts = error.details if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
+    return _problem(request, error.status, error.code, error.message, facts, _headers_of(error))
 
 
-async def http_problem(request: Request, error: Exception) -> Response:
+def http_problem(request: Request, error: HTTPException) -> Response:
     """What the router itself refuses: an unknown address, or a method that it does not take."""
-    refused = cast("HTTPException", error)
-    status = HTTPStatus(refused.status_code)
+    status = HTTPStatus(error.status_code)
     texts = {
-        HTTPStatus.NOT_FOUND: f"There is nothing at {request.url.path[:200]}; GET / lists what there is.",
+        HTTPStatus.NOT_FOUND: f"There is nothing at {request.url.path[:200]}.",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here.",
     }
     code = status.phrase.lower().replace(" ", "_")
-    return _problem(request, status, code, texts.get(status, refused.detail), {}, dict(refused.headers or {}))
+    return _problem(request, status, code, texts.get(status, error.detail), {}, dict(error.headers or {}))
 
 
 def unforeseen_problem(request: Request, error: Exception) -> Response:
@@ -50,24 +96,63 @@ def _problem(
     status: int,
     code: str,
     detail: str,
-    facts: dict[str, object],
+    facts: Mapping[str, object],
     headers: dict[str, str],
 ) -> Response:
+    title = HTTPStatus(status).phrase
+    headers = {"cache-control": "no-store", **headers}
+    if wants_page(request):
+        shown = _page(request, status, title, detail, str(facts.get("fix", "")))
+        if shown is not None:
+            shown.headers.update(headers)
+            return shown
     body = {
         **facts,
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": title,
         "status": status,
         "detail": detail,
         "error": detail,
         "code": code,
         "requestId": request.scope.get("request_id"),
     }
-    headers = {"cache-control": "no-store", **headers}
     return Response(msgspec.json.encode(body, enc_hook=str), status, headers, PROBLEM_TYPE)
 
 
-def _retry_after(error: PlatformError) -> dict[str, str]:
+def wants_page(request: Request) -> bool:
+    """Whether a person's browser asks, for one of our pages."""
+    path = request.scope["path"]
+    return not path.startswith(PROGRAMS) and "text/html" in request.headers.get("accept", "")
+
+
+def _page(request: Request, status: int, title: str, detail: str, fix: str) -> Response | None:
+    """None where even the page cannot be made: the document always can."""
+    request_id = request.scope.get("request_id")
+    try:
+        return render(
+            request,
+            "error.html",
+            status,
+            status=status,
+            title=title,
+            detail=detail,
+            fix=fix,
+            request_id=request_id,
+        )
+    except Exception:  # whatever broke the page must not hide what broke the request
+        env = get_worker_env()
+        if env is not None:
+            env.log.exception("error page failed")
+        return None
+
+
+def _headers_of(error: PlatformError) -> dict[str, str]:
+    if isinstance(error, NotSignedIn):
+        return {"www-authenticate": "Bearer"}
+    if isinstance(error, Ambiguous):
+        return {"x-legacy-ambiguous": "true"}
+    if isinstance(error, RateLimited):
+        return {"retry-after": str(error.details.get("retry_after_s", RETRY_AFTER_S))}
     if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
         return {}
     wait_ms = error.retry_after_ms if isinstance(error, StoreUnavailable) else None

@@ -1,13 +1,52 @@
-"""Answers in JSON."""
+"""Answers: JSON that is true now, public bytes that may be kept with their tag, and files that browsers never run."""
+
+import hashlib
+from urllib.parse import quote
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.web.wire import camel
+from vskill_platform.web.wire import Wire, camel, encode
 
 JSON_TYPE = "application/json"
+#: What never changes under its address.
+FOR_EVER = "public, max-age=31536000, immutable"
+#: What is public may be kept, and is asked about again by its tag.
+REVALIDATE = "public, max-age=0, must-revalidate"
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Every answer is computed from the records as they are now, so none is cached."""
-    return Response(msgspec.json.encode(camel(value)), status, {"cache-control": "no-store"}, JSON_TYPE)
+    """An answer that is nobody else's business or true only now: it is never kept."""
+    body = encode(value) if isinstance(value, Wire) else msgspec.json.encode(camel(value))
+    return Response(body, status, {"cache-control": "no-store"}, JSON_TYPE)
+
+
+def public_json(request: Request, body: bytes, cache: str = REVALIDATE) -> Response:
+    """A public answer with its tag; a client that has it already is told so with 304 and no body."""
+    return tagged(request, body, JSON_TYPE, cache)
+
+
+def tagged(request: Request, body: bytes, media_type: str, cache: str = REVALIDATE) -> Response:
+    return with_tag(request, body, tag_of(body), media_type, cache)
+
+
+def tag_of(body: bytes) -> str:
+    return f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+
+
+def with_tag(request: Request, body: bytes, tag: str, media_type: str, cache: str = REVALIDATE) -> Response:
+    """The same for bytes whose tag is known already."""
+    known = request.headers.get("if-none-match")
+    if known is not None and tag in known:
+        return Response(None, 304, {"cache-control": cache, "etag": tag})
+    return Response(body, 200, {"cache-control": cache, "etag": tag}, media_type)
+
+
+def attachment(response: Response, name: str) -> Response:
+    """To be saved under this name; foreign content is never shown by the browser itself."""
+    plain = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name)
+    response.headers["content-disposition"] = (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+    )
+    return response

@@ -1,47 +1,236 @@
-"""How a route is declared: its path, its view, and every query parameter that it understands.
+"""How a route is declared: its path, its view, who may use it, and every parameter that it understands.
 
-A parameter that a route does not name is refused, so that a misspelt filter never looks like an empty answer
-(E4).
+An `Endpoint` is what the application routes by, what the OpenAPI document describes and what the tests walk:
+one declaration for all three. A parameter that a route does not name is refused, so that a misspelt filter
+never looks like an empty answer (E4).
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import Message, Receive
 
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermitted, NotSignedIn
+from vskill_platform.web import auth
+from vskill_platform.web.limits import Allowance, take
+from vskill_platform.web.principal import Guard, Principal
 
 View = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T")
+
+#: What a request may carry, unless the route says otherwise.
+MOST_BODY = 1_000_000
 
 
-def get(path: str, view: View, query: Sequence[str] = ()) -> Route:
-    """A route for reading (GET and HEAD)."""
-    return Route(path, _checked(view, tuple(query)), methods=["GET"], name=path)
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """This address takes no parameters."""
 
 
-def post(path: str, view: View, query: Sequence[str] = ()) -> Route:
-    """A route that changes something; its view says who may."""
-    return Route(path, _checked(view, tuple(query)), methods=["POST"], name=f"POST {path}")
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of one address."""
+
+    method: str
+    path: str
+    view: View
+    guard: Guard = Guard.PUBLIC
+    #: What a token needs beside its account's role, where it is limited.
+    scope: str | None = None
+    #: The query parameters, as a struct that forbids unknown fields; read with `query_of`.
+    query: type[msgspec.Struct] = NoQuery
+    #: The JSON body; read with `body_of`.
+    body: Any = None
+    #: A body of another kind: its media type, for the document.
+    body_media: str = ""
+    #: What a successful answer holds; None is no JSON.
+    answer: Any = None
+    status: int = 200
+    #: One sentence for the reference.
+    summary: str = ""
+    #: More about it, where a sentence does not do.
+    about: str = ""
+    tag: str = ""
+    media: str = "application/json"
+    #: Other successful answers: their status and what they hold.
+    others: Mapping[int, Any] = {}
+    #: Refusals beyond those that follow from the declaration.
+    problems: tuple[int, ...] = ()
+    #: Of which kind of request it counts as one; None is not counted.
+    allowance: Allowance | None = None
+    #: What the body may hold at most, in bytes.
+    most_body: int = MOST_BODY
+    #: A page's form: what it sends must carry the page's secret.
+    is_form: bool = False
+    #: It goes on as long as the client listens.
+    is_stream: bool = False
+    #: Part of the API, and so of its document; pages are not.
+    documented: bool = True
 
 
-def _checked(view: View, query: tuple[str, ...]) -> View:
-    async def endpoint(request: Request) -> Response:
-        check_query(request, query)
-        return await view(request)
-
-    return endpoint
+def get(path: str, view: View, **declared: Any) -> Endpoint:
+    """An address for reading (GET and HEAD)."""
+    return Endpoint(method="GET", path=path, view=view, **declared)
 
 
-def check_query(request: Request, known: tuple[str, ...]) -> None:
-    """Refuse a parameter that the route does not know, or that is given twice."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    for name in names:
+def post(path: str, view: View, **declared: Any) -> Endpoint:
+    return Endpoint(method="POST", path=path, view=view, **declared)
+
+
+def delete(path: str, view: View, **declared: Any) -> Endpoint:
+    return Endpoint(method="DELETE", path=path, view=view, **declared)
+
+
+def page(path: str, view: View, **declared: Any) -> Endpoint:
+    """A page for people."""
+    return get(path, view, media="text/html", documented=False, **declared)
+
+
+def form(path: str, view: View, **declared: Any) -> Endpoint:
+    """What a page's form is sent to."""
+    return post(path, view, media="text/html", documented=False, is_form=True, **declared)
+
+
+async def answer(endpoint: Endpoint, request: Request) -> Response:
+    """Who asks, may they, what do they ask for, is it their turn; then the view."""
+    scope = request.scope
+    principal = await auth.authenticate(request)
+    scope["principal"] = principal
+    if endpoint.guard is not Guard.PUBLIC:
+        if principal.account is None and endpoint.method == "GET" and endpoint.media == "text/html":
+            return auth.to_sign_in(request)
+        _require(endpoint, principal)
+    elif endpoint.scope is not None:
+        _require(endpoint, principal)
+    if endpoint.method != "GET":
+        await auth.check_csrf(request, is_form=endpoint.is_form)
+    scope["query"] = parse_query(request, endpoint.query)
+    if endpoint.allowance is not None:
+        await take(request, endpoint.allowance)
+    return auth.finished(request, await endpoint.view(request))
+
+
+def _require(endpoint: Endpoint, principal: Principal) -> None:
+    if principal.account is None and endpoint.guard is not Guard.PUBLIC:
+        raise NotSignedIn
+    if not principal.may(endpoint.guard):
+        raise NotPermitted(f"This needs the role {endpoint.guard.value}.", needs=endpoint.guard.value)
+    if endpoint.scope and principal.scopes is not None and endpoint.scope not in principal.scopes:
+        raise NotPermitted(f"This token lacks the scope {endpoint.scope!r}.", needs=endpoint.scope)
+
+
+# What a request brings.
+
+
+def query_of(request: Request, kind: type[T]) -> T:
+    """The request's parameters, as the route declares them."""
+    found: T = request.scope["query"]
+    if type(found) is not kind:
+        raise TypeError(f"the route declares {type(found).__name__}, its view asks for {kind.__name__}")
+    return found
+
+
+async def body_of(request: Request, kind: type[T], limit: int = MOST_BODY) -> T:
+    """The request's JSON body; what is wrong with it is said by field."""
+    return decode_body(await read_body(request, limit), kind)
+
+
+def decode_body(data: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise invalid(str(error), "body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"The body is not JSON: {error}"
+        raise InvalidInput(message, field="body", fix="send a JSON object") from None
+
+
+async def read_body(request: Request, limit: int = MOST_BODY) -> bytes:
+    """The whole body, whether its length was declared or it comes in chunks, up to a limit."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def bounded(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> Receive:
+    """The request's body up to a limit, whoever reads it and however it is sent; raises LimitExceeded beyond it."""
+    for name, value in headers:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
+            raise _too_large(limit)
+    size = 0
+
+    async def counting() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise _too_large(limit)
+        return message
+
+    return counting
+
+
+def _too_large(limit: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"The body is larger than {limit:,} bytes.", field="body", fix="send less", allowed=limit
+    )
+
+
+def parse_query(request: Request, kind: type[T]) -> T:
+    """The parameters as the struct; each name at most once, none that the struct does not know."""
+    if not request.scope["query_string"]:
+        return _convert({}, kind)
+    pairs = request.query_params.multi_items()
+    given = dict(pairs)
+    if len(given) != len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)[:80]
+        raise InvalidInput(
+            f"The query parameter {double!r} is given more than once.", field=double, fix="give it once"
+        )
+    known = getattr(kind, "__struct_encode_fields__", ())
+    for name in given:
         if name not in known:
             fix = f"use only {', '.join(known)}" if known else "leave it out: this address takes none"
             raise InvalidInput(
                 f"There is no query parameter {name[:80]!r} here; {fix}.", field=name[:80], fix=fix
             )
-        if names.count(name) > 1:
-            message = f"The query parameter {name!r} is given more than once."
-            raise InvalidInput(message, field=name, fix="give it once")
+    return _convert(given, kind)
+
+
+def _convert(given: dict[str, str], kind: type[T]) -> T:
+    if any(value.lower() == "null" for value in given.values()):
+        _refuse_null(given, kind)
+    try:
+        return msgspec.convert(given, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(str(error), "query") from None
+
+
+def _refuse_null(given: dict[str, str], kind: type[T]) -> None:
+    """The conversion would take the word for no value, and a filter would filter nothing; as a text it is one."""
+    for name, value in given.items():
+        if value.lower() == "null" and not _takes_text({name: value}, kind):
+            raise InvalidInput(f"{name}: {value!r} is not valid.", field=name, fix="leave it out")
+
+
+def _takes_text(given: dict[str, str], kind: type[T]) -> bool:
+    try:
+        found = msgspec.convert(given, type=kind, strict=False)
+    except msgspec.ValidationError:
+        # Another parameter is missing; what is wrong with this one is said by the whole conversion.
+        return True
+    fields = getattr(kind, "__struct_fields__", ())
+    return any(getattr(found, field) in given.values() for field in fields)
+
+
+def invalid(message: str, place: str) -> InvalidInput:
+    """Msgspec's complaint, with the field that it is about."""
+    what, _, where = message.partition(" - at ")
+    field = where.strip("`").removeprefix("$").lstrip(".") or place
+    return InvalidInput(f"{field}: {what}.", field=field, fix=what)

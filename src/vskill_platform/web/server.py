@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -54,13 +54,22 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-async def serve(app: ASGIApp, settings: Settings, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Answer until `stop` is set, then let running requests finish within the grace."""
+async def serve(
+    app: ASGIApp,
+    settings: Settings,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    at_stop: Callable[[], None] | None = None,
+) -> None:
+    """Answer until `stop` is set, then let running requests finish within the grace. `at_stop` ends those that would
+    never finish by themselves: event streams."""
     server = _Server(server_config(app, settings))
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if at_stop is not None:
+            at_stop()
         server.should_exit = True
         await serving
     finally:

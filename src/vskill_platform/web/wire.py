@@ -10,6 +10,21 @@ from typing import Any
 
 import msgspec
 
+
+class Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """What the API answers with: ready to be encoded in one step. Times are text already (`iso_time`)."""
+
+
+class Asked(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The query parameters of an address: another one is refused, not ignored (E4)."""
+
+
+class Sent(msgspec.Struct, frozen=True, rename="camel"):
+    """A JSON body that clients send; what they send beside it is none of our business."""
+
+
+encode = msgspec.json.Encoder().encode
+
 #: How the names of fields that hold a point in time end.
 TIME_FIELDS = ("_at", "_until", "_since", "_start", "_success")
 
@@ -43,6 +58,10 @@ def iso_time(ms: int) -> str:
     """Milliseconds since the epoch as text, in UTC."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
+
+
+def maybe_time(ms: int | None) -> str | None:
+    return None if ms is None else iso_time(ms)
 
 
 def _key(key: object) -> str:

@@ -1,136 +1,524 @@
-"""The API, version 1, as far as it goes today: queue health, counts, and one submission with its history."""
+"""Submissions: handing skills in, following them, and taking them back.
+
+Submitting is idempotent, so a client that repeats a request does no harm. Whoever submitted while signed in may
+cancel and rerun what is theirs; reviewers may do so with any.
+"""
+
+from typing import Annotated, Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import submission_store
-from vskill_platform.domain.states import Category, category_of
-from vskill_platform.domain.submission import Attempts, Event, RecordedDecision, Submission
-from vskill_platform.queue import health
-from vskill_platform.submission_store import SubmissionCounts
+from vskill_platform.domain.errors import InvalidInput, NoSkillFound, NotPermitted, NotSignedIn
+from vskill_platform.domain.naming import slugify
+from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.domain.submission import Source, Submission
+from vskill_platform.intake.discover import Settled, Wanted, discover, submit_many, submit_skills
+from vskill_platform.intake.submit import Outcome, Submitted, submit_repository
+from vskill_platform.store import actions
+from vskill_platform.store.statistics import estimate_ms, position_of, recent_activity, waiting_line, waits
+from vskill_platform.store.submission_lists import Order, find_submissions
+from vskill_platform.web.api.submission_views import (
+    PositionView,
+    StatsView,
+    SubmissionCard,
+    SubmissionView,
+    position_view,
+    stats_view,
+    submission_card,
+    submission_view,
+)
+from vskill_platform.web.limits import Allowance
+from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import body_of, get, post, query_of
+from vskill_platform.web.wire import Asked, Sent, Wire, iso_time
 from vskill_platform.worker_context import require_env
 
+SUBMISSIONS = "/api/v1/submissions"
+MOST_BULK = 100
+MOST_IDS = 100
 
-class HistoryEvent(msgspec.Struct, frozen=True):
-    """One step, as clients see it."""
-
-    seq: int
-    at: int
-    source: str | None = msgspec.field(name="from")
-    to: str
-    actor: str
-    reason: str
+Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
+Folder = Annotated[str, msgspec.Meta(max_length=1024)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
-class SubmissionView(msgspec.Struct, frozen=True):
-    """A submission, as clients see it. The claim's token is nobody's business."""
+# Handing in.
+
+
+class SubmitBody(Sent, frozen=True):
+    """A skill of a repository; without name and path, every skill in it."""
+
+    #: a repository's address, or `owner/repo` on GitHub
+    repo_url: Url
+    #: the folder's name, where the path is not known
+    skill_name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    #: the folder that holds SKILL.md
+    skill_path: Folder | None = None
+    #: which door it came through
+    source: str | None = None
+
+
+class Outcomes(Wire, frozen=True, omit_defaults=True):
+    """What became of one place. Which members are there tells the outcome."""
+
+    #: of the submission; absent only where a place that never had one is blocked
+    id: str | None = None
+    submission_id: str | None = None
+    state: str | None = None
+    skill_name: str | None = None
+    skill_path: str | None = None
+    repo_url: str | None = None
+    created_at: str | None = None
+    #: it is on its way already
+    duplicate: bool = False
+    #: these very bytes are published
+    already_verified: bool = False
+    #: the content changed, so a new run has begun
+    requeued: bool = False
+    #: it is on the blocklist, or so is what it is part of
+    blocked: bool = False
+    reason: str | None = None
+    #: why this place was refused, where others were not
+    error: str | None = None
+    code: str | None = None
+    #: of a repository: what became of each of its skills
+    results: tuple["Outcomes", ...] = ()
+    #: skills of the repository that were not asked for
+    not_submitted: tuple[str, ...] = ()
+    #: there are more skills than were looked at
+    truncated: bool = False
+    #: folders whose names no address can hold
+    skipped: tuple[str, ...] = ()
+
+
+class BulkBody(Sent, frozen=True):
+    """Many places at once; each has an outcome of its own."""
+
+    submissions: Annotated[tuple[SubmitBody, ...], msgspec.Meta(min_length=1, max_length=MOST_BULK)]
+
+
+class BulkAnswer(Wire, frozen=True):
+    """In the order in which they were sent."""
+
+    results: tuple[Outcomes, ...]
+
+
+class DiscoverBody(Sent, frozen=True):
+    """A repository, or a folder in it."""
+
+    repo_url: Url
+    skill_path: Folder = ""
+
+
+class FoundView(Wire, frozen=True):
+    """A folder with a SKILL.md."""
+
+    #: from the front matter; null where that cannot be read
+    name: str | None
+    path: str
+    description: str
+    #: what is wrong with the front matter
+    problem: str
+    repo_url: str
+
+
+class DiscoverAnswer(Wire, frozen=True):
+    """The skills of a repository, by path."""
+
+    repo_url: str
+    skills: tuple[FoundView, ...]
+    #: there are more than are listed
+    truncated: bool
+    #: folders whose names no address can hold
+    skipped: tuple[str, ...]
+
+
+async def submit_view(request: Request) -> Response:
+    body = await body_of(request, SubmitBody)
+    who, source = principal_of(request).account, _source(body.source)
+    if body.skill_path is not None:
+        done = await submit_repository(body.repo_url, body.skill_path, source=source, submitter=who)
+        return _answered(done)
+    if body.skill_name:
+        path = await _path_of(body.repo_url, body.skill_name)
+        return _answered(await submit_repository(body.repo_url, path, source=source, submitter=who))
+    found = await submit_skills(body.repo_url, source=source, submitter=who)
+    results = tuple(map(_settled, found.results))
+    if len(results) == 1 and not found.not_submitted and found.results[0].submitted is not None:
+        return _answered(found.results[0].submitted)
+    created = any(one.id and not (one.duplicate or one.already_verified) for one in results)
+    whole = Outcomes(
+        repo_url=body.repo_url,
+        results=results,
+        not_submitted=found.not_submitted,
+        truncated=found.truncated,
+        skipped=found.skipped,
+    )
+    return json_response(whole, 201 if created else 200)
+
+
+async def _path_of(repo_url: str, name: str) -> str:
+    """The folder of a skill that is known by name only; a look into the repository finds it."""
+    found = await discover(repo_url)
+    wanted = slugify(name)
+    by_folder = [one.path for one in found.skills if slugify(one.path.rpartition("/")[2]) == wanted]
+    by_name = [one.path for one in found.skills if slugify(one.name or "") == wanted]
+    for paths in (by_folder, by_name):
+        if len(paths) == 1:
+            return paths[0]
+        if paths:
+            raise InvalidInput(
+                f"{name!r} may be {', '.join(paths[:10])}.", field="skillPath", fix="give the folder"
+            )
+    if len(found.skills) == 1 and found.skills[0].path == "":
+        return ""
+    raise NoSkillFound(f"There is no skill {name!r} in {repo_url}.", field="skillName")
+
+
+def _source(text: str | None) -> Source:
+    """What clients call themselves is not ours to refuse."""
+    known = {source.value: source for source in Source}
+    return known.get((text or "").lower(), Source.API)
+
+
+def _answered(done: Submitted) -> Response:
+    return json_response(outcome(done), 201 if done.outcome is Outcome.CREATED else 200)
+
+
+def outcome(done: Submitted) -> Outcomes:
+    """The outcome in the members that the existing client looks for."""
+    record = done.submission
+    number = record.id if record else None
+    return Outcomes(
+        id=number,
+        submission_id=number,
+        state=record.state.value if record else None,
+        skill_name=record.skill_name if record else None,
+        skill_path=record.skill_path if record else None,
+        repo_url=record.repo_url if record else None,
+        created_at=iso_time(record.created_at) if record else None,
+        duplicate=done.outcome is Outcome.DUPLICATE,
+        already_verified=done.outcome is Outcome.ALREADY_VERIFIED,
+        requeued=done.outcome is Outcome.REQUEUED,
+        blocked=done.outcome is Outcome.BLOCKED,
+        reason=done.reason or None,
+    )
+
+
+def _settled(one: Settled) -> Outcomes:
+    if one.submitted is not None:
+        return outcome(one.submitted)
+    error = one.error
+    return Outcomes(
+        repo_url=one.repo_url,
+        skill_path=one.skill_path,
+        error=error.message if error else "not submitted",
+        code=error.code if error else None,
+    )
+
+
+async def bulk_view(request: Request) -> Response:
+    body = await body_of(request, BulkBody)
+    wanted = [Wanted(one.repo_url, one.skill_path or "") for one in body.submissions]
+    who = principal_of(request).account
+    settled = await submit_many(wanted, source=_source(body.submissions[0].source), submitter=who)
+    return json_response(BulkAnswer(tuple(map(_settled, settled))))
+
+
+async def discover_view(request: Request) -> Response:
+    body = await body_of(request, DiscoverBody)
+    found = await discover(body.repo_url, body.skill_path)
+    skills = tuple(
+        FoundView(one.name, one.path, one.description, one.problem, one.place.identity.url)
+        for one in found.skills
+    )
+    return json_response(DiscoverAnswer(body.repo_url, skills, found.truncated, found.skipped))
+
+
+# Following.
+
+
+class SubmissionsQuery(Asked, frozen=True):
+    """Narrows and orders the list; the next page is asked for with `after`."""
+
+    state: State | None = None
+    #: every state of that category
+    category: Category | None = None
+    #: words of the skill's name or the repository's address
+    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    sort: Order = Order.UPDATED
+    direction: Literal["desc", "asc"] = "desc"
+    #: 1: only those that the account has submitted
+    mine: Literal[0, 1] = 0
+    after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    limit: Limit = 50
+
+
+class SubmissionsAnswer(Wire, frozen=True):
+    """A page of submissions."""
+
+    submissions: tuple[SubmissionCard, ...]
+    has_more: bool
+    #: give it back as `after` for the next page
+    after: str | None
+    #: records that could not be read and are missing here
+    unreadable: int
+
+
+class PositionsQuery(Asked, frozen=True):
+    """Ids of submissions, separated by commas."""
+
+    ids: Annotated[str, msgspec.Meta(min_length=1, max_length=6000)]
+
+
+class OnePosition(Wire, frozen=True):
+    """Where one submission stands."""
 
     id: str
-    repo_url: str
-    skill_name: str
-    skill_path: str
     state: str
-    category: str
-    #: The state in words.
-    meaning: str
-    run: int
-    source: str
-    priority: int
-    created_at: int
-    updated_at: int
-    next_attempt_at: int | None
-    #: Which worker has it at the moment, and until when its claim lasts.
-    worker: str | None
-    claimed_until: int | None
-    rerun_requested: bool
-    attempts: Attempts
-    decision: RecordedDecision | None
-    commit: str | None
-    digest: str | None
-    published_skill: str | None
-    published_version: str | None
-    history: tuple[HistoryEvent, ...]
+    position: PositionView | None
 
 
-class StatsView(msgspec.Struct, frozen=True):
-    """How many submissions there are."""
+class PositionsAnswer(Wire, frozen=True):
+    """In the order of the ids; those that do not exist are missing."""
 
-    total: int
-    active: int
-    by_state: dict[str, int]
-    by_category: dict[str, int]
-    #: Records that cannot be read; they count in the total.
-    unreadable: int
-    #: False: the numbers are exact. A failed count is a 503, never a smaller number.
-    degraded: bool = False
+    positions: tuple[OnePosition, ...]
+    waiting: int
+    #: more wait than were counted
+    truncated: bool
 
 
-async def queue_health(_request: Request) -> Response:
-    """Computed by this process from the records; it needs no worker (B7)."""
-    found = await health.queue_health()
-    require_env("metrics").metrics.queue_violations.set(len(found.violations))
-    return json_response(found)
+class RunsAnswer(Wire, frozen=True):
+    """Every run of a submission, the latest first."""
+
+    id: str
+    runs: tuple[SubmissionView, ...]
 
 
-async def submission_stats(_request: Request) -> Response:
+class RunsQuery(Asked, frozen=True):
+    """How many runs."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20)] = 10
+
+
+async def list_view(request: Request) -> Response:
+    query = query_of(request, SubmissionsQuery)
+    submitter = _own_account(request) if query.mine else None
+    found = await find_submissions(
+        states=_states(query),
+        text=query.q,
+        submitter=submitter,
+        order=query.sort,
+        descending=query.direction == "desc",
+        after=query.after,
+        limit=query.limit,
+    )
+    shown = tuple(map(submission_card, found.items))
+    more = found.after is not None or found.truncated
+    return json_response(SubmissionsAnswer(shown, more, found.after, found.skipped))
+
+
+def _states(query: SubmissionsQuery) -> frozenset[State]:
+    """A category is expanded to all of its states (E3)."""
+    if query.state is not None and query.category is not None:
+        raise InvalidInput(
+            "Give a state or a category, not both.", field="category", fix="leave one of them out"
+        )
+    if query.category is not None:
+        return states_in(query.category)
+    return frozenset() if query.state is None else frozenset({query.state})
+
+
+def _own_account(request: Request) -> str:
+    account = principal_of(request).account
+    if account is None:
+        raise NotSignedIn
+    return account
+
+
+async def stats(_request: Request) -> Response:
     return json_response(stats_view(await submission_store.count_submissions()))
 
 
-async def submission(request: Request) -> Response:
-    record = await submission_store.get_submission(request.path_params["submission_id"])
-    return json_response(submission_view(record))
+async def detail_view(request: Request) -> Response:
+    return json_response(await shown(await _record(request)))
 
 
-def stats_view(counts: SubmissionCounts) -> StatsView:
-    by_category = dict.fromkeys((category.value for category in Category), 0)
-    for state, count in counts.by_state.items():
-        by_category[category_of(state).value] += count
-    return StatsView(
-        total=counts.total,
-        active=counts.active,
-        by_state={state.value: count for state, count in counts.by_state.items()},
-        by_category=by_category,
-        unreadable=counts.unreadable,
+async def shown(record: Submission) -> SubmissionView:
+    """A submission with its place in the line, if it stands in it."""
+    now = require_env("kv").kv.now()
+    if not waits(record, now):
+        return submission_view(record, now)
+    position = await position_of(record)
+    left = estimate_ms(position, await recent_activity())
+    return submission_view(record, now, position_view(position, left))
+
+
+async def runs_view(request: Request) -> Response:
+    record = await _record(request)
+    now = require_env("kv").kv.now()
+    numbers = range(record.run, max(0, record.run - query_of(request, RunsQuery).limit), -1)
+    runs = [
+        record if run == record.run else await submission_store.get_run(record.id, run) for run in numbers
+    ]
+    return json_response(RunsAnswer(record.id, tuple(submission_view(one, now) for one in runs)))
+
+
+async def positions_view(request: Request) -> Response:
+    ids = [one for one in query_of(request, PositionsQuery).ids.split(",") if one][: MOST_IDS + 1]
+    if len(ids) > MOST_IDS:
+        raise InvalidInput(f"More than {MOST_IDS} ids.", field="ids", fix=f"ask for at most {MOST_IDS}")
+    records = await submission_store.get_submissions_fresh(ids)
+    line, activity = await waiting_line(), await recent_activity()
+    positions = [(one, line.position(one)) for one in records]
+    found = tuple(
+        OnePosition(one.id, one.state.value, position_view(place, estimate_ms(place, activity)))
+        for one, place in positions
     )
+    return json_response(PositionsAnswer(found, len(line.places), line.truncated))
 
 
-def submission_view(record: Submission) -> SubmissionView:
-    claim = record.claim
-    return SubmissionView(
-        id=record.id,
-        repo_url=record.repo_url,
-        skill_name=record.skill_name,
-        skill_path=record.skill_path,
-        state=record.state.value,
-        category=category_of(record.state).value,
-        meaning=record.state.meaning,
-        run=record.run,
-        source=record.source.value,
-        priority=record.priority,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        next_attempt_at=record.next_attempt_at,
-        worker=claim.worker if claim else None,
-        claimed_until=claim.until if claim else None,
-        rerun_requested=record.rerun_requested is not None,
-        attempts=record.attempts,
-        decision=record.decision,
-        commit=record.commit,
-        digest=record.digest,
-        published_skill=record.published,
-        published_version=record.published_version,
-        history=tuple(map(_event, record.history)),
-    )
+async def _record(request: Request) -> Submission:
+    return await submission_store.get_submission(request.path_params["submission_id"])
 
 
-def _event(event: Event) -> HistoryEvent:
-    return HistoryEvent(
-        seq=event.seq,
-        at=event.at,
-        source=event.source.value if event.source else None,
-        to=event.to.value,
-        actor=event.actor,
-        reason=event.reason,
-    )
+# Taking back, and once more.
+
+
+class ReasonBody(Sent, frozen=True):
+    """Why."""
+
+    reason: Reason
+
+
+async def cancel_view(request: Request) -> Response:
+    body = await body_of(request, ReasonBody)
+    record = await _own(request)
+    done = await actions.cancel(record.id, by=principal_of(request).actor, reason=body.reason)
+    return json_response(await shown(done))
+
+
+async def rerun_view(request: Request) -> Response:
+    body = await body_of(request, ReasonBody)
+    record = await _own(request)
+    done = await actions.run_again(record.id, by=principal_of(request).actor, reason=body.reason)
+    return json_response(await shown(done))
+
+
+async def _own(request: Request) -> Submission:
+    """The submission, if it is the account's own or the account reviews."""
+    record, principal = await _record(request), principal_of(request)
+    if principal.may(Guard.REVIEWER) or record.submitter == principal.account:
+        return record
+    raise NotPermitted("Only whoever submitted it, or a reviewer, may do that.", submission=record.id)
+
+
+_ONE = f"{SUBMISSIONS}/{{submission_id}}"
+_REFUSED = (403, 413, 422, 501, 503)
+
+ENDPOINTS = (
+    get(
+        SUBMISSIONS,
+        list_view,
+        query=SubmissionsQuery,
+        answer=SubmissionsAnswer,
+        problems=(401,),
+        tag="submissions",
+        summary="List submissions",
+    ),
+    post(
+        SUBMISSIONS,
+        submit_view,
+        scope="submit",
+        body=SubmitBody,
+        answer=Outcomes,
+        status=201,
+        others={200: Outcomes},
+        problems=_REFUSED,
+        allowance=Allowance.SUBMISSIONS,
+        tag="submissions",
+        summary="Submit a skill, or every skill of a repository",
+        about="201: a new submission or run of at least one. 200: `duplicate`, `alreadyVerified`, `requeued` or "
+        "`blocked` says what it was instead. 422: there is no SKILL.md.",
+    ),
+    post(
+        f"{SUBMISSIONS}/bulk",
+        bulk_view,
+        scope="submit",
+        body=BulkBody,
+        answer=BulkAnswer,
+        problems=_REFUSED,
+        allowance=Allowance.SUBMISSIONS,
+        tag="submissions",
+        summary="Submit many places at once",
+    ),
+    post(
+        f"{SUBMISSIONS}/discover",
+        discover_view,
+        body=DiscoverBody,
+        answer=DiscoverAnswer,
+        problems=_REFUSED,
+        allowance=Allowance.DISCOVERIES,
+        tag="submissions",
+        summary="List the skills of a repository without submitting any",
+    ),
+    get(
+        f"{SUBMISSIONS}/stats",
+        stats,
+        answer=StatsView,
+        tag="submissions",
+        summary="Count submissions by state",
+    ),
+    get(
+        f"{SUBMISSIONS}/positions",
+        positions_view,
+        query=PositionsQuery,
+        answer=PositionsAnswer,
+        tag="submissions",
+        summary="Ask where submissions stand in the line",
+    ),
+    get(
+        _ONE,
+        detail_view,
+        answer=SubmissionView,
+        problems=(404,),
+        tag="submissions",
+        summary="Read one submission with its history",
+    ),
+    get(
+        f"{_ONE}/runs",
+        runs_view,
+        query=RunsQuery,
+        answer=RunsAnswer,
+        problems=(404,),
+        tag="submissions",
+        summary="Read the runs of a submission, the latest first",
+    ),
+    post(
+        f"{_ONE}/cancel",
+        cancel_view,
+        guard=Guard.AUTHOR,
+        scope="submit",
+        body=ReasonBody,
+        answer=SubmissionView,
+        problems=(404, 409),
+        tag="submissions",
+        summary="Cancel a submission of one's own",
+    ),
+    post(
+        f"{_ONE}/rerun",
+        rerun_view,
+        guard=Guard.AUTHOR,
+        scope="submit",
+        body=ReasonBody,
+        answer=SubmissionView,
+        problems=(404, 409),
+        tag="submissions",
+        summary="Verify a submission of one's own once more",
+    ),
+)

@@ -1,0 +1,57 @@
+"""What a submission's history says about time: how long it stood where, and when its run first came to an end.
+
+Pure, over the record alone. The submission's page, the API and the statistics read it; there is no second place
+where durations are kept, so none can disagree with the history.
+"""
+
+import msgspec
+
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Event, Submission
+
+
+class Stay(msgspec.Struct, frozen=True):
+    """One step of the history, and how long the submission then stood in the state that it led to."""
+
+    event: Event
+    #: When the next step was taken; None while it still stands there.
+    left_at: int | None
+    #: Up to now where it still moves or waits for a person; None where a run is over and nothing runs on.
+    duration_ms: int | None
+
+
+def stays(record: Submission, now: int) -> tuple[Stay, ...]:
+    """Every step of this run, oldest first."""
+    following = [event.at for event in record.history[1:]]
+    ended = tuple(
+        Stay(event, left, max(left - event.at, 0))
+        for event, left in zip(record.history[:-1], following, strict=True)
+    )
+    last = record.history[-1]
+    open_ms = None if last.to.terminal else max(now - last.at, 0)
+    return (*ended, Stay(last, None, open_ms))
+
+
+def time_by_state(record: Submission, now: int) -> dict[State, int]:
+    """Milliseconds of this run by state, in the order in which they were first entered."""
+    total: dict[State, int] = {}
+    for stay in stays(record, now):
+        if stay.duration_ms is not None:
+            total[stay.event.to] = total.get(stay.event.to, 0) + stay.duration_ms
+    return total
+
+
+def began_at(record: Submission) -> int:
+    """When this run was asked for."""
+    return record.history[0].at
+
+
+def first_end(record: Submission) -> Event | None:
+    """The step with which the machine was done with this run for the first time: decided, or left to a person."""
+    return next((event for event in record.history if event.to.ends_run), None)
+
+
+def last_end(record: Submission) -> Event | None:
+    """The step that ended it as it stands now; None while it moves."""
+    last = record.history[-1]
+    return last if last.to.ends_run else None

@@ -1,0 +1,121 @@
+"""What an operator must look at, computed from the records and the queue alone: no worker need be alive to say that
+none is (B7). `queue.health` gathers the facts; pages, metrics and the API show the answer.
+
+An alert is true now, and gone when its cause is; nothing is remembered between two looks.
+"""
+
+import enum
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from vskill_platform.queue.schedule import JobHealth
+from vskill_platform.store.statistics import JudgeWatch
+from vskill_platform.worker_context import require_env
+
+#: Dead letters that are younger than this are a queue that loses work now.
+RECENT_MS = 3_600_000
+#: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
+_MOST_LETTERS = 1_000
+
+
+class AlertCode(enum.StrEnum):
+    """Every alert there is, by the name that metrics and programs know it by."""
+
+    OLDEST_WAITING = "oldest_waiting"
+    NO_COMPLETION = "no_completion"
+    JOB_STALE = "job_stale"
+    DEAD_LETTERS_GROWING = "dead_letters_growing"
+    JUDGE_STALE = "judge_stale"
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """One thing that is wrong now."""
+
+    code: AlertCode
+    #: What is wrong and what to look at, in a sentence.
+    text: str
+    #: What it is about, where there can be several: the job's name.
+    subject: str = ""
+
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """How many messages were set aside for a person."""
+
+    total: int
+    #: Within the last hour.
+    recent: int
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What the alerts are computed from."""
+
+    stuck_threshold_ms: int
+    oldest_waiting_ms: int | None
+    stalled: bool
+    paused: bool
+    jobs: tuple[JobHealth, ...]
+    dead_letters: DeadLetters
+    judge: JudgeWatch
+
+
+async def count_dead_letters() -> DeadLetters:
+    """All of them by the queue's own count, the recent ones one by one."""
+    env = require_env("broker")
+    total = (await env.broker.depth()).dead
+    if not total:
+        return DeadLetters(0, 0)
+    since = env.kv.now() - RECENT_MS
+    seen = recent = 0
+    after: int | None = None
+    while seen < _MOST_LETTERS:
+        page = await env.broker.dead_letters(after=after)
+        seen += len(page.items)
+        recent += sum(letter.died_at >= since for letter in page.items)
+        after = page.after
+        if after is None:
+            break
+    return DeadLetters(total, recent)
+
+
+def find_alerts(facts: Facts) -> tuple[Alert, ...]:
+    """Every alert that holds, the gravest first."""
+    return (*_of_the_line(facts), *_of_jobs(facts.jobs), *_of_letters(facts), *_of_the_judge(facts))
+
+
+def _of_the_line(facts: Facts) -> Iterator[Alert]:
+    waited = facts.oldest_waiting_ms
+    if facts.paused or waited is None:
+        return
+    minutes = waited // 60_000
+    if facts.stalled:
+        text = f"Work has waited for {minutes} min and nothing has ended since; are workers running?"
+        yield Alert(AlertCode.NO_COMPLETION, text)
+    if waited > facts.stuck_threshold_ms:
+        text = (
+            f"The oldest submission has waited for {minutes} min; more workers would help, or one is stuck."
+        )
+        yield Alert(AlertCode.OLDEST_WAITING, text)
+
+
+def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
+    for job in jobs:
+        if job.stale:
+            error = f"; its last error: {job.last_error}" if job.last_error else ""
+            never = "has never succeeded" if job.last_success is None else "has not succeeded for too long"
+            text = f"The job {job.name}, which {job.purpose}, {never}{error}."
+            yield Alert(AlertCode.JOB_STALE, text, job.name)
+
+
+def _of_letters(facts: Facts) -> Iterator[Alert]:
+    letters = facts.dead_letters
+    if letters.recent:
+        text = f"{letters.recent} dead letters in the last hour, {letters.total} in all; look at why, then replay."
+        yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
+
+
+def _of_the_judge(facts: Facts) -> Iterator[Alert]:
+    judge = facts.judge
+    if judge.failing:
+        text = f"The judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked it."
+        yield Alert(AlertCode.JUDGE_STALE, text)

@@ -1,0 +1,143 @@
+"""Everything that is known about one version of a published skill, read in two round trips: the skill's record, then
+all records beside it at once. The skill's pages are made of it.
+
+What is blocked is looked up afresh each time: an entry that was written a moment ago counts before the pass that
+takes versions down has come by.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BlockEntry
+from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Settled
+from vskill_platform.store.blocklist import all_targets
+from vskill_platform.store.owners import Ownership
+from vskill_platform.store.records import Skips, decode
+from vskill_platform.store.repo_health import RepoHealth
+from vskill_platform.store.skills import resolve
+from vskill_platform.worker_context import require_env
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Dossier(msgspec.Struct, frozen=True):
+    """One version of a skill, and all that was found out about it."""
+
+    skill: PublishedSkill
+    #: The version as the skill's record lists it.
+    ref: VersionRef
+    version: SkillVersion
+    #: By the present rules, or by those that it was published under; None: neither is kept.
+    scan: StaticReport | None
+    #: The run that published it last, with what its decision rested on.
+    submission: Submission | None
+    #: None: never checked, which is not the same as gone.
+    health: RepoHealth | None
+    ownership: Ownership | None
+    blocks: tuple[BlockEntry, ...]
+    #: There is a signed statement about it.
+    attested: bool
+
+    @property
+    def installable(self) -> bool:
+        return not self.blocks and self.ref.status is VersionStatus.LIVE
+
+    @property
+    def readable(self) -> bool:
+        """Whether its content is shown. What an owner withdrew is still there for those who have it; what was
+        blocked or taken down is not handed out."""
+        return not self.blocks and self.ref.status is not VersionStatus.TAKEN_DOWN
+
+
+async def read_dossier(name: str, number: str | None = None) -> Dossier:
+    """By canonical or flat name; without a number the current version, or the last one where none is live."""
+    env = require_env("kv")
+    skill = await resolve(name)
+    ref = _chosen(skill, number)
+    blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
+    wanted = {
+        "version": keys.version(skill.canonical, ref.number),
+        "scan": keys.scan(ref.digest, env.scanner.ruleset),
+        "health": keys.repohealth(skill.identity),
+        "ownership": keys.owner(skill.identity),
+        "attestation": keys.attestation(skill.canonical, ref.number),
+        **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
+    }
+    settled = await env.kv.get_many([*wanted.values(), *blocks])
+    for error in settled.failed.values():
+        raise error
+    return await _assembled(env, skill, ref, wanted, blocks, settled)
+
+
+async def read_files(dossier: Dossier) -> tuple[SkillFile, ...]:
+    """The version's files; NotFound where its content is not shown, or not kept any more."""
+    blobs = require_env("blobs").blobs
+    data = await blobs.get(dossier.ref.digest) if dossier.readable else None
+    if data is None:
+        message = f"The content of {dossier.skill.canonical} {dossier.ref.number} is not available."
+        raise NotFound(message, skill=dossier.skill.canonical, version=dossier.ref.number)
+    return unpack(data, dossier.ref.digest)
+
+
+def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
+    wanted = number or skill.current_version or (skill.versions[-1].number if skill.versions else "")
+    for ref in skill.versions:
+        if ref.number == wanted:
+            return ref
+    raise NotFound(
+        f"{skill.canonical} has no version {wanted[:80]}", skill=skill.canonical, version=wanted[:80]
+    )
+
+
+async def _assembled(
+    env: Env,
+    skill: PublishedSkill,
+    ref: VersionRef,
+    wanted: dict[str, str],
+    blocks: list[str],
+    settled: Settled,
+) -> Dossier:
+    skips = Skips("dossier")
+
+    def read(what: str, kind: type[T]) -> T | None:
+        entry = settled.found.get(wanted.get(what, ""))
+        return None if entry is None else skips.decode(entry, kind)
+
+    version = settled.found.get(wanted["version"])
+    if version is None:
+        raise NotFound(
+            f"{skill.canonical} has no version {ref.number}", skill=skill.canonical, version=ref.number
+        )
+    submission = read("submission", Submission)
+    found = Dossier(
+        skill=skill,
+        ref=ref,
+        version=decode(version, SkillVersion),
+        scan=read("scan", StaticReport) or await _earlier_scan(env, ref, submission, skips),
+        submission=submission,
+        health=read("health", RepoHealth),
+        ownership=read("ownership", Ownership),
+        blocks=tuple(decode(settled.found[key], BlockEntry) for key in blocks if key in settled.found),
+        attested=wanted["attestation"] in settled.found,
+    )
+    skips.report(env)
+    return found
+
+
+async def _earlier_scan(
+    env: Env, ref: VersionRef, submission: Submission | None, skips: Skips
+) -> StaticReport | None:
+    """After the rules changed, until the rescan has come by: what it was published with."""
+    evidence = submission.evidence if submission else None
+    if evidence is None or evidence.digest != ref.digest or evidence.ruleset == env.scanner.ruleset:
+        return None
+    entry = await env.kv.get(keys.scan(ref.digest, evidence.ruleset))
+    return None if entry is None else skips.decode(entry, StaticReport)

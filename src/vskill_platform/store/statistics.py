@@ -1,0 +1,270 @@
+"""Numbers about the queue: what ended lately and how long it took, who stands where in the line, and how the judge
+is doing. Read by the queue page, the API, alerts and metrics.
+
+Decision: they are computed from the records, by index, each question bounded; no counters are kept beside them. A
+counter per minute would be one row that every ending run has to write, a point of contention that PostgreSQL would
+serialise on, and a second truth to drift from the first. What it costs: a submission that ran twice within the hour
+counts once, with its latest run; and beyond `SAMPLE` ends the window gets shorter. Both are said where the numbers
+are shown: `since` is the time from which on nothing is missing.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from vskill_platform.domain.scan import JudgeStatus
+from vskill_platform.domain.states import ACTIVE_STATES, State
+from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.entries import Entry
+from vskill_platform.kv.query import Between, Condition, In, Is
+from vskill_platform.store.records import Skips
+from vskill_platform.worker_context import require_env
+
+HOUR_MS = 3_600_000
+#: Ends that are looked at for the charts.
+SAMPLE = 1_000
+#: The recent past from which the speed of the line is taken.
+RATE_MS = 600_000
+#: Beyond this many a position is "at least".
+MOST_AHEAD = 1_000
+#: Runs that are looked at for how the judge is doing.
+JUDGED_SAMPLE = 200
+
+_RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
+#: Ends that are the work of the queue; cancelling is not.
+_WORKED = frozenset(_RESTING) - {State.DEQUEUED}
+
+
+# What ended lately.
+
+
+class End(msgspec.Struct, frozen=True):
+    """The end of a run."""
+
+    at: int
+    state: State
+    #: From submitting to the machine's first decision; None where the history does not say.
+    took_ms: int | None
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One bar of a chart. A number that is not known is None."""
+
+    start: int
+    end: int
+    count: int | None = None
+    published: int | None = None
+    p50_ms: int | None = None
+    p95_ms: int | None = None
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """The ends of a window, oldest first."""
+
+    ends: tuple[End, ...]
+    #: From here on nothing is missing.
+    since: int
+    at: int
+    #: More ended than are looked at, so the window is shorter than was asked for.
+    truncated: bool = False
+
+    @property
+    def per_minute(self) -> float | None:
+        """How fast the line moves: ends a minute in the last ten; None where none ended."""
+        start = max(self.since, self.at - RATE_MS)
+        worked = sum(end.at >= start and end.state in _WORKED for end in self.ends)
+        span_ms = self.at - start
+        return worked * 60_000 / span_ms if worked and span_ms > 0 else None
+
+    def took(self, share: float) -> int | None:
+        """The duration that this share of the ends stayed within."""
+        return percentile([end.took_ms for end in self.ends if end.took_ms is not None], share)
+
+    def slots(self, width_ms: int, count: int) -> tuple[Slot, ...]:
+        """The window cut into equal parts that end at round times, oldest first."""
+        last = self.at - self.at % width_ms + width_ms
+        starts = range(last - count * width_ms, last, width_ms)
+        return tuple(self._slot(start, start + width_ms) for start in starts)
+
+    def _slot(self, start: int, end: int) -> Slot:
+        if start < self.since and end <= self.since:
+            return Slot(start, end)
+        inside = [one for one in self.ends if start <= one.at < end]
+        took = [one.took_ms for one in inside if one.took_ms is not None]
+        return Slot(
+            start,
+            end,
+            count=len(inside),
+            published=sum(one.state is State.PUBLISHED for one in inside),
+            p50_ms=percentile(took, 0.50),
+            p95_ms=percentile(took, 0.95),
+        )
+
+
+class _EndFields(msgspec.Struct, frozen=True):
+    """What the statistics need of a record, whatever else it holds."""
+
+    state: State
+    updated_at: int
+    history: tuple[Event, ...] = ()
+
+
+async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE) -> Activity:
+    """What ended within the window, by one question to the index. A failed read raises."""
+    env = require_env("kv")
+    now = env.kv.now()
+    where: dict[str, Condition] = {"state": In(_RESTING), "updated_at": Between(least=now - window_ms)}
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, where=where, order_by="updated_at", descending=True, limit=limit
+    )
+    _raise_failed(page.failed.values())
+    skips = Skips("recent_activity")
+    found = [skips.decode(entry, _EndFields) for entry in page.items]
+    skips.report(env)
+    ends = sorted((_end(one) for one in found if one is not None), key=lambda end: end.at)
+    truncated = page.after is not None
+    since = ends[0].at if truncated and ends else now - window_ms
+    return Activity(tuple(ends), since, now, truncated)
+
+
+def _end(fields: _EndFields) -> End:
+    first = next((event for event in fields.history if event.to.ends_run), None)
+    took = None if first is None else max(first.at - fields.history[0].at, 0)
+    return End(fields.updated_at, fields.state, took)
+
+
+def percentile(values: Sequence[int], share: float) -> int | None:
+    """The least value that this share of them does not exceed; None of none."""
+    if not values:
+        return None
+    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
+
+
+# The line.
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A place in the line of those that wait for a worker."""
+
+    #: From 1.
+    place: int
+    #: There are at least so many; nobody counted on.
+    at_least: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Those that wait and are due, the one that is next first."""
+
+    places: dict[str, int]
+    truncated: bool
+    at: int
+
+    def position(self, record: Submission) -> Position | None:
+        """Its place; None where it does not wait, or waits for its next attempt."""
+        if not waits(record, self.at):
+            return None
+        place = self.places.get(record.id)
+        if place is not None:
+            return Position(place)
+        return Position(len(self.places), at_least=True) if self.truncated else None
+
+
+def waits(record: Submission, now: int) -> bool:
+    """Whether it stands in the line: nobody has it, and its time has come."""
+    due = record.next_attempt_at
+    return record.state is State.RECEIVED and record.claim is None and due is not None and due <= now
+
+
+async def waiting_line(limit: int = MOST_AHEAD) -> Line:
+    """The line up to a limit, in the order in which its members were due."""
+    env = require_env("kv")
+    now = env.kv.now()
+    where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=now)}
+    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=limit)
+    _raise_failed(page.failed.values())
+    places = {_id(entry): place for place, entry in enumerate(page.items, 1)}
+    return Line(places, page.after is not None, now)
+
+
+async def position_of(record: Submission) -> Position | None:
+    """The place of one submission; reads only what stands before it."""
+    env = require_env("kv")
+    due = record.next_attempt_at
+    if due is None or not waits(record, env.kv.now()):
+        return None
+    where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=due)}
+    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=MOST_AHEAD)
+    _raise_failed(page.failed.values())
+    ids = [_id(entry) for entry in page.items]
+    if record.id in ids:
+        return Position(ids.index(record.id) + 1)
+    return Position(len(ids) or 1, at_least=page.after is not None)
+
+
+def estimate_ms(position: Position | None, activity: Activity | None) -> int | None:
+    """When its turn comes, if the line goes on as fast as in the last ten minutes; None where that is unknown."""
+    if position is None or activity is None or activity.per_minute is None:
+        return None
+    return int(position.place * 60_000 / activity.per_minute)
+
+
+def _id(entry: Entry) -> str:
+    return entry.key.removeprefix(SUBMISSIONS.prefix)
+
+
+# The judge.
+
+
+class JudgeWatch(msgspec.Struct, frozen=True):
+    """How the judge did in the latest runs that asked it, whichever process they ran in (B14)."""
+
+    #: The latest run that has an answer of the judge; None where none of those looked at has.
+    last_answer_at: int | None = None
+    answered: int = 0
+    #: It was asked and was down.
+    failed: int = 0
+
+    @property
+    def failing(self) -> bool:
+        """Three or more failures, and more than answers."""
+        return self.failed >= 3 and self.failed > self.answered
+
+
+class _JudgeFields(msgspec.Struct, frozen=True):
+    judge_status: JudgeStatus = JudgeStatus.NONE
+
+
+class _JudgedFields(msgspec.Struct, frozen=True):
+    updated_at: int
+    evidence: _JudgeFields | None = None
+
+
+async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20) -> JudgeWatch:
+    """By the records of the latest runs that ended; of those, the latest `asked` that asked the judge count."""
+    env = require_env("kv")
+    page = await env.kv.select(
+        SUBMISSIONS.prefix,
+        where={"state": In(_RESTING)},
+        order_by="updated_at",
+        descending=True,
+        limit=limit,
+    )
+    _raise_failed(page.failed.values())
+    skips = Skips("watch_judge")
+    decoded = [skips.decode(entry, _JudgedFields) for entry in page.items]
+    skips.report(env)
+    words = [(one.evidence.judge_status, one.updated_at) for one in decoded if one and one.evidence]
+    answers = [at for status, at in words if status is JudgeStatus.ANSWERED]
+    latest = [status for status, _ in words if status is not JudgeStatus.NONE][:asked]
+    return JudgeWatch(
+        last_answer_at=max(answers, default=None),
+        answered=latest.count(JudgeStatus.ANSWERED),
+        failed=latest.count(JudgeStatus.DOWN),
+    )
+
+
+def _raise_failed(errors: Iterable[Exception]) -> None:
+    for error in errors:
+        raise error

@@ -1,0 +1,18 @@
+"""Where people reach this registry: the address that the operator set, or else the one that the request came to."""
+
+from starlette.requests import Request
+
+from vskill_platform.worker_context import require_env
+
+_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-[]")
+
+
+def public_address(request: Request) -> str:
+    """Without a slash at its end. A `Host` that could not be one is not repeated."""
+    settings = require_env("settings").settings
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    host = request.headers.get("host", "")
+    if not host or not _HOST.issuperset(host):
+        host = f"{settings.host}:{settings.port}"
+    return f"{request.scope.get('scheme', 'http')}://{host}"

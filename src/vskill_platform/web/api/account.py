@@ -1,0 +1,141 @@
+"""The API for one's own account: who am I, the namespaces that are mine, signing in with a token of GitHub's, and
+signing out everywhere."""
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.store.accounts import sign_out_everywhere
+from vskill_platform.store.attempts import count_attempt
+from vskill_platform.store.github_accounts import account_of_github
+from vskill_platform.store.tokens import create_token
+from vskill_platform.web.github import require_github, user_of_token
+from vskill_platform.web.limits import client_of
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import body_of, delete, get, post
+from vskill_platform.web.wire import Sent, Wire, iso_time
+from vskill_platform.worker_context import require_env
+
+#: What the token of a client may do.
+CLIENT_SCOPES = ("read", "submit")
+
+
+class Account(Wire, frozen=True):
+    """Who is asking."""
+
+    account: str
+    role: str
+    #: of the token that was shown; None is a session
+    scopes: tuple[str, ...] | None
+
+
+class Tenant(Wire, frozen=True):
+    """A namespace that the account may act for."""
+
+    tenant_id: str
+    slug: str
+    name: str
+    role: str
+    #: always null: there are no installations here
+    installation_id: str | None = None
+
+
+class Tenants(Wire, frozen=True):
+    """The account's own namespace; there are no others."""
+
+    tenants: tuple[Tenant, ...]
+
+
+class GitHubToken(Sent, frozen=True):
+    """What a client got from GitHub, for the app of this registry."""
+
+    github_token: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+
+
+class ClientToken(Wire, frozen=True):
+    """A token of ours; it is shown once."""
+
+    token: str
+    expires_at: str
+    scopes: tuple[str, ...]
+    user_id: str
+
+
+class SignedOut(Wire, frozen=True):
+    """Every session has ended and every token is revoked."""
+
+    signed_out: bool
+
+
+async def whoami(request: Request) -> Response:
+    principal = principal_of(request)
+    scopes = None if principal.scopes is None else tuple(sorted(principal.scopes))
+    return json_response(Account(principal.name, principal.role.value, scopes))
+
+
+async def tenants(request: Request) -> Response:
+    name = principal_of(request).name
+    return json_response(Tenants((Tenant(name, name, name, "owner"),)))
+
+
+async def exchange(request: Request) -> Response:
+    """Attempts are counted as those of a sign-in, since that is what it is."""
+    settings = require_env("settings").settings
+    wanted = await body_of(request, GitHubToken)
+    require_github(settings)
+    address = client_of(request)
+    # A name that no account can have, so that nobody is locked out by it.
+    await count_attempt(f"github exchange {address}", address)
+    person = await user_of_token(settings, wanted.github_token)
+    user = await account_of_github(str(person.id), person.login)
+    made = await create_token(user.name, "client", CLIENT_SCOPES, by=f"user:{user.name}")
+    return json_response(
+        ClientToken(made.secret, iso_time(made.token.expires_at), made.token.scopes, user.name)
+    )
+
+
+async def sign_out_all(request: Request) -> Response:
+    principal = principal_of(request)
+    await sign_out_everywhere(principal.name, by=principal.actor)
+    return json_response(SignedOut(signed_out=True))
+
+
+ENDPOINTS = (
+    get(
+        "/api/v1/account",
+        whoami,
+        guard=Guard.AUTHOR,
+        answer=Account,
+        tag="account",
+        summary="Who am I, and what may I do",
+    ),
+    get(
+        "/api/v1/account/tenants",
+        tenants,
+        guard=Guard.AUTHOR,
+        answer=Tenants,
+        tag="account",
+        summary="The namespaces of the account",
+    ),
+    post(
+        "/api/v1/auth/github/exchange-for-vsk-token",
+        exchange,
+        body=GitHubToken,
+        answer=ClientToken,
+        tag="account",
+        summary="A token for whoever shows one that GitHub gave to this registry's app",
+        problems=(401, 403, 404, 409, 429),
+    ),
+    delete(
+        "/api/v1/auth/sign-out-all",
+        sign_out_all,
+        guard=Guard.AUTHOR,
+        answer=SignedOut,
+        tag="account",
+        summary="End every session, revoke every token",
+        problems=(409,),
+    ),
+)

@@ -1,0 +1,260 @@
+"""What a version holds: its files, one of them, all of them as an archive, and what changed between two versions.
+
+Content is foreign: it is only ever sent as something that a browser shows as text or saves, never as a page.
+"""
+
+import asyncio
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.skill import PublishedSkill, VersionRef
+from vskill_platform.store.skills import get_version
+from vskill_platform.web import diffs
+from vskill_platform.web.api.names import asked_skill, both, installable, refuse_blocked, version_of
+from vskill_platform.web.api.skill_views import summary_of
+from vskill_platform.web.kept import files_of, kept_of
+from vskill_platform.web.responses import FOR_EVER, REVALIDATE, attachment, public_json, with_tag
+from vskill_platform.web.routing import query_of
+from vskill_platform.web.wire import Asked, Wire, encode
+
+Number = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+#: Archives of more than this are made in a thread.
+INLINE_BYTES = 100_000
+TEXT_TYPE = "text/plain; charset=utf-8"
+BYTES_TYPE = "application/octet-stream"
+
+
+class VersionQuery(Asked, frozen=True):
+    """Which version; the current one where none is named."""
+
+    version: Number | None = None
+
+
+class FileQuery(Asked, frozen=True):
+    """Which file of which version."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)] = SKILL_FILE
+    version: Number | None = None
+
+
+class ArchiveQuery(Asked, frozen=True):
+    """Which version, in which form."""
+
+    version: Number | None = None
+    format: Literal["zip", "tar.gz"] = "zip"
+
+
+class DiffQuery(Asked, frozen=True):
+    """Two versions; both are needed."""
+
+    source: Number | None = msgspec.field(default=None, name="from")
+    to: Number | None = None
+
+
+class FileView(Wire, frozen=True):
+    """One file, without its bytes."""
+
+    path: str
+    #: as git writes it: 100644 or 100755
+    mode: str
+    size: int
+    sha256: str
+
+
+class FilesAnswer(Wire, frozen=True):
+    """The files of a version, by path."""
+
+    name: str
+    version: str
+    digest: str
+    files: tuple[FileView, ...]
+
+
+class DiffAnswer(Wire, frozen=True):
+    """What changed in SKILL.md."""
+
+    source: str = msgspec.field(name="from")
+    to: str
+    diff_summary: str
+    #: a unified diff of SKILL.md; empty where it is the same
+    content_diff: str
+
+
+class FileChangeView(Wire, frozen=True):
+    """What changed in one file."""
+
+    filename: str
+    #: added, removed or modified
+    status: str
+    additions: int
+    deletions: int
+    #: a unified diff; empty where `note` says why
+    patch: str
+    note: str
+
+
+class CompareAnswer(Wire, frozen=True):
+    """What changed in every file."""
+
+    source: str = msgspec.field(name="from")
+    to: str
+    diff_summary: str
+    files: tuple[FileChangeView, ...]
+
+
+async def files_view(request: Request) -> Response:
+    skill = await asked_skill(request)
+    ref = await installable(request, skill, query_of(request, VersionQuery).version)
+    record = await get_version(skill.canonical, ref.number)
+    shown = tuple(FileView(one.path, one.mode, one.size, one.sha256) for one in record.manifest)
+    return public_json(request, encode(FilesAnswer(skill.canonical, ref.number, ref.digest, shown)))
+
+
+async def file_view(request: Request) -> Response:
+    query = query_of(request, FileQuery)
+    skill = await asked_skill(request)
+    ref = await installable(request, skill, query.version)
+    file = next((one for one in await files_of(ref.digest) if one.path == query.path), None)
+    if file is None:
+        raise NotFound(f"{skill.canonical} {ref.number} has no file {query.path!r}.", path=query.path)
+    cache = FOR_EVER if query.version else REVALIDATE
+    response = with_tag(request, file.data, f'"{ref.digest[:24]}"', _media(file), cache)
+    response.headers["content-security-policy"] = "sandbox"
+    return attachment(response, file.path.rpartition("/")[2])
+
+
+def _media(file: SkillFile) -> str:
+    try:
+        file.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return BYTES_TYPE
+    return TEXT_TYPE
+
+
+async def archive_view(request: Request) -> Response:
+    query = query_of(request, ArchiveQuery)
+    skill = await asked_skill(request)
+    ref = await installable(request, skill, query.version)
+    tag = f'"{ref.digest[:24]}-{query.format}"'
+    media = ZIP_TYPE if query.format == "zip" else TAR_TYPE
+    name = f"{skill.slug}-{ref.number}.{query.format}"
+    if tag in request.headers.get("if-none-match", ""):
+        return with_tag(request, b"", tag, media)
+    files = await files_of(ref.digest)
+    make = zip_archive if query.format == "zip" else tar_archive
+    large = sum(len(file.data) for file in files) > INLINE_BYTES
+    body = await asyncio.to_thread(make, files) if large else make(files)
+    return attachment(with_tag(request, body, tag, media), name)
+
+
+# Comparing.
+
+
+async def diff_view(request: Request) -> Response:
+    skill, before, after = await _two_versions(request)
+    changes = await _changes(request, before, after)
+    change = next((one for one in changes if one.filename == SKILL_FILE), None)
+    text = "" if change is None else change.patch or change.note
+    answer = DiffAnswer(before.number, after.number, await _summary(skill, before, after), text)
+    return public_json(request, encode(answer))
+
+
+async def compare_view(request: Request) -> Response:
+    skill, before, after = await _two_versions(request)
+    shown = tuple(
+        FileChangeView(one.filename, one.status, one.additions, one.deletions, one.patch, one.note)
+        for one in await _changes(request, before, after)
+    )
+    answer = CompareAnswer(before.number, after.number, await _summary(skill, before, after), shown)
+    return public_json(request, encode(answer))
+
+
+async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, VersionRef]:
+    query = query_of(request, DiffQuery)
+    skill = await asked_skill(request)
+    chosen = []
+    blocklist = await kept_of(request).blocklist()
+    for field, number in (("from", query.source), ("to", query.to)):
+        if number is None:
+            raise InvalidInput(f"The parameter {field!r} is missing.", field=field, fix="name a version")
+        ref = version_of(skill, number, field)
+        refuse_blocked(skill, ref, blocklist)
+        chosen.append(ref)
+    return skill, chosen[0], chosen[1]
+
+
+async def _changes(request: Request, before: VersionRef, after: VersionRef) -> tuple[diffs.FileChange, ...]:
+    """The contents never change, so what was compared once is kept."""
+    kept = kept_of(request).changes
+    key = (before.digest, after.digest)
+    found = kept.get(key)
+    if found is None:
+        old, new = await files_of(before.digest), await files_of(after.digest)
+        found = await diffs.compare(old, new, kept_of(request).diff_turn)
+        kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))
+    return found
+
+
+async def _summary(skill: PublishedSkill, before: VersionRef, after: VersionRef) -> str:
+    old = await get_version(skill.canonical, before.number)
+    new = await get_version(skill.canonical, after.number)
+    return summary_of(old.manifest, new.manifest)
+
+
+_GONE = (403, 404, 410)
+
+ENDPOINTS = (
+    *both(
+        "/files",
+        files_view,
+        query=VersionQuery,
+        answer=FilesAnswer,
+        problems=_GONE,
+        tag="skills",
+        summary="List the files of a version",
+    ),
+    *both(
+        "/file",
+        file_view,
+        query=FileQuery,
+        media="*/*",
+        problems=_GONE,
+        tag="skills",
+        summary="Read one file of a version",
+    ),
+    *both(
+        "/archive",
+        archive_view,
+        query=ArchiveQuery,
+        media="*/*",
+        problems=_GONE,
+        tag="skills",
+        summary="Download a version as an archive",
+        about="The bytes depend on the files alone, so they are those that the attestation names.",
+    ),
+    *both(
+        "/versions/diff",
+        diff_view,
+        query=DiffQuery,
+        answer=DiffAnswer,
+        problems=_GONE,
+        tag="skills",
+        summary="Show what changed in SKILL.md between two versions",
+    ),
+    *both(
+        "/versions/compare",
+        compare_view,
+        query=DiffQuery,
+        answer=CompareAnswer,
+        problems=_GONE,
+        tag="skills",
+        summary="Show what changed in every file between two versions",
+    ),
+)

@@ -1,0 +1,195 @@
+"""What clients tell and ask after an install: one more was installed, and is there something newer.
+
+Installs are counted by skill and day. Nothing about who installed is kept.
+"""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
+from vskill_platform.domain.numbering import Semver, parse_semver
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.installs import count_installs
+from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name, find_skill
+from vskill_platform.web.kept import Blocklist, kept_of
+from vskill_platform.web.limits import Allowance
+from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import body_of, decode_body, post, read_body
+from vskill_platform.web.wire import Sent, Wire
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+MOST_SKILLS = 100
+#: Names that are looked up at the same time.
+AT_ONCE = 16
+
+
+class InstallBody(Sent, frozen=True):
+    """What was installed; all of it may be left out where the address names the skill."""
+
+    skill_name: Name | None = None
+    name: Name | None = None
+    #: `owner/repo` or a URL: tells skills of one name apart
+    repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
+
+
+class InstallAnswer(Wire, frozen=True):
+    """That it was counted."""
+
+    ok: bool
+    name: str
+
+
+class Installed(Sent, frozen=True):
+    """One skill that a client has."""
+
+    name: Name
+    current_version: Annotated[str, msgspec.Meta(max_length=80)] = ""
+    #: the content hash of its SKILL.md; equal means that there is no update
+    sha: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+
+
+class UpdatesBody(Sent, frozen=True):
+    """What a client has installed."""
+
+    skills: Annotated[tuple[Installed, ...], msgspec.Meta(max_length=MOST_SKILLS)]
+
+
+class UpdateView(Wire, frozen=True):
+    """What there is for one skill."""
+
+    #: as it was sent
+    name: str
+    installed: str
+    #: null where the skill is unknown, ambiguous, withdrawn or blocked
+    latest: str | None
+    update_available: bool
+    #: major, minor or patch; null where there is no update, or one of the two is no version
+    version_bump: str | None
+    cert_tier: str | None
+    cert_score: int | None
+    #: why there is no latest version
+    reason: str | None
+
+
+class UpdatesAnswer(Wire, frozen=True):
+    """In the order in which they were asked for."""
+
+    results: tuple[UpdateView, ...]
+
+
+async def install_view(request: Request) -> Response:
+    body = await _install_body(request)
+    return await _counted(asked_name(request), body)
+
+
+async def any_install_view(request: Request) -> Response:
+    body = await _install_body(request)
+    name = body.skill_name or body.name
+    if name is None:
+        raise InvalidInput("The body names no skill.", field="skillName", fix="name the skill")
+    return await _counted(name, body)
+
+
+async def _install_body(request: Request) -> InstallBody:
+    """A client that has nothing to add sends no body."""
+    data = await read_body(request)
+    return decode_body(data, InstallBody) if data.strip() else InstallBody()
+
+
+async def _counted(name: str, body: InstallBody) -> Response:
+    skill = await find_skill(name, body.repo_url)
+    await count_installs([skill.canonical])
+    return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
+
+
+async def updates_view(request: Request) -> Response:
+    body = await body_of(request, UpdatesBody)
+    blocklist = await kept_of(request).blocklist()
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(installed: Installed) -> UpdateView:
+        async with slots:
+            return await _update(installed, blocklist)
+
+    return json_response(UpdatesAnswer(tuple(await asyncio.gather(*map(one, body.skills)))))
+
+
+async def _update(installed: Installed, blocklist: Blocklist) -> UpdateView:
+    try:
+        skill = await find_skill(installed.name)
+    except (NotFound, Ambiguous, InvalidInput) as error:
+        return _none(installed, error.message)
+    hits = blocklist.hits_skill(skill)
+    if hits or skill.current_version is None:
+        return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn")
+    return _compared(installed, skill, skill.current_version)
+
+
+def _none(installed: Installed, reason: str) -> UpdateView:
+    return UpdateView(
+        installed.name,
+        installed.current_version,
+        None,
+        update_available=False,
+        version_bump=None,
+        cert_tier=None,
+        cert_score=None,
+        reason=reason,
+    )
+
+
+def _compared(installed: Installed, skill: PublishedSkill, latest: str) -> UpdateView:
+    have, there = parse_semver(installed.current_version), parse_semver(latest, 18)
+    if installed.sha:
+        newer = installed.sha.removeprefix("sha256:") != skill.content_hash
+    elif have is None or there is None:
+        newer = installed.current_version != latest
+    else:
+        newer = there.precedence > have.precedence
+    return UpdateView(
+        name=installed.name,
+        installed=installed.current_version,
+        latest=latest,
+        update_available=newer,
+        version_bump=_bump(have, there) if newer else None,
+        cert_tier=skill.certification.value if skill.certification else None,
+        cert_score=skill.score,
+        reason=None,
+    )
+
+
+def _bump(have: Semver | None, there: Semver | None) -> str | None:
+    if have is None or there is None or there.precedence <= have.precedence:
+        return None
+    if there.major != have.major:
+        return "major"
+    return "minor" if there.minor != have.minor else "patch"
+
+
+_COUNTED = {
+    "body": InstallBody,
+    "answer": InstallAnswer,
+    "status": 201,
+    "problems": (404,),
+    "allowance": Allowance.INSTALLS,
+    "tag": "skills",
+}
+
+ENDPOINTS = (
+    post(f"{SKILLS}/installs", any_install_view, summary="Count an install, named in the body", **_COUNTED),
+    post(f"{CANONICAL}/installs", install_view, summary="Count an install of this skill", **_COUNTED),
+    post(f"{ANY_NAME}/installs", install_view, summary="Count an install of this skill", **_COUNTED),
+    post(
+        f"{SKILLS}/check-updates",
+        updates_view,
+        body=UpdatesBody,
+        answer=UpdatesAnswer,
+        allowance=Allowance.UPDATES,
+        tag="skills",
+        summary="Ask for newer versions of installed skills",
+    ),
+)

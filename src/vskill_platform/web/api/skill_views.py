@@ -1,0 +1,267 @@
+"""Skills as clients see them: in lists, alone, and version by version. Pure: from records to what is encoded.
+
+The names are those that the existing client reads; what it does not know it leaves alone.
+"""
+
+from collections.abc import Mapping
+
+from vskill_platform.domain.blocklist import BlockEntry
+from vskill_platform.domain.content import FileEntry
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.domain.trust import Provenance, TrustTier
+from vskill_platform.web.kept import Blocklist
+from vskill_platform.web.wire import Wire, iso_time
+
+
+class SkillCard(Wire, frozen=True):
+    """A skill in a list."""
+
+    #: the canonical name, `owner/repo/slug`
+    name: str
+    display_name: str
+    author: str
+    description: str
+    repo_url: str
+    owner_slug: str
+    repo_slug: str
+    skill_slug: str
+    current_version: str | None
+    cert_tier: str | None
+    cert_score: int
+    trust_tier: str | None
+    trust_score: int
+    vskill_installs: int
+    #: not known here
+    github_stars: int | None
+    is_blocked: bool
+    #: another skill of its repository is blocked
+    is_tainted: bool
+    threat_type: str | None
+    severity: str | None
+    #: no version can be installed
+    is_withdrawn: bool
+    category: str | None
+    licence: str | None
+    agent: str | None
+    created_at: str
+    updated_at: str
+    alternate_repos: tuple[str, ...] = ()
+
+
+class SkillDetail(Wire, frozen=True):
+    """One skill."""
+
+    #: the canonical name, `owner/repo/slug`
+    name: str
+    display_name: str
+    author: str
+    description: str
+    repo_url: str
+    #: the folder of SKILL.md in the repository; empty at its root
+    skill_path: str
+    owner_slug: str
+    repo_slug: str
+    skill_slug: str
+    cert_tier: str | None
+    cert_score: int
+    trust_tier: str | None
+    trust_score: int
+    #: whoever submitted it has shown control of the repository
+    provenance_verified: bool
+    current_version: str | None
+    #: of SKILL.md, as clients compute it
+    sha: str
+    #: of all files, modes and paths
+    digest: str | None
+    #: the SKILL.md; empty where nothing can be installed
+    content: str
+    vskill_installs: int
+    github_stars: int | None
+    category: str | None
+    licence: str | None
+    agent: str | None
+    is_blocked: bool
+    is_tainted: bool
+    is_withdrawn: bool
+    #: why it is blocked or withdrawn
+    reason: str | None
+    threat_type: str | None
+    severity: str | None
+    version_count: int
+    submission_id: str | None
+    created_at: str
+    updated_at: str
+
+
+class SkillAnswer(Wire, frozen=True):
+    """One skill, wrapped as the existing client expects it."""
+
+    skill: SkillDetail
+
+
+class VersionView(Wire, frozen=True):
+    """One version."""
+
+    version: str
+    cert_tier: str
+    cert_score: int
+    created_at: str
+    content_hash: str
+    digest: str
+    #: what changed since the version before
+    diff_summary: str
+    #: live, yanked or taken_down
+    status: str
+    is_current: bool
+    #: who set the status last, and why
+    reason: str
+
+
+class VersionsAnswer(Wire, frozen=True):
+    """Every version, newest first."""
+
+    name: str
+    versions: tuple[VersionView, ...]
+
+
+def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
+    owner, repo, slug = skill.canonical.split("/")
+    shown = skill.listing
+    hits = blocklist.hits_skill(skill)
+    worst = hits[0] if hits else None
+    return SkillCard(
+        name=skill.canonical,
+        display_name=skill.name,
+        author=skill.owner,
+        description=skill.description,
+        repo_url=skill.repo_url,
+        owner_slug=owner,
+        repo_slug=repo,
+        skill_slug=slug,
+        current_version=skill.current_version,
+        cert_tier=None if skill.certification is None else skill.certification.value,
+        cert_score=skill.score,
+        trust_tier=_tier(skill, worst),
+        trust_score=shown.trust_score if shown else 0,
+        vskill_installs=skill.trust.installs,
+        github_stars=None,
+        is_blocked=worst is not None or was_taken_down(skill),
+        is_tainted=blocklist.taint(skill.identity) is not None,
+        threat_type=worst.threat_type if worst else None,
+        severity=worst.severity.value if worst else None,
+        is_withdrawn=shown is None,
+        category=shown.category if shown else None,
+        licence=shown.licence if shown else None,
+        agent=shown.agent if shown else None,
+        created_at=iso_time(skill.created_at),
+        updated_at=iso_time(skill.updated_at),
+    )
+
+
+def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDetail:
+    owner, repo, slug = skill.canonical.split("/")
+    shown = skill.listing
+    hits = blocklist.hits_skill(skill)
+    worst = hits[0] if hits else None
+    return SkillDetail(
+        name=skill.canonical,
+        display_name=skill.name,
+        author=skill.owner,
+        description=skill.description,
+        repo_url=skill.repo_url,
+        skill_path=skill.identity.path,
+        owner_slug=owner,
+        repo_slug=repo,
+        skill_slug=slug,
+        cert_tier=None if skill.certification is None else skill.certification.value,
+        cert_score=skill.score,
+        trust_tier=_tier(skill, worst),
+        trust_score=shown.trust_score if shown else 0,
+        provenance_verified=skill.trust.provenance is Provenance.VERIFIED,
+        current_version=skill.current_version,
+        sha=skill.content_hash or "",
+        digest=skill.current_digest,
+        content=content,
+        vskill_installs=skill.trust.installs,
+        github_stars=None,
+        category=shown.category if shown else None,
+        licence=shown.licence if shown else None,
+        agent=shown.agent if shown else None,
+        is_blocked=worst is not None or was_taken_down(skill),
+        is_tainted=blocklist.taint(skill.identity) is not None,
+        is_withdrawn=shown is None,
+        reason=why_gone(skill, worst),
+        threat_type=worst.threat_type if worst else None,
+        severity=worst.severity.value if worst else None,
+        version_count=len(skill.versions),
+        submission_id=skill.submission,
+        created_at=iso_time(skill.created_at),
+        updated_at=iso_time(skill.updated_at),
+    )
+
+
+def was_taken_down(skill: PublishedSkill) -> bool:
+    """Nothing is live, and the latest version was not withdrawn by its owner."""
+    latest = skill.versions[-1] if skill.versions else None
+    return skill.listing is None and latest is not None and latest.status is VersionStatus.TAKEN_DOWN
+
+
+def why_gone(skill: PublishedSkill, worst: BlockEntry | None) -> str | None:
+    """Why it cannot be installed; None where it can."""
+    if worst is not None:
+        return worst.reason
+    latest = skill.versions[-1] if skill.versions else None
+    return latest.reason if skill.listing is None and latest is not None else None
+
+
+def _tier(skill: PublishedSkill, worst: BlockEntry | None) -> str | None:
+    if worst is not None:
+        return TrustTier.T0.value
+    return skill.listing.trust_tier.value if skill.listing else None
+
+
+def version_views(skill: PublishedSkill, records: Mapping[str, SkillVersion]) -> tuple[VersionView, ...]:
+    """Newest first; `records` are the immutable ones, by number."""
+    found = []
+    before: SkillVersion | None = None
+    for ref in skill.versions:
+        record = records.get(ref.number)
+        found.append(_version(skill, ref, diff_summary(before, record)))
+        before = record or before
+    return tuple(reversed(found))
+
+
+def _version(skill: PublishedSkill, ref: VersionRef, summary: str) -> VersionView:
+    return VersionView(
+        version=ref.number,
+        cert_tier=ref.certification.value,
+        cert_score=ref.score,
+        created_at=iso_time(ref.published_at),
+        content_hash=ref.content_hash,
+        digest=ref.digest,
+        diff_summary=summary,
+        status=ref.status.value,
+        is_current=ref.number == skill.current_version,
+        reason=ref.reason,
+    )
+
+
+def diff_summary(before: SkillVersion | None, after: SkillVersion | None) -> str:
+    """In words, by the two manifests; empty where one cannot be read."""
+    if after is None:
+        return ""
+    if before is None:
+        return "first version"
+    return summary_of(before.manifest, after.manifest)
+
+
+def summary_of(before: tuple[FileEntry, ...], after: tuple[FileEntry, ...]) -> str:
+    old = {entry.path: (entry.sha256, entry.mode) for entry in before}
+    new = {entry.path: (entry.sha256, entry.mode) for entry in after}
+    counts = {
+        "changed": sum(path in new and new[path] != facts for path, facts in old.items()),
+        "added": len(new.keys() - old.keys()),
+        "removed": len(old.keys() - new.keys()),
+    }
+    said = [f"{count} {'file' if count == 1 else 'files'} {what}" for what, count in counts.items() if count]
+    return ", ".join(said) or "no files changed"

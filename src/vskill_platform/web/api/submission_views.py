@@ -1,0 +1,272 @@
+"""Submissions as clients see them: in lists, alone with history and timings, and as counts. Pure: from records to what
+is encoded. A claim's token is nobody's business."""
+
+import msgspec
+
+from vskill_platform.domain.evidence import Evidence
+from vskill_platform.domain.states import Category, category_of
+from vskill_platform.domain.submission import Attempts, Event, Submission
+from vskill_platform.domain.timeline import time_by_state
+from vskill_platform.store.statistics import Position
+from vskill_platform.submission_store import SubmissionCounts
+from vskill_platform.web.wire import Wire, iso_time, maybe_time
+
+
+class HistoryEvent(Wire, frozen=True):
+    """One step."""
+
+    seq: int
+    at: str
+    source: str | None = msgspec.field(name="from")
+    to: str
+    actor: str
+    reason: str
+
+
+class AttemptsView(Wire, frozen=True):
+    """How this run's attempts ended."""
+
+    started: int
+    failed: int
+    interrupted: int
+    #: times in a row that the source or a store was unavailable
+    unavailable: int
+    unavailable_since: str | None
+    waiting_for: str | None
+    last_error: str | None
+
+
+class DecisionView(Wire, frozen=True):
+    """Why a run ended as it did."""
+
+    reason: str
+    rule_ids: tuple[str, ...]
+    certification: str | None
+    score: int | None
+
+
+class ScanSummary(Wire, frozen=True):
+    """What both tiers reported, in short; the skill's security report has every finding."""
+
+    digest: str
+    ruleset: str
+    #: complete, timed_out, error or incomplete
+    status: str
+    verdict: str
+    score: int
+    #: malice and mismatches, by severity
+    findings: dict[str, int]
+    capabilities: int
+    #: answered, none or down
+    judge_status: str
+    judge_verdict: str | None
+    judge_score: int | None
+    judge_model: str | None
+
+
+class PositionView(Wire, frozen=True):
+    """A place in the line of those that wait for a worker."""
+
+    #: from 1
+    place: int
+    #: there are at least so many; nobody counted on
+    at_least: bool
+    #: when its turn comes if the line goes on as fast as lately; null where that is unknown
+    estimate_ms: int | None
+
+
+class SubmissionCard(Wire, frozen=True):
+    """A submission in a list."""
+
+    id: str
+    repo_url: str
+    skill_name: str
+    skill_path: str
+    state: str
+    category: str
+    #: the state in words
+    meaning: str
+    #: why it stands where it does: the latest step's
+    reason: str
+    run: int
+    source: str
+    created_at: str
+    updated_at: str
+    next_attempt_at: str | None
+    published_skill: str | None
+    published_version: str | None
+
+
+class SubmissionView(Wire, frozen=True):
+    """One submission."""
+
+    id: str
+    repo_url: str
+    skill_name: str
+    skill_path: str
+    state: str
+    category: str
+    #: the state in words
+    meaning: str
+    run: int
+    source: str
+    priority: int
+    created_at: str
+    updated_at: str
+    next_attempt_at: str | None
+    #: which worker has it at the moment, and until when its claim lasts
+    worker: str | None
+    claimed_until: str | None
+    rerun_requested: bool
+    attempts: AttemptsView
+    decision: DecisionView | None
+    scan: ScanSummary | None
+    commit: str | None
+    digest: str | None
+    published_skill: str | None
+    published_version: str | None
+    #: milliseconds of this run by state
+    timings: dict[str, int]
+    #: null where it does not wait for a worker
+    position: PositionView | None
+    history: tuple[HistoryEvent, ...]
+
+
+class StatsView(Wire, frozen=True):
+    """How many submissions there are."""
+
+    total: int
+    active: int
+    by_state: dict[str, int]
+    by_category: dict[str, int]
+    #: records that cannot be read; they count in the total
+    unreadable: int
+    #: always false: the numbers are exact. A failed count is a 503, never a smaller number
+    degraded: bool = False
+
+
+def stats_view(counts: SubmissionCounts) -> StatsView:
+    by_category = dict.fromkeys((category.value for category in Category), 0)
+    for state, count in counts.by_state.items():
+        by_category[category_of(state).value] += count
+    return StatsView(
+        total=counts.total,
+        active=counts.active,
+        by_state={state.value: count for state, count in counts.by_state.items()},
+        by_category=by_category,
+        unreadable=counts.unreadable,
+    )
+
+
+def submission_card(record: Submission) -> SubmissionCard:
+    return SubmissionCard(
+        id=record.id,
+        repo_url=record.repo_url,
+        skill_name=record.skill_name,
+        skill_path=record.skill_path,
+        state=record.state.value,
+        category=category_of(record.state).value,
+        meaning=record.state.meaning,
+        reason=record.history[-1].reason if record.history else "",
+        run=record.run,
+        source=record.source.value,
+        created_at=iso_time(record.created_at),
+        updated_at=iso_time(record.updated_at),
+        next_attempt_at=maybe_time(record.next_attempt_at),
+        published_skill=_published(record),
+        published_version=record.published_version,
+    )
+
+
+def submission_view(
+    record: Submission, now: int | None = None, position: PositionView | None = None
+) -> SubmissionView:
+    """Timings are taken up to `now`, or up to the last change."""
+    claim = record.claim
+    until = record.updated_at if now is None else now
+    return SubmissionView(
+        id=record.id,
+        repo_url=record.repo_url,
+        skill_name=record.skill_name,
+        skill_path=record.skill_path,
+        state=record.state.value,
+        category=category_of(record.state).value,
+        meaning=record.state.meaning,
+        run=record.run,
+        source=record.source.value,
+        priority=record.priority,
+        created_at=iso_time(record.created_at),
+        updated_at=iso_time(record.updated_at),
+        next_attempt_at=maybe_time(record.next_attempt_at),
+        worker=claim.worker if claim else None,
+        claimed_until=iso_time(claim.until) if claim else None,
+        rerun_requested=record.rerun_requested is not None,
+        attempts=_attempts(record.attempts),
+        decision=_decision(record),
+        scan=_scan(record.evidence),
+        commit=record.commit,
+        digest=record.digest,
+        published_skill=_published(record),
+        published_version=record.published_version,
+        timings={state.value: ms for state, ms in time_by_state(record, until).items()},
+        position=position,
+        history=tuple(map(_event, record.history)),
+    )
+
+
+def position_view(position: Position | None, estimate_ms: int | None) -> PositionView | None:
+    return None if position is None else PositionView(position.place, position.at_least, estimate_ms)
+
+
+def _published(record: Submission) -> str | None:
+    """The skill's canonical name: what its address is made of."""
+    return record.published.removeprefix("skill:") if record.published else None
+
+
+def _attempts(found: Attempts) -> AttemptsView:
+    return AttemptsView(
+        started=found.started,
+        failed=found.failed,
+        interrupted=found.interrupted,
+        unavailable=found.unavailable,
+        unavailable_since=maybe_time(found.unavailable_since),
+        waiting_for=found.waiting_for,
+        last_error=found.last_error,
+    )
+
+
+def _decision(record: Submission) -> DecisionView | None:
+    found = record.decision
+    if found is None:
+        return None
+    return DecisionView(found.reason, found.rule_ids, found.certification, found.score)
+
+
+def _scan(found: Evidence | None) -> ScanSummary | None:
+    if found is None:
+        return None
+    judge = found.judge
+    return ScanSummary(
+        digest=found.digest,
+        ruleset=found.ruleset,
+        status=found.status.value,
+        verdict=found.verdict.value,
+        score=found.score,
+        findings={severity.value: count for severity, count in found.findings.items()},
+        capabilities=found.capabilities,
+        judge_status=found.judge_status.value,
+        judge_verdict=judge.verdict.value if judge else None,
+        judge_score=judge.score if judge else None,
+        judge_model=judge.model if judge else None,
+    )
+
+
+def _event(event: Event) -> HistoryEvent:
+    return HistoryEvent(
+        seq=event.seq,
+        at=iso_time(event.at),
+        source=event.source.value if event.source else None,
+        to=event.to.value,
+        actor=event.actor,
+        reason=event.reason,
+    )

@@ -1,0 +1,103 @@
+"""Webhooks: where decisions are told to others. For administrators."""
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.notifications.notices import NoticeType
+from vskill_platform.notifications.signature import new_secret
+from vskill_platform.store.webhooks import Webhook, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import body_of, delete, get, post
+from vskill_platform.web.wire import Sent, Wire, iso_time
+
+WEBHOOKS = "/api/v1/webhooks"
+
+
+class WebhookView(Wire, frozen=True):
+    """Who hears of what. The secret is shown once, when it is made."""
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    created_at: str
+    created_by: str
+
+
+class WebhooksAnswer(Wire, frozen=True):
+    """All of them, oldest first."""
+
+    webhooks: tuple[WebhookView, ...]
+
+
+class WebhookBody(Sent, frozen=True):
+    """An address, and what it wants to hear of."""
+
+    url: Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+([/?][!-~]*)?$", max_length=2048)]
+    events: Annotated[tuple[NoticeType, ...], msgspec.Meta(min_length=1, max_length=10)]
+
+
+class NewWebhook(Wire, frozen=True):
+    """The webhook, with the secret that signs what it is sent; it is not shown again."""
+
+    webhook: WebhookView
+    secret: str
+
+
+async def list_view(_request: Request) -> Response:
+    return json_response(WebhooksAnswer(tuple(map(_view, await list_webhooks()))))
+
+
+async def add_view(request: Request) -> Response:
+    body = await body_of(request, WebhookBody)
+    secret = new_secret()
+    events = tuple(dict.fromkeys(event.value for event in body.events))
+    hook = await add_webhook(body.url, secret, events, by=principal_of(request).actor)
+    return json_response(NewWebhook(_view(hook), secret), 201)
+
+
+async def remove_view(request: Request) -> Response:
+    await remove_webhook(request.path_params["webhook_id"])
+    return Response(None, 204)
+
+
+def _view(hook: Webhook) -> WebhookView:
+    return WebhookView(hook.id, hook.url, hook.events, iso_time(hook.created_at), hook.created_by)
+
+
+ENDPOINTS = (
+    get(
+        WEBHOOKS,
+        list_view,
+        guard=Guard.ADMIN,
+        scope="admin",
+        answer=WebhooksAnswer,
+        tag="webhooks",
+        summary="List webhooks",
+    ),
+    post(
+        WEBHOOKS,
+        add_view,
+        guard=Guard.ADMIN,
+        scope="admin",
+        body=WebhookBody,
+        answer=NewWebhook,
+        status=201,
+        tag="webhooks",
+        summary="Add a webhook",
+    ),
+    delete(
+        f"{WEBHOOKS}/{{webhook_id}}",
+        remove_view,
+        guard=Guard.ADMIN,
+        scope="admin",
+        status=204,
+        media="",
+        problems=(404,),
+        tag="webhooks",
+        summary="Remove a webhook",
+    ),
+)

@@ -1,0 +1,102 @@
+"""The application: finds a request's endpoint, lets it answer, and turns every error into an answer.
+
+It is the innermost of the two layers that a request goes through; `context` stands around it.
+"""
+
+from collections.abc import Iterable
+
+from starlette.datastructures import State
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.env import Env
+from vskill_platform.web.hub import Hub
+from vskill_platform.web.kept import KeptThings
+from vskill_platform.web.limits import Limiter
+from vskill_platform.web.paths import Tree, segments_of
+from vskill_platform.web.problems import problem_of
+from vskill_platform.web.recent import Recent
+from vskill_platform.web.routing import Endpoint, answer, bounded
+from vskill_platform.worker_context import require_env
+
+_READING = frozenset({"GET", "HEAD"})
+
+
+class Application:
+    """An ASGI application over a table of endpoints. `state` holds what lives as long as the process."""
+
+    def __init__(self, env: Env, endpoints: Iterable[Endpoint], hub: Hub | None = None) -> None:
+        self.endpoints = tuple(endpoints)
+        self.state = State()
+        self.state.limiter = Limiter(env.settings)
+        self.state.live = hub or Hub(env)
+        self.state.recent = Recent(env.clock)
+        #: Answers that may be given again; on the way of every request, so no lookup by name.
+        self.kept = KeptThings()
+        self._tree = Tree(self.endpoints)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        request = Request(scope, receive, send)
+        try:
+            response = await self._respond(request)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - an answer is made of whatever went wrong
+            response = _failed(request, error)
+        try:
+            await response(scope, receive, send)
+        except Exception as error:
+            if "answered" not in scope:
+                await _failed(request, error)(scope, receive, send)
+                return
+            # The answer has begun: only a broken connection tells the client that it is not whole.
+            require_env("log").log.exception("response broke off")
+            raise
+
+    async def _respond(self, request: Request) -> Response:
+        scope = request.scope
+        endpoint = self._find(scope)
+        if scope["method"] not in _READING:
+            request = Request(scope, bounded(request.receive, scope["headers"], endpoint.most_body))
+        return await answer(endpoint, request)
+
+    def _find(self, scope: Scope) -> Endpoint:
+        found = self._tree.find(segments_of(scope))
+        if found is None:
+            raise HTTPException(404)
+        methods, values = found
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in methods:
+            allowed = sorted({*methods, *({"HEAD"} if "GET" in methods else ())})
+            raise HTTPException(405, headers={"allow": ", ".join(allowed)})
+        endpoint, names = methods[method]
+        scope["endpoint"] = endpoint
+        scope["path_params"] = dict(zip(names, values, strict=True))
+        return endpoint
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    if not isinstance(error, PlatformError | HTTPException):
+        require_env("log").log.error("request failed", exc_info=error)
+    return problem_of(request, error)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Everything is opened before us and closed after us; there is nothing to do here."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

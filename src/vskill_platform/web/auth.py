@@ -1,0 +1,163 @@
+"""Who a request comes from: by its session cookie, or by its bearer token; and whether a form was sent by a page of
+ours. `web.routing` asks here before any view runs.
+
+A request that brings neither costs nothing. A token that is not good is refused, never taken for nobody: a program
+whose token has expired must hear of it.
+"""
+
+import hmac
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn
+from vskill_platform.domain.identity import has_control_characters
+from vskill_platform.store.sessions import find_session
+from vskill_platform.store.tokens import find_token
+from vskill_platform.web.browser import MOST_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Browser, set_cookie
+from vskill_platform.web.principal import ANYBODY, Guard, Principal, principal_of
+from vskill_platform.worker_context import require_env
+
+#: A form of ours has far fewer.
+MOST_FIELDS = 1_000
+MOST_FILES = 10
+#: What a signed-in script of our own pages sends instead of a field.
+CSRF_HEADER = "x-csrf-token"
+
+_OWN_SITE = frozenset({"same-origin", "none"})
+_FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def authenticate(request: Request) -> Principal:
+    """The principal of a request; anybody where it brings neither cookie nor token."""
+    has_cookie = False
+    for name, value in request.scope["headers"]:
+        # Another scheme is for a proxy in front of us, and says nothing here.
+        if name == b"authorization" and value[:7].lower() == b"bearer ":
+            return await _by_token(value[7:].decode("latin-1").strip())
+        if name == b"cookie":
+            has_cookie = True
+    return await _by_session(request) if has_cookie else ANYBODY
+
+
+async def _by_token(secret: str) -> Principal:
+    found = await find_token(secret)
+    if found is None:
+        raise NotSignedIn("The token is not valid, has expired, or was revoked.")
+    token, user = found
+    guard = Guard(user.role.value) if "admin" in token.scopes else Guard.AUTHOR
+    return Principal(user.name, guard, frozenset(token.scopes), token.id)
+
+
+async def _by_session(request: Request) -> Principal:
+    cookie = request.cookies.get(SESSION_COOKIE)
+    if not cookie or len(cookie) > MOST_COOKIE:
+        return ANYBODY
+    found = await find_session(cookie)
+    if found is None:
+        return ANYBODY
+    _, user = found
+    browser = request.scope["browser"] = Browser(cookie, None)
+    return Principal(user.name, Guard(user.role.value), browser=browser)
+
+
+# Forms.
+
+
+async def check_csrf(request: Request, *, is_form: bool = True) -> None:
+    """CrossSite unless what changes something was sent by a page of this site.
+
+    A token is nothing that a browser sends by itself, and an API call without a session has no rights to abuse.
+    """
+    principal: Principal = request.scope["principal"]
+    if principal.token is not None or not (is_form or principal.account is not None):
+        return
+    _check_origin(request)
+    browser = principal_of(request).browser
+    expected = None if browser is None else browser.known_csrf
+    given = request.headers.get(CSRF_HEADER) or (await _field(request) if is_form else "")
+    if expected is None or not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+        raise CrossSite
+
+
+def _check_origin(request: Request) -> None:
+    """Browsers say where a request comes from. Those that say nothing are left to the secret."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        if site not in _OWN_SITE:
+            raise CrossSite
+        return
+    origin = request.headers.get("origin", "null")
+    if origin != "null" and origin not in _own_origins(request):
+        raise CrossSite
+
+
+def _own_origins(request: Request) -> tuple[str, ...]:
+    public = urlsplit(require_env("settings").settings.public_url)
+    host = request.headers.get("host", "")
+    own = (f"http://{host}", f"https://{host}")
+    return (*own, f"{public.scheme}://{public.netloc}") if public.netloc else own
+
+
+async def _field(request: Request) -> str:
+    value = (await form_of(request)).get("csrf", "")
+    return value if isinstance(value, str) else ""
+
+
+async def form_of(request: Request) -> dict[str, str | UploadFile]:
+    """What a form sent; of a field that came more than once, the last. Use `values_of` for several."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in _FORM_TYPES:
+        raise InvalidInput(
+            "This takes what a form sends.", field="content-type", fix=f"send {_FORM_TYPES[0]}"
+        )
+    return dict(await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS))
+
+
+async def text_of(request: Request, name: str, most: int = 2_000) -> str:
+    """A field of a form as text, without spaces around it; InvalidInput where it is too long or a file."""
+    value = (await form_of(request)).get(name, "")
+    if not isinstance(value, str) or len(value) > most:
+        raise InvalidInput(f"{name} is too long.", field=name, fix=f"use at most {most} characters")
+    if has_control_characters(value.replace("\n", " ").replace("\r", " ").replace("\t", " ")):
+        raise InvalidInput(f"{name} has control characters.", field=name, fix="remove them")
+    return value.replace("\r\n", "\n").strip()
+
+
+async def values_of(request: Request, name: str) -> tuple[str, ...]:
+    """Every value of a field that may come more than once."""
+    await form_of(request)
+    values = (await request.form()).getlist(name)
+    return tuple(value for value in values if isinstance(value, str))
+
+
+# Around the view.
+
+
+def to_sign_in(request: Request) -> Response:
+    """Where a page sends somebody who must sign in first."""
+    query = request.url.query
+    wanted = request.url.path + (f"?{query}" if query else "")
+    return RedirectResponse(f"/signin?next={quote(wanted, safe='/')}", 303, {"cache-control": "no-store"})
+
+
+def finished(request: Request, response: Response) -> Response:
+    """A visitor who was shown a form gets the cookie that it is bound to."""
+    browser: Browser | None = request.scope.get("browser")
+    if browser is not None and browser.new and browser.visitor is not None:
+        set_cookie(request, response, VISITOR_COOKIE, browser.visitor)
+    return response
+
+
+def safe_next(wanted: str | None, default: str = "/account") -> str:
+    """An address of this site, whatever was asked for: nobody is sent elsewhere by a link to our sign-in page."""
+    if not wanted or len(wanted) > 2_000 or not wanted.startswith("/") or wanted.startswith(("//", "/\\")):
+        return default
+    if has_control_characters(wanted) or "\\" in wanted:
+        return default
+    parts = urlsplit(wanted)
+    if parts.scheme or parts.netloc or parts.path.startswith(("/signin", "/signout", "/setup")):
+        return default
+    return wanted

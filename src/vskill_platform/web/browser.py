@@ -1,0 +1,73 @@
+"""A browser, as its cookies tell it: the session, or a visitor without one, and the secret that its forms carry.
+
+The secret is an HMAC under the cookie's own value, so it is bound to it and nothing of ours needs to be kept. A
+visitor gets a cookie only when a page shows it a form.
+"""
+
+import hashlib
+import hmac
+import secrets
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.worker_context import require_env
+
+SESSION_COOKIE = "vskill_session"
+VISITOR_COOKIE = "vskill_visitor"
+#: Longer values are none of ours.
+MOST_COOKIE = 200
+
+
+class Browser:
+    """What a request's cookies say; `new` where a visitor's cookie is still to be set."""
+
+    def __init__(self, session: str | None, visitor: str | None) -> None:
+        self.session = session
+        self.visitor = visitor
+        self.new = False
+
+    @property
+    def csrf(self) -> str:
+        """The secret of this browser's forms."""
+        if self.session is None and self.visitor is None:
+            self.visitor, self.new = secrets.token_urlsafe(24), True
+        return self.known_csrf or ""
+
+    @property
+    def known_csrf(self) -> str | None:
+        """The same, or None where the browser brought no cookie that it could be bound to."""
+        bound_to = self.session or self.visitor
+        if bound_to is None:
+            return None
+        kind = b"session" if self.session else b"visitor"
+        return hmac.new(bound_to.encode(), b"vskill forms of a " + kind, hashlib.sha256).hexdigest()
+
+
+def browser_of(request: Request) -> Browser:
+    """The browser that makes this request; the same object each time it is asked for."""
+    found: Browser | None = request.scope.get("browser")
+    if found is None:
+        visitor = request.cookies.get(VISITOR_COOKIE) or None
+        usable = visitor is not None and len(visitor) <= MOST_COOKIE
+        found = request.scope["browser"] = Browser(None, visitor if usable else None)
+    return found
+
+
+def set_cookie(
+    request: Request, response: Response, name: str, value: str, max_age: int | None = None
+) -> None:
+    """No script reads it, no other site sends it along, and where there is TLS nothing else carries it."""
+    response.set_cookie(
+        name, value, max_age=max_age, httponly=True, samesite="lax", secure=is_secure(request)
+    )
+
+
+def drop_cookie(request: Request, response: Response, name: str) -> None:
+    response.delete_cookie(name, httponly=True, samesite="lax", secure=is_secure(request))
+
+
+def is_secure(request: Request) -> bool:
+    """Whether people reach us by https, here or at a proxy."""
+    public_url = require_env("settings").settings.public_url
+    return (public_url or str(request.url)).startswith("https://")

@@ -1,0 +1,134 @@
+"""What each kind of event stream tells, frame by frame. A frame holds what everybody may know, and who submitted
+something only where this viewer may know it (`visibility`, E6)."""
+
+import msgspec
+
+from vskill_platform.domain.naming import canonical_name
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.states import category_of
+from vskill_platform.domain.submission import Submission
+from vskill_platform.kv.collections import SKILLS
+from vskill_platform.web.frames import frame
+from vskill_platform.web.hub import Batch, Update
+from vskill_platform.web.visibility import Viewer
+from vskill_platform.web.wire import camel
+
+
+class SubmissionEvent(msgspec.Struct, frozen=True):
+    """A submission as streams tell it."""
+
+    id: str
+    state: str
+    category: str
+    meaning: str
+    skill_name: str
+    skill_path: str
+    repo_url: str
+    run: int
+    #: The last step's: why it is where it is.
+    reason: str
+    created_at: int
+    updated_at: int
+    next_attempt_at: int | None
+    published_skill: str | None
+    published_version: str | None
+
+
+def submission_event(record: Submission, viewer: Viewer) -> dict[str, object]:
+    """As JSON; `submitter` is there only where the viewer may know it."""
+    event = SubmissionEvent(
+        id=record.id,
+        state=record.state.value,
+        category=category_of(record.state).value,
+        meaning=record.state.meaning,
+        skill_name=record.skill_name,
+        skill_path=record.skill_path,
+        repo_url=record.repo_url,
+        run=record.run,
+        reason=record.history[-1].reason,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        next_attempt_at=record.next_attempt_at,
+        published_skill=published_name(record),
+        published_version=record.published_version,
+    )
+    private = {"submitter": record.submitter} if viewer.sees_private(record) else {}
+    return {**camel(event), **private}
+
+
+class Submissions(msgspec.Struct, frozen=True):
+    """Changes of submissions: all, some by id, or the viewer's own."""
+
+    viewer: Viewer
+    ids: frozenset[str] = frozenset()
+    mine: bool = False
+
+    def write(self, batch: Batch) -> bytes:
+        return b"".join(self._frames(update) for update in batch.updates)
+
+    def _frames(self, update: Update) -> bytes:
+        record = update.submission
+        if record is None or not self._wants(record):
+            return b""
+        data = submission_event(record, self.viewer)
+        if record.state.ends_run:
+            # The cursor moves on with the second frame only, so that a break between the two loses neither.
+            first = frame("submission", data, update.before)
+            return first + frame("submission_decision", data, update.cursor)
+        return frame("submission", data, update.cursor)
+
+    def _wants(self, record: Submission) -> bool:
+        if self.mine and record.submitter != self.viewer.account:
+            return False
+        return not self.ids or record.id in self.ids
+
+
+class Skills(msgspec.Struct, frozen=True):
+    """Changes of published skills in plain messages, and decisions about their submissions as a named event."""
+
+    viewer: Viewer
+    #: Canonical names in lower case; empty is every skill.
+    names: frozenset[str] = frozenset()
+
+    def write(self, batch: Batch) -> bytes:
+        return b"".join(self._frame(update) for update in batch.updates)
+
+    def _frame(self, update: Update) -> bytes:
+        skill, record = update.skill, update.submission
+        if skill is not None and self._wants(skill.canonical):
+            return frame("", skill_event(skill, update.cursor), update.cursor)
+        if record is not None and record.state.ends_run and self._wants(_skill_of(record)):
+            return frame("submission_decision", submission_event(record, self.viewer), update.cursor)
+        return b""
+
+    def _wants(self, canonical: str) -> bool:
+        return not self.names or canonical.lower() in self.names
+
+
+def skill_event(skill: PublishedSkill, cursor: str) -> dict[str, object]:
+    """`skill.updated`, as the desktop companion of the original client reads it."""
+    return {
+        "type": "skill.updated",
+        "eventId": cursor,
+        "skillId": skill.canonical,
+        "name": skill.canonical,
+        "version": skill.current_version,
+        "sha": skill.content_hash,
+        "certTier": None if skill.certification is None else skill.certification.value,
+        "withdrawn": skill.withdrawn,
+        **camel(_PublishedAt(skill.updated_at)),
+    }
+
+
+class _PublishedAt(msgspec.Struct, frozen=True):
+    published_at: int
+
+
+def _skill_of(record: Submission) -> str:
+    """The skill that it is about; before the first publication, the name that it would get."""
+    return published_name(record) or canonical_name(record.identity)
+
+
+def published_name(record: Submission) -> str | None:
+    """The canonical name of the skill that it was published as."""
+    return None if record.published is None else record.published.removeprefix(SKILLS.prefix)

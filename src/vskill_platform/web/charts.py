@@ -1,0 +1,210 @@
+"""Charts as geometry: from numbers to rectangles and lines in a fixed box, which a template writes as SVG.
+
+Drawn by the server, so they need no script and are there in the first paint. A slot whose number is unknown is left
+empty and said to be unknown; it is never drawn as zero (C4).
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from vskill_platform.store.statistics import Slot
+from vskill_platform.web.render import UNKNOWN, duration, number
+
+WIDTH, HEIGHT = 600, 160
+#: Room for the numbers at the left and the times below.
+LEFT, BOTTOM, TOP = 44, 22, 8
+_GAP = 2
+#: A time is written below every third slot.
+_LABEL_EVERY = 3
+
+_STEPS = (1, 2, 5)
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A rectangle; `known` false is a slot about which nothing is known."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
+    known: bool = True
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A point of a line."""
+
+    x: float
+    y: float
+    text: str
+
+
+class Label(msgspec.Struct, frozen=True):
+    """Text at a place."""
+
+    x: float
+    y: float
+    text: str
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A series: its points, and the pieces of line between points that follow each other."""
+
+    name: str
+    #: Of the stylesheet.
+    kind: str
+    marks: tuple[Mark, ...]
+    #: `x,y x,y …`, one for each piece without a gap.
+    pieces: tuple[str, ...]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The same numbers for a table."""
+
+    when: str
+    values: tuple[str, ...]
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """Everything that a template needs."""
+
+    id: str
+    title: str
+    #: What it shows, in a sentence that holds the numbers that matter.
+    description: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    bars: tuple[Bar, ...] = ()
+    lines: tuple[Line, ...] = ()
+    times: tuple[Label, ...] = ()
+    levels: tuple[Label, ...] = ()
+    #: There is nothing to draw.
+    empty: bool = False
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    #: Where the ground line is.
+    ground: int = HEIGHT - BOTTOM
+
+
+def throughput_chart(slots: Sequence[Slot]) -> Chart:
+    """How many runs ended in each slot."""
+    most = ceiling(max((slot.count or 0 for slot in slots), default=0))
+    bars = tuple(
+        _bar(index, len(slots), slot.count, most, f"{_span(slot)}: {number(slot.count)} ended")
+        for index, slot in enumerate(slots)
+    )
+    total = sum(slot.count or 0 for slot in slots)
+    published = sum(slot.published or 0 for slot in slots)
+    rows = tuple(Row(_span(slot), (number(slot.count), number(slot.published))) for slot in slots)
+    return Chart(
+        id="throughput",
+        title="Runs that ended",
+        description=f"{total:,} runs ended in the time shown, {published:,} of them published.",
+        columns=("Time (UTC)", "Ended", "Published"),
+        rows=rows,
+        bars=bars,
+        times=_times(slots),
+        levels=_levels(most, lambda value: f"{value:,}"),
+        empty=not total,
+    )
+
+
+def latency_chart(slots: Sequence[Slot]) -> Chart:
+    """From submitting to the first decision: half and 95 % of the runs of each slot stayed within these times."""
+    worst = max((slot.p95_ms or 0 for slot in slots), default=0)
+    most = ceiling(worst)
+    series = (
+        ("p50", "half within", [slot.p50_ms for slot in slots]),
+        ("p95", "95 % within", [slot.p95_ms for slot in slots]),
+    )
+    lines = tuple(_line(kind, name, values, most, slots) for kind, name, values in series)
+    rows = tuple(Row(_span(slot), (duration(slot.p50_ms), duration(slot.p95_ms))) for slot in slots)
+    known = [slot.p95_ms for slot in slots if slot.p95_ms is not None]
+    said = (
+        f"95 % of a slot's runs were decided within {duration(max(known))} at worst."
+        if known
+        else "Nothing ended."
+    )
+    return Chart(
+        id="latency",
+        title="From submitting to the first decision",
+        description=said,
+        columns=("Time (UTC)", "Half within", "95 % within"),
+        rows=rows,
+        lines=lines,
+        times=_times(slots),
+        levels=_levels(most, duration),
+        empty=not known,
+    )
+
+
+def ceiling(value: int) -> int:
+    """The least round number that is not below it: 1, 2, 5, 10, 20 …"""
+    power = 1
+    while True:
+        for step in _STEPS:
+            if step * power >= value:
+                return step * power
+        power *= 10
+
+
+def _bar(index: int, slots: int, value: int | None, most: int, text: str) -> Bar:
+    step = (WIDTH - LEFT) / slots
+    x, width = LEFT + index * step + _GAP / 2, step - _GAP
+    if value is None:
+        return Bar(
+            _round(x), TOP, _round(width), _tall(), f"{text.rpartition(':')[0]}: {UNKNOWN}", known=False
+        )
+    height = value / most * _tall()
+    return Bar(_round(x), _round(HEIGHT - BOTTOM - height), _round(width), _round(height), text)
+
+
+def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: Sequence[Slot]) -> Line:
+    step = (WIDTH - LEFT) / max(len(values), 1)
+    marks: list[Mark] = []
+    pieces: list[list[Mark]] = [[]]
+    for index, value in enumerate(values):
+        if value is None:
+            pieces.append([])
+            continue
+        x, y = LEFT + (index + 0.5) * step, HEIGHT - BOTTOM - value / most * _tall()
+        mark = Mark(_round(x), _round(y), f"{_span(slots[index])}: {name} {duration(value)}")
+        marks.append(mark)
+        pieces[-1].append(mark)
+    drawn = tuple(" ".join(f"{one.x},{one.y}" for one in piece) for piece in pieces if len(piece) > 1)
+    return Line(name, kind, tuple(marks), drawn)
+
+
+def _times(slots: Sequence[Slot]) -> tuple[Label, ...]:
+    step = (WIDTH - LEFT) / max(len(slots), 1)
+    return tuple(
+        Label(_round(LEFT + index * step), HEIGHT - 6, _clock(slot.start))
+        for index, slot in enumerate(slots)
+        if index % _LABEL_EVERY == 0
+    )
+
+
+def _levels(most: int, show: Callable[[int], str]) -> tuple[Label, ...]:
+    values = (most, most // 2) if most > 1 else (most,)
+    return tuple(
+        Label(LEFT - 6, _round(HEIGHT - BOTTOM - value / most * _tall()), show(value)) for value in values
+    )
+
+
+def _tall() -> float:
+    return HEIGHT - BOTTOM - TOP
+
+
+def _span(slot: Slot) -> str:
+    return f"{_clock(slot.start)} to {_clock(slot.end)}"
+
+
+def _clock(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M")
+
+
+def _round(value: float) -> float:
+    return round(value, 1)

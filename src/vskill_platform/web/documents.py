@@ -1,0 +1,78 @@
+"""The project's own documents: the Markdown files of `docs/` and the two at the root, read once.
+
+In a checkout they are where they are written; a wheel carries a copy of `docs/` inside the package. Where neither is
+there, the list is empty, and the page says so.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+PACKAGE = Path(__file__).parents[1]
+#: Where they may be: inside the package, or two folders above it in a checkout.
+PLACES = (PACKAGE / "documents", PACKAGE.parents[1])
+ROOT_FILES = ("README.md", "ARCHITECTURE.md")
+#: Sections of the index, each with the folder that fills it.
+SECTIONS = {
+    "Start here": "",
+    "How to": "docs/how-to",
+    "Reference": "docs/reference",
+    "More": "docs",
+    "Decisions": "docs/adr",
+}
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One document."""
+
+    #: From the checkout's root.
+    path: str
+    title: str
+    text: str
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def address(self) -> str:
+        return f"/docs/{self.path}"
+
+
+def read_documents(root: Path) -> Mapping[str, Document]:
+    """Every document below a root, by its path; none where this is not the project's root."""
+    folder = root / "docs"
+    if not folder.is_dir():
+        return MappingProxyType({})
+    found = [root / name for name in ROOT_FILES if (root / name).is_file()] + sorted(folder.rglob("*.md"))
+    made = [_document(path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in found]
+    return MappingProxyType({one.path: one for one in made})
+
+
+def _document(path: str, text: str) -> Document:
+    heading = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
+    return Document(path, heading or path.rpartition("/")[2].removesuffix(".md"), text)
+
+
+def _first(places: tuple[Path, ...]) -> Mapping[str, Document]:
+    return next((found for place in places if (found := read_documents(place))), MappingProxyType({}))
+
+
+DOCUMENTS = _first(PLACES)
+
+
+def sections(documents: Mapping[str, Document] = DOCUMENTS) -> list[tuple[str, list[Document]]]:
+    """The index; a folder that is not named gets a section of its own."""
+    folders = {**SECTIONS}
+    named = set(folders.values())
+    for one in documents.values():
+        if one.folder not in named:
+            named.add(one.folder)
+            folders[one.folder.rpartition("/")[2].capitalize()] = one.folder
+    grouped = [
+        (title, [one for one in documents.values() if one.folder == folder])
+        for title, folder in folders.items()
+    ]
+    return [(title, found) for title, found in grouped if found]

@@ -1,0 +1,58 @@
+"""The Atom feed of new skills."""
+
+from xml.sax.saxutils import escape, quoteattr
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.catalogue import Sort, list_skills
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.responses import tagged
+from vskill_platform.web.routing import get
+from vskill_platform.web.wire import iso_time
+from vskill_platform.worker_context import require_env
+
+ATOM_TYPE = "application/atom+xml; charset=utf-8"
+MOST = 50
+
+
+async def feed_view(request: Request) -> Response:
+    """The latest skills, newest first."""
+    page = await list_skills(sort=Sort.NEWEST, limit=MOST)
+    blocklist = await kept_of(request).blocklist()
+    skills = [one for one in page.items if not blocklist.hits_skill(one)]
+    name = require_env("settings").settings.registry_name
+    return tagged(request, feed(skills, public_address(request), name).encode(), ATOM_TYPE)
+
+
+def feed(skills: list[PublishedSkill], base: str, name: str) -> str:
+    """The document; everything that is not ours is escaped, and characters that XML cannot hold are left out."""
+    latest = max((skill.created_at for skill in skills), default=0)
+    entries = "".join(_entry(skill, base) for skill in skills)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+        f"<title>{_text(name)}: new skills</title><id>{_text(base)}/feed.xml</id>"
+        f"<updated>{iso_time(latest)}</updated><author><name>{_text(name)}</name></author>"
+        f'<link rel="self" href={quoteattr(base + "/feed.xml")}/><link href={quoteattr(base + "/skills")}/>'
+        f"{entries}</feed>\n"
+    )
+
+
+def _entry(skill: PublishedSkill, base: str) -> str:
+    address = f"{base}/skills/{skill.canonical}"
+    return (
+        f"<entry><title>{_text(skill.name)}</title><id>{_text(address)}</id><link href={quoteattr(address)}/>"
+        f"<published>{iso_time(skill.created_at)}</published><updated>{iso_time(skill.updated_at)}</updated>"
+        f"<author><name>{_text(skill.owner)}</name></author><summary>{_text(skill.description)}</summary></entry>"
+    )
+
+
+def _text(foreign: str) -> str:
+    return escape("".join(char for char in foreign if char.isprintable() or char in "\n\t"))
+
+
+ENDPOINTS = (
+    get("/feed.xml", feed_view, media=ATOM_TYPE, tag="skills", summary="Follow new skills as an Atom feed"),
+)

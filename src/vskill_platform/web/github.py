@@ -1,0 +1,119 @@
+"""Talking to GitHub: where a browser signs in, and who a token belongs to.
+
+Its addresses are settings, so an enterprise server, or a test's own server, can stand in. What it answers is
+foreign: only the number and the login are taken, and both are checked.
+"""
+
+import asyncio
+import base64
+import hashlib
+import ssl
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+# Loaded here, because httpx2 would load it at its first use, on the event loop.
+import httpcore2  # noqa: F401
+import httpx2
+import msgspec
+
+from vskill_platform.domain.errors import NotFound, NotSignedIn, SourceUnavailable
+from vskill_platform.settings import Settings
+
+T = TypeVar("T")
+
+TIMEOUT_S = 10.0
+MOST_ANSWER = 200_000
+CALLBACK = "/signin/github/callback"
+
+_LOGIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+class GitHubUser(msgspec.Struct, frozen=True):
+    """Who it is, by GitHub's word."""
+
+    id: int
+    login: str
+
+
+class _Granted(msgspec.Struct, frozen=True):
+    access_token: str = ""
+
+
+class _Checked(msgspec.Struct, frozen=True):
+    user: GitHubUser | None = None
+
+
+def require_github(settings: Settings) -> None:
+    """NotFound where nobody has arranged it."""
+    if not settings.github_client_id:
+        raise NotFound("Signing in with GitHub is not set up here.")
+
+
+def authorize_url(settings: Settings, state: str, verifier: str) -> str:
+    """Where the browser goes: only the name is asked for, no right to anything."""
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    asked = {
+        "client_id": settings.github_client_id,
+        "redirect_uri": callback_url(settings),
+        "scope": "",
+        "state": state,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    return f"{settings.github_url.rstrip('/')}/login/oauth/authorize?{urlencode(asked)}"
+
+
+def callback_url(settings: Settings) -> str:
+    return settings.public_url.rstrip("/") + CALLBACK
+
+
+async def user_of_code(settings: Settings, code: str, verifier: str) -> GitHubUser:
+    """Who signed in at GitHub; NotSignedIn where the code is not good."""
+    form = {
+        "client_id": settings.github_client_id,
+        "client_secret": settings.github_client_secret,
+        "code": code,
+        "redirect_uri": callback_url(settings),
+        "code_verifier": verifier,
+    }
+    url = f"{settings.github_url.rstrip('/')}/login/oauth/access_token"
+    granted = await _ask("POST", url, _Granted, data=form)
+    if granted is None or not granted.access_token:
+        raise NotSignedIn("GitHub did not accept the sign-in; start again.")
+    return await user_of_token(settings, granted.access_token)
+
+
+async def user_of_token(settings: Settings, token: str) -> GitHubUser:
+    """Whose token it is, if it was given to our own app: one that another site got does not sign in here."""
+    url = f"{settings.github_api_url.rstrip('/')}/applications/{settings.github_client_id}/token"
+    basic = httpx2.BasicAuth(settings.github_client_id, settings.github_client_secret)
+    checked = await _ask("POST", url, _Checked, json={"access_token": token}, auth=basic)
+    user = None if checked is None else checked.user
+    if user is None or user.id < 1 or not _is_login(user.login):
+        raise NotSignedIn("GitHub does not know this token as one of this registry's app.")
+    return user
+
+
+def _is_login(login: str) -> bool:
+    return 1 <= len(login) <= 100 and _LOGIN_CHARACTERS.issuperset(login)
+
+
+async def _ask(method: str, url: str, kind: type[T], **options: Any) -> T | None:
+    """The answer's JSON; None where GitHub refuses, SourceUnavailable where it does not answer in its right mind."""
+    trust = await asyncio.to_thread(ssl.create_default_context) if url.startswith("https:") else False
+    headers = {"accept": "application/json", "user-agent": "vskill-platform"}
+    try:
+        async with httpx2.AsyncClient(verify=trust, timeout=TIMEOUT_S, trust_env=False) as client:
+            answer = await client.request(method, url, headers=headers, **options)
+    except httpx2.HTTPError as error:
+        raise SourceUnavailable(
+            f"GitHub cannot be reached: {type(error).__name__}.", host="github"
+        ) from error
+    if answer.status_code >= 500 or answer.status_code == 429:
+        raise SourceUnavailable(f"GitHub answered {answer.status_code}.", host="github")
+    if answer.status_code >= 300 or len(answer.content) > MOST_ANSWER:
+        return None
+    try:
+        return msgspec.json.decode(answer.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

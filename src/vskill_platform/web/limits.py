@@ -1,0 +1,162 @@
+"""How often one client may ask for what costs us much: counted in this process, by the `limits` package.
+
+A client is its account where it has one, otherwise the address of its connection, or what a trusted proxy says that
+address is; of an IPv6 address the part that a provider gives to one customer. Administrators are not counted.
+"""
+
+import enum
+import ipaddress
+import math
+
+import limits
+import msgspec
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import FixedWindowRateLimiter
+from starlette.requests import Request
+
+from vskill_platform.domain.errors import RateLimited
+from vskill_platform.settings import Settings
+from vskill_platform.web.principal import Guard, Principal, principal_of
+from vskill_platform.worker_context import require_env
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: One customer's share of the IPv6 addresses.
+_IPV6_SHARE = 64
+#: A list of proxies that is longer than this is not one that we arranged.
+_MOST_HOPS = 32
+
+
+class Allowance(enum.StrEnum):
+    """Kinds of requests that are counted."""
+
+    SUBMISSIONS = "submissions"
+    DISCOVERIES = "discoveries"
+    INSTALLS = "installs"
+    UPDATES = "check-updates"
+    REPORTS = "reports"
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """How many an hour: for an address, and for an account."""
+
+    address: int
+    account: int
+
+
+QUOTAS: dict[Allowance, Quota] = {
+    Allowance.SUBMISSIONS: Quota(10, 30),
+    Allowance.DISCOVERIES: Quota(30, 60),
+    Allowance.INSTALLS: Quota(60, 60),
+    Allowance.UPDATES: Quota(60, 60),
+    Allowance.REPORTS: Quota(10, 30),
+}
+HOUR_S = 3600
+
+
+class Limiter:
+    """The counts of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._mode = settings.rate_limits
+        self._proxies = tuple(ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies)
+        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+
+    async def take(self, request: Request, allowance: Allowance) -> None:
+        """Count one request; RateLimited where there were too many. The answer's headers say what is left."""
+        principal = principal_of(request)
+        address = client_address(request, self._proxies)
+        if self._is_exempt(principal, address):
+            return
+        quota = QUOTAS[allowance]
+        amount = quota.address if principal.account is None else quota.account
+        client = f"account {principal.account}" if principal.account is not None else _share(address)
+        item = limits.RateLimitItemPerHour(amount)
+        allowed = await self._limiter.hit(item, allowance.value, client)
+        state = await self._limiter.get_window_stats(item, allowance.value, client)
+        wait_s = _seconds_until(state.reset_time)
+        request.scope["rate_limit"] = _headers(allowance, amount, state.remaining, wait_s)
+        if not allowed:
+            raise RateLimited(
+                f"At most {amount} requests of this kind are taken in an hour; ask again in {wait_s} s.",
+                limit=amount,
+                retry_after_s=wait_s,
+            )
+
+    def client(self, request: Request) -> str:
+        """Whose connection it is, as far as an address tells."""
+        return _share(client_address(request, self._proxies))
+
+    def _is_exempt(self, principal: Principal, address: str) -> bool:
+        if self._mode == "off" or principal.may(Guard.ADMIN):
+            return True
+        return self._mode == "remote" and _is_loopback(address)
+
+
+async def take(request: Request, allowance: Allowance) -> None:
+    limiter: Limiter = request.app.state.limiter
+    await limiter.take(request, allowance)
+
+
+def client_of(request: Request) -> str:
+    """The address that a request counts for, however it is signed in."""
+    limiter: Limiter = request.app.state.limiter
+    return limiter.client(request)
+
+
+def client_address(request: Request, proxies: tuple[Network, ...]) -> str:
+    """The connection's other end; behind trusted proxies the last address before them."""
+    address = request.client.host if request.client else ""
+    hops = request.headers.get("x-forwarded-for", "").split(",")[-_MOST_HOPS:]
+    for hop in reversed(hops):
+        if not _within(address, proxies) or not _is_address(hop.strip()):
+            break
+        address = hop.strip()
+    return address
+
+
+def _within(address: str, networks: tuple[Network, ...]) -> bool:
+    return bool(networks) and _is_address(address) and any(_plain(address) in one for one in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An IPv4 address that came in IPv6's clothes is one of IPv4."""
+    address = ipaddress.ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and _plain(address).is_loopback
+
+
+def _share(address: str) -> str:
+    if not _is_address(address):
+        return "unknown"
+    plain = _plain(address)
+    if isinstance(plain, ipaddress.IPv4Address):
+        return str(plain)
+    return str(ipaddress.ip_network((plain, _IPV6_SHARE), strict=False))
+
+
+def _seconds_until(at: float) -> int:
+    """Never more than the window, whatever the clocks say."""
+    left = at - require_env("clock").clock.now() / 1000
+    return max(1, min(HOUR_S, math.ceil(left)))
+
+
+def _headers(allowance: Allowance, amount: int, remaining: int, wait_s: int) -> dict[str, str]:
+    """As the HTTP working group's draft on rate limits writes them."""
+    name = f'"{allowance.value}"'
+    return {
+        "ratelimit-policy": f"{name};q={amount};w={HOUR_S}",
+        "ratelimit": f"{name};r={max(0, remaining)};t={wait_s}",
+    }

@@ -1,0 +1,151 @@
+"""Event streams over HTTP: the response that sends what a subscription of the hub holds, and the API's two streams.
+
+A client resumes with the cursor of the last frame that it saw: browsers send it as `Last-Event-ID` by themselves, and
+a page that was just loaded gives the cursor of its first paint as `after`, so nothing between the two is missed. A
+cursor that is not kept any more is answered with a `reset` event, which tells a page to load itself again.
+"""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from vskill_platform.domain.errors import NotSignedIn
+from vskill_platform.web.channels import Skills, Submissions
+from vskill_platform.web.hub import Channel, Hub, Subscription
+from vskill_platform.web.routing import get, query_of
+from vskill_platform.web.visibility import viewer_of
+
+STREAM_TYPE = "text/event-stream"
+#: A client that does not take a frame for this long is gone.
+SEND_WITHIN_S = 30.0
+_HEADERS = {
+    "cache-control": "no-store",
+    # Some proxies would otherwise keep frames back until a buffer is full.
+    "x-accel-buffering": "no",
+}
+
+Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+Names = Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
+
+
+class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Where to go on; the header `Last-Event-ID` goes before it."""
+
+    after: Cursor | None = None
+
+
+class SubmissionsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which submissions."""
+
+    #: Ids, separated by commas; none is all.
+    ids: Names | None = None
+    #: Only those that this account submitted.
+    mine: bool = False
+
+
+class SkillsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which skills."""
+
+    #: Canonical names, separated by commas; none is all.
+    skills: Names | None = None
+
+
+class EventStream(Response):
+    """Sends frames until the client goes away, the hub ends the stream, or the server stops."""
+
+    media_type = STREAM_TYPE
+
+    def __init__(self, hub: Hub, stream: Subscription) -> None:
+        super().__init__(b"", 200, _HEADERS)
+        # Its length is not known before its end.
+        del self.headers["content-length"]
+        self._hub = hub
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending: asyncio.Task[None] | None = None
+        leaving: asyncio.Task[None] | None = None
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            sending = self._stream.sender = asyncio.create_task(self._send_all(send))
+            leaving = asyncio.create_task(_left(receive))
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._hub.leave(self._stream)
+            for task in (sending, leaving):
+                if task is not None:
+                    task.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        while (chunk := await self._stream.next()) is not None:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def hub_of(request: Request) -> Hub:
+    hub: Hub = request.app.state.live
+    return hub
+
+
+async def open_stream(request: Request, channel: Channel, after: str | None) -> Response:
+    """The answer of every stream's view."""
+    if request.method == "HEAD":
+        return Response(None, 200, _HEADERS, STREAM_TYPE)
+    hub = hub_of(request)
+    last_seen = request.headers.get("last-event-id") or after
+    address = request.app.state.limiter.client(request)
+    return EventStream(hub, await hub.join(address, channel, last_seen))
+
+
+async def submissions(request: Request) -> Response:
+    """Every change of submissions, as named events: `submission`, and `submission_decision` where a run ended."""
+    query, viewer = query_of(request, SubmissionsQuery), viewer_of(request)
+    if query.mine and viewer.account is None:
+        raise NotSignedIn
+    channel = Submissions(viewer, _names(query.ids), query.mine)
+    return await open_stream(request, channel, query.after)
+
+
+async def skills(request: Request) -> Response:
+    """Every change of published skills, in plain messages."""
+    query = query_of(request, SkillsQuery)
+    names = frozenset(name.lower() for name in _names(query.skills))
+    return await open_stream(request, Skills(viewer_of(request), names), query.after)
+
+
+def _names(text: str | None) -> frozenset[str]:
+    return frozenset(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+ENDPOINTS = (
+    get(
+        "/api/v1/submissions/stream",
+        submissions,
+        query=SubmissionsQuery,
+        tag="submissions",
+        summary="Changes of submissions as they happen",
+        media=STREAM_TYPE,
+        is_stream=True,
+        problems=(429,),
+    ),
+    get(
+        "/api/v1/skills/stream",
+        skills,
+        query=SkillsQuery,
+        tag="skills",
+        summary="Changes of published skills as they happen",
+        media=STREAM_TYPE,
+        is_stream=True,
+        problems=(429,),
+    ),
+)

@@ -1,0 +1,202 @@
+"""Markdown to HTML that is safe to put into a page, for foreign text (a skill's SKILL.md) and for our own documents.
+
+Two locks, each sufficient: markdown-it is told to show HTML in the text as text, and nh3 keeps only the elements and
+attributes that are listed here. Nothing is loaded from anywhere: an image becomes a link to itself. Text beyond the
+limit is left out, and the result says so.
+"""
+
+import asyncio
+import posixpath
+from collections.abc import MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup
+
+#: Of a text, in characters: what is rendered. The whole is in the file viewer.
+MOST_CHARACTERS = 64_000
+#: Longer texts are rendered in a thread.
+AT_ONCE_CHARACTERS = 8_000
+#: Lists in lists, quotes in quotes; deeper is shown flat.
+MOST_NESTING = 20
+#: A fence, a table or a line of dashes and stars: whoever needs more of one character in a row is not writing prose.
+MOST_REPEATED = 1_000
+MARKER = "---"
+
+_SCHEMES = {"http", "https", "mailto"}
+_REL = "noopener nofollow ugc"
+_TAGS = {
+    *("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "s"),
+    *("ul", "ol", "li", "a", "div", "table", "thead", "tbody", "tr", "th", "td"),
+}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "th": {"scope"}}
+_CLASSES = {
+    "div": {"table-scroll"},
+    "a": {"image-link"},
+    "th": {"right", "center"},
+    "td": {"right", "center"},
+}
+
+
+class Style(msgspec.Struct, frozen=True):
+    """How one kind of text is rendered."""
+
+    #: How many levels headings go down: the page has its own above them.
+    shift: int = 0
+    #: Where relative links lead, ending in `/`; empty: they are text.
+    base: str = ""
+    #: The folder of the text itself below that.
+    folder: str = ""
+    #: Headings can be linked to, and links to headings of the text work.
+    anchors: bool = False
+    #: The places below the base that exist, where only links to those are made.
+    known: frozenset[str] | None = None
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """HTML that may be put into a page as it is."""
+
+    html: Markup
+    #: The text was longer than what is shown.
+    cut: bool = False
+
+
+@lru_cache(maxsize=256)
+def render_markdown(text: str, style: Style) -> Rendered:
+    """The same text gives the same HTML, so what is asked for often is kept."""
+    shown = text[:MOST_CHARACTERS]
+    env: dict[str, Any] = {"style": style}
+    html = _parser().render(_tamed(shown), env)
+    clean = nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes={**_ATTRIBUTES, **({f"h{n}": {"id"} for n in range(1, 7)} if style.anchors else {})},
+        allowed_classes=_CLASSES,
+        url_schemes=_SCHEMES,
+        link_rel=_REL,
+    )
+    return Rendered(Markup(clean), len(shown) < len(text))  # noqa: S704 - sanitised on the line above
+
+
+def body_of(text: str) -> str:
+    """A SKILL.md without its front matter."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].rstrip() != MARKER:
+        return text
+    ends = (number for number, line in enumerate(lines[1:], 1) if line.rstrip() == MARKER)
+    end = next(ends, None)
+    return text if end is None else "\n".join(lines[end + 1 :])
+
+
+def _tamed(text: str) -> str:
+    """Runs of one character, the only thing that makes the parser slow, are cut to a length that no prose has."""
+    parts: list[str] = []
+    run, before = 0, ""
+    for char in text:
+        run = run + 1 if char == before else 1
+        before = char
+        if run <= MOST_REPEATED:
+            parts.append(char)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False, "maxNesting": MOST_NESTING}, renderer_cls=_Renderer)
+    return made.enable("table").enable("strikethrough")
+
+
+class _Renderer(RendererHTML):
+    """What differs from plain CommonMark: headings, links, images and tables."""
+
+    def heading_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        style: Style = env["style"]
+        tag = _shifted(tokens[at].tag, style)
+        if not style.anchors:
+            return f"<{tag}>"
+        return f'<{tag} id="{_anchor(tokens[at + 1].content, env)}">'
+
+    def heading_close(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return f"</{_shifted(tokens[at].tag, env['style'])}>\n"
+
+    def link_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        href = _target(str(tokens[at].attrs.get("href", "")), env["style"])
+        return f'<a href="{_escaped(href)}">' if href else "<a>"
+
+    def image(self, tokens: Sequence[Token], at: int, options: Any, env: MutableMapping[str, Any]) -> str:
+        """A link: the page loads nothing, and whoever wants to see it decides that."""
+        token = tokens[at]
+        href = _target(str(token.attrs.get("src", "")), env["style"])
+        words = self.renderInlineAsText(token.children or [], options, env) or "no description"
+        text = _escaped(f"Image: {words}")
+        return f'<a class="image-link" href="{_escaped(href)}">{text}</a>' if href else text
+
+    def table_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return '<div class="table-scroll"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return f'<th scope="col"{_alignment(tokens[at])}>'
+
+    def td_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return f"<td{_alignment(tokens[at])}>"
+
+
+def _shifted(tag: str, style: Style) -> str:
+    return f"h{min(6, int(tag[1]) + style.shift)}"
+
+
+def _alignment(token: Token) -> str:
+    """The parser writes a style attribute, which pages do not have."""
+    aligned = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f' class="{aligned}"' if aligned in ("right", "center") else ""
+
+
+def _anchor(words: str, env: dict[str, Any]) -> str:
+    """A heading's id, the way code hosts make them, each at most once."""
+    kept = "".join(c for c in words.casefold() if c.isalnum() or c in " -_")
+    name = kept.strip().replace(" ", "-") or "section"
+    seen: dict[str, int] = env.setdefault("anchors", {})
+    seen[name] = seen.get(name, -1) + 1
+    return _escaped(name if seen[name] == 0 else f"{name}-{seen[name]}")
+
+
+def _target(href: str, style: Style) -> str:
+    """Where a link leads: an address that is allowed, a place below the base, or nowhere (empty)."""
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return ""
+    if parts.scheme or parts.netloc:
+        return href if parts.scheme.lower() in _SCHEMES else ""
+    if not parts.path:
+        return f"#{parts.fragment}" if style.anchors and parts.fragment else ""
+    return _below(unquote(parts.path), parts.fragment, style)
+
+
+def _below(path: str, fragment: str, style: Style) -> str:
+    if not style.base or path.startswith("/"):
+        return ""
+    joined = posixpath.normpath(posixpath.join(style.folder, path))
+    if joined.startswith("..") or joined == "." or (style.known is not None and joined not in style.known):
+        return ""
+    return style.base + quote(joined) + (f"#{quote(fragment)}" if fragment and style.anchors else "")
+
+
+def _escaped(text: str) -> str:
+    return nh3.clean_text(text) if text else ""
+
+
+async def render_aside(text: str, style: Style) -> Rendered:
+    """The same without holding up other requests, where it may take more than a few milliseconds."""
+    if len(text) <= AT_ONCE_CHARACTERS:
+        return render_markdown(text, style)
+    return await asyncio.to_thread(render_markdown, text, style)

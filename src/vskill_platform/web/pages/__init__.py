@@ -1,0 +1,1 @@
+"""Pages for people, one file per area; each ends in the table of its endpoints."""

@@ -1,0 +1,139 @@
+"""One's own account: submissions, repositories, tokens and the password. A token is shown once, by the answer to the
+form that made it."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.submission import Submission
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.query import Is
+from vskill_platform.store.accounts import get_user, set_password, sign_out_everywhere
+from vskill_platform.store.attempts import count_attempt
+from vskill_platform.store.owners import list_owners
+from vskill_platform.store.passwords import fits
+from vskill_platform.store.records import Skips
+from vskill_platform.store.tokens import (
+    DEFAULT_DAYS,
+    SCOPES,
+    NewToken,
+    create_token,
+    list_tokens,
+    revoke_token,
+)
+from vskill_platform.web.api.tokens import shown_token
+from vskill_platform.web.auth import form_of, text_of, values_of
+from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.limits import client_of
+from vskill_platform.web.pages.acting import acting, number_of
+from vskill_platform.web.pages.signin import same, signed_in
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
+from vskill_platform.worker_context import require_env
+
+PAGE = 25
+
+
+class AccountQuery(Asked, frozen=True):
+    """Which page of one's submissions."""
+
+    after: str | None = None
+
+
+async def show(request: Request) -> Response:
+    return await _page(request)
+
+
+async def _page(request: Request, made: NewToken | None = None) -> Response:
+    name = principal_of(request).name
+    after = query_of(request, AccountQuery).after if made is None else None
+    submissions, following = await submissions_of(name, after)
+    shown = render(
+        request,
+        "account.html",
+        201 if made else 200,
+        user=await get_user(name),
+        tokens=await list_tokens(name),
+        submissions=submissions,
+        after=following,
+        owned=(await list_owners(name)).items,
+        made=made,
+        scopes=SCOPES if principal_of(request).may(Guard.REVIEWER) else SCOPES[:-1],
+        days=DEFAULT_DAYS,
+        now=require_env("kv").kv.now(),
+        flash=flash_of(request),
+    )
+    shown.headers["cache-control"] = "no-store"
+    return told(request, shown)
+
+
+async def submissions_of(name: str, after: str | None) -> tuple[tuple[Submission, ...], str | None]:
+    """What an account has submitted, the latest first."""
+    env = require_env("kv")
+    skips = Skips("submissions_of")
+    page = await env.kv.select(
+        SUBMISSIONS.prefix,
+        where={"submitter": Is(name)},
+        order_by="created_at",
+        descending=True,
+        after=after,
+        limit=PAGE,
+    )
+    skips.failed(page.failed)
+    found = [skips.decode(entry, Submission) for entry in page.items]
+    skips.report(env)
+    return tuple(one for one in found if one is not None), page.after
+
+
+@acting("/account")
+async def make_token(request: Request) -> Response:
+    principal = principal_of(request)
+    made = await create_token(
+        principal.name,
+        await text_of(request, "name"),
+        await values_of(request, "scopes"),
+        by=principal.actor,
+        days=await number_of(request, "days"),
+        made_with=await shown_token(principal),
+    )
+    return await _page(request, made)
+
+
+@acting("/account")
+async def revoke(request: Request) -> Response:
+    principal = principal_of(request)
+    token = await revoke_token(principal.name, await text_of(request, "token"), by=principal.actor)
+    return see_other(request, "/account", f"The token “{token.name}” is revoked.")
+
+
+@acting("/account")
+async def change_password(request: Request) -> Response:
+    """Whoever changes it must know the old one; every other session ends, this one goes on."""
+    principal = principal_of(request)
+    user = await get_user(principal.name)
+    sent = await form_of(request)
+    new = same(sent.get("password"), sent.get("again"))
+    await count_attempt(user.name, client_of(request))
+    if user.password is None or not await fits(user.password, str(sent.get("old", ""))):
+        raise InvalidInput("The present password is wrong.", field="old", fix="type it again")
+    changed = await set_password(user.name, new, by=principal.actor, reason="changed by its owner")
+    require_env("log").log.info("password changed", account=user.name)
+    return await signed_in(request, changed, "password", "/account")
+
+
+@acting("/account")
+async def sign_out_all(request: Request) -> Response:
+    principal = principal_of(request)
+    await sign_out_everywhere(principal.name, by=principal.actor)
+    return see_other(request, "/signin")
+
+
+ENDPOINTS = (
+    page("/account", show, guard=Guard.AUTHOR, query=AccountQuery),
+    form("/account/tokens", make_token, guard=Guard.AUTHOR, scope="admin"),
+    form("/account/tokens/revoke", revoke, guard=Guard.AUTHOR, scope="admin"),
+    form("/account/password", change_password, guard=Guard.AUTHOR, scope="admin"),
+    form("/account/sign-out-all", sign_out_all, guard=Guard.AUTHOR, scope="admin"),
+)

@@ -1,0 +1,88 @@
+"""What the views behind forms have in common: a refusal is told on the page that the form came from, a dangerous
+action is confirmed, and every decision has a reason."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
+from vskill_platform.web.auth import safe_next, text_of
+from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.principal import principal_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import View
+
+_SERVER_ERROR = 500
+
+
+def acting(back: str) -> Callable[[View], View]:
+    """For a form's view: what is refused becomes a message on the page before, named by the form or by `back`."""
+
+    def decorate(view: Callable[[Request], Awaitable[Response]]) -> View:
+        async def wrapped(request: Request) -> Response:
+            try:
+                return await view(request)
+            except PlatformError as error:
+                is_person = principal_of(request).token is None
+                if (
+                    error.status >= _SERVER_ERROR
+                    or isinstance(error, CrossSite | NotSignedIn)
+                    or not is_person
+                ):
+                    raise
+                return see_other(request, await back_of(request, back), _told(error), "bad")
+
+        return wrapped
+
+    return decorate
+
+
+def _told(error: PlatformError) -> str:
+    fix = str(error.details.get("fix", ""))
+    return error.message if not fix or fix in error.message else f"{error.message.rstrip('.')}: {fix}."
+
+
+async def back_of(request: Request, default: str) -> str:
+    """Where the form says that it came from, if that is a page of ours."""
+    try:
+        return safe_next(await text_of(request, "back"), default)
+    except InvalidInput:
+        return default
+
+
+async def reason_of(request: Request) -> str:
+    """Why; never empty."""
+    reason = await text_of(request, "reason")
+    if not reason:
+        raise InvalidInput("A reason is needed", field="reason", fix="say in a few words why")
+    return reason
+
+
+async def require_confirmed(request: Request) -> None:
+    """The box that says that one means it."""
+    if await text_of(request, "confirm") != "yes":
+        raise InvalidInput("Nothing was done", field="confirm", fix="tick the box to confirm it")
+
+
+async def number_of(request: Request, name: str) -> int:
+    """A whole number in a form."""
+    text = await text_of(request, name, 20)
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInput(f"{name} is not a number", field=name, fix="write a whole number")
+    return int(text)
+
+
+async def choice_of(request: Request, name: str, allowed: tuple[str, ...]) -> str:
+    """One of the values that the form offers."""
+    value = await text_of(request, name, 200)
+    if value not in allowed:
+        raise InvalidInput(f"{name} has no such value", field=name, fix=f"choose {', '.join(allowed)}")
+    return value
+
+
+def admin_page(request: Request, template: str, status: int = 200, **context: object) -> Response:
+    """A page of the admin area: never kept by anybody, with what was just done at its top."""
+    shown = render(request, f"admin/{template}", status, flash=flash_of(request), **context)
+    shown.headers["cache-control"] = "no-store"
+    return told(request, shown)

@@ -1,0 +1,185 @@
+"""The same thing done to many submissions: a filter, what it finds and what would happen, and then, once somebody
+confirms it, the doing. Each one goes through the store's own function: what moved meanwhile is left alone."""
+
+import enum
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store import actions
+from vskill_platform.store.audit import note
+from vskill_platform.submission_store import count_submissions, list_submissions
+from vskill_platform.web.auth import text_of
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import acting, admin_page, number_of, reason_of, require_confirmed
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
+from vskill_platform.worker_context import require_env
+
+PLACE = "/admin/bulk"
+#: Done in one go; the page says when there are more.
+MOST_AT_ONCE = 500
+#: Looked at for the filter in one go.
+MOST_LOOKED_AT = 20_000
+MOST_SHOWN = 50
+HOUR_MS = 3_600_000
+
+
+class Action(enum.StrEnum):
+    """What can be done to many."""
+
+    AGAIN = "again"
+    CANCEL = "cancel"
+    REJECT = "reject"
+
+
+Act = Callable[..., Awaitable[Submission]]
+ACTS: dict[Action, Act] = {
+    Action.AGAIN: actions.run_again,
+    Action.CANCEL: actions.cancel,
+    Action.REJECT: actions.reject,
+}
+WORDS = {
+    Action.AGAIN: "start a new run, or make a waiting one due now",
+    Action.CANCEL: "take off the queue",
+    Action.REJECT: "end as rejected",
+}
+
+
+class BulkQuery(Asked, frozen=True):
+    """The filter and the action; without a state nothing is looked for."""
+
+    state: State | None = None
+    #: A part of the repository's address.
+    place: str = ""
+    #: A part of the last event's reason.
+    why: str = ""
+    #: Unchanged for so many hours.
+    hours: int = 0
+    action: Action = Action.AGAIN
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What the filter finds."""
+
+    ids: tuple[str, ...]
+    shown: tuple[Submission, ...]
+    #: Of those, how many the action would be refused for.
+    refused: int
+    #: There are more than are done in one go, or than were looked at.
+    more: bool
+
+
+async def bulk(request: Request) -> Response:
+    """The dry run: nothing is changed."""
+    asked = query_of(request, BulkQuery)
+    found = None if asked.state is None else await _find(asked)
+    counts = await count_submissions()
+    return admin_page(
+        request,
+        "bulk.html",
+        asked=asked,
+        found=found,
+        counts=counts.by_state,
+        states=tuple(State),
+        acts=tuple((action.value, WORDS[action]) for action in Action),
+        words=WORDS[asked.action],
+        query=request.url.query,
+    )
+
+
+async def _find(asked: BulkQuery) -> Found:
+    if asked.state is None:
+        raise InvalidInput("No state was chosen", field="state", fix="choose one")
+    matching: list[Submission] = []
+    after: str | None = None
+    looked_at = 0
+    while len(matching) <= MOST_AT_ONCE and looked_at < MOST_LOOKED_AT:
+        page = await list_submissions([asked.state], after=after, limit=1000)
+        looked_at += len(page.items)
+        matching += [record for record in page.items if _fits(asked, record)]
+        after = page.after
+        if after is None:
+            break
+    chosen = matching[:MOST_AT_ONCE]
+    able = [record for record in chosen if _is_able(asked.action, record)]
+    return Found(
+        ids=tuple(record.id for record in able),
+        shown=tuple(able[:MOST_SHOWN]),
+        refused=len(chosen) - len(able),
+        more=after is not None or len(matching) > MOST_AT_ONCE,
+    )
+
+
+def _fits(asked: BulkQuery, record: Submission) -> bool:
+    idle_ms = require_env("kv").kv.now() - record.updated_at
+    return (
+        asked.place.casefold().strip() in record.repo_url.casefold()
+        and asked.why.casefold().strip() in record.history[-1].reason.casefold()
+        and idle_ms >= asked.hours * HOUR_MS
+    )
+
+
+def _is_able(action: Action, record: Submission) -> bool:
+    if action is Action.CANCEL:
+        return not record.state.terminal
+    if action is Action.REJECT:
+        return may_move(record.state, State.REJECTED)
+    return record.claim is None
+
+
+@acting(PLACE)
+async def do_bulk(request: Request) -> Response:
+    """What the dry run showed: the filter is asked again, and nothing is done if it finds a different number."""
+    asked = BulkQuery(
+        state=State(await text_of(request, "state", 50)),
+        place=await text_of(request, "place"),
+        why=await text_of(request, "why"),
+        hours=await number_of(request, "hours"),
+        action=Action(await text_of(request, "action", 20)),
+    )
+    reason = await reason_of(request)
+    await require_confirmed(request)
+    found = await _find(asked)
+    expected = await number_of(request, "expected")
+    if len(found.ids) != expected:
+        message = f"Nothing was done: it would be {len(found.ids)} now, and was {expected} when you looked"
+        raise InvalidInput(message, field="expected", fix="look at the list again")
+    actor = principal_of(request).actor
+    await note(
+        f"bulk {asked.action.value}",
+        asked.state.value if asked.state else "",
+        by=actor,
+        reason=reason,
+        details={"place": asked.place, "why": asked.why, "count": str(expected)},
+    )
+    outcomes = Counter([await _act(asked.action, one, actor, reason) for one in found.ids])
+    text = f"Done to {outcomes['done']} submissions."
+    if outcomes["refused"]:
+        text += f" {outcomes['refused']} had moved on meanwhile and were left alone."
+    if found.more:
+        text += " There are more: look again."
+    return see_other(request, PLACE, text)
+
+
+async def _act(action: Action, submission_id: str, actor: str, reason: str) -> str:
+    try:
+        await ACTS[action](submission_id, by=actor, reason=reason)
+    except PlatformError as error:
+        if error.status >= 500:
+            raise
+        return "refused"
+    return "done"
+
+
+ENDPOINTS = (
+    page(PLACE, bulk, guard=Guard.ADMIN, query=BulkQuery),
+    form(PLACE, do_bulk, guard=Guard.ADMIN),
+)

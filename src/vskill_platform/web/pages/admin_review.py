@@ -1,0 +1,137 @@
+"""What waits for a person: the list, the evidence side by side, and the decision. Approving names the bytes that were
+looked at, so nothing else is ever approved by it."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.states import State
+from vskill_platform.store import actions
+from vskill_platform.store.suppressions import add_suppression, remove_suppression
+from vskill_platform.submission_store import count_submissions, get_run, get_submission, list_submissions
+from vskill_platform.web.auth import text_of
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import acting, admin_page, back_of, reason_of
+from vskill_platform.web.pages.evidence import choose, compare, gather
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
+
+LIST = "/admin/review"
+PAGE = 50
+
+
+class ReviewQuery(Asked, frozen=True):
+    """Which page of the list."""
+
+    after: str | None = None
+
+
+class EvidenceQuery(Asked, frozen=True):
+    """Which file is shown, and of which run."""
+
+    file: str | None = None
+    run: int | None = None
+
+
+async def waiting(request: Request) -> Response:
+    after = query_of(request, ReviewQuery).after
+    found = await list_submissions([State.NEEDS_REVIEW], after=after, limit=PAGE)
+    counts = await count_submissions()
+    return admin_page(
+        request,
+        "review.html",
+        found=found,
+        total=counts.by_state[State.NEEDS_REVIEW],
+        is_first=after is None,
+    )
+
+
+async def evidence(request: Request) -> Response:
+    asked = query_of(request, EvidenceQuery)
+    submission_id: str = request.path_params["submission_id"]
+    current = await get_submission(submission_id)
+    record = current if asked.run is None else await get_run(submission_id, asked.run)
+    found = await gather(record)
+    return admin_page(
+        request,
+        "evidence.html",
+        record=record,
+        current=current,
+        decidable=record.run == current.run and record.state is State.NEEDS_REVIEW,
+        found=found,
+        shown=choose(found, asked.file),
+        differences=await compare(found),
+        here=f"{LIST}/{submission_id}",
+    )
+
+
+@acting(LIST)
+async def approve(request: Request) -> Response:
+    submission_id: str = request.path_params["submission_id"]
+    record = await actions.approve(
+        submission_id,
+        by=principal_of(request).actor,
+        reason=await reason_of(request),
+        digest=await text_of(request, "digest"),
+    )
+    return see_other(request, LIST, f"{record.skill_name} is approved and will be published.")
+
+
+@acting(LIST)
+async def reject(request: Request) -> Response:
+    submission_id: str = request.path_params["submission_id"]
+    record = await actions.reject(
+        submission_id, by=principal_of(request).actor, reason=await reason_of(request)
+    )
+    return see_other(request, LIST, f"{record.skill_name} is rejected.")
+
+
+@acting(LIST)
+async def run_again(request: Request) -> Response:
+    submission_id: str = request.path_params["submission_id"]
+    record = await actions.run_again(
+        submission_id, by=principal_of(request).actor, reason=await reason_of(request)
+    )
+    return see_other(
+        request, await back_of(request, LIST), f"{record.skill_name}: run {record.run} is due now."
+    )
+
+
+@acting(LIST)
+async def suppress(request: Request) -> Response:
+    """A rule is wrong about these bytes; it counts again once any of them changes."""
+    rule = await text_of(request, "rule", 100)
+    await add_suppression(
+        await text_of(request, "digest", 64),
+        rule,
+        by=principal_of(request).actor,
+        reason=await reason_of(request),
+    )
+    return see_other(
+        request, await back_of(request, LIST), f"{rule} does not count for this content any more."
+    )
+
+
+@acting("/admin/suppressions")
+async def unsuppress(request: Request) -> Response:
+    rule = await text_of(request, "rule", 100)
+    await remove_suppression(
+        await text_of(request, "digest", 64),
+        rule,
+        by=principal_of(request).actor,
+        reason=await reason_of(request),
+    )
+    return see_other(request, await back_of(request, "/admin/suppressions"), f"{rule} counts again.")
+
+
+_ONE = LIST + "/{submission_id}"
+
+ENDPOINTS = (
+    page(LIST, waiting, guard=Guard.REVIEWER, query=ReviewQuery),
+    page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
+    form(f"{_ONE}/approve", approve, guard=Guard.REVIEWER),
+    form(f"{_ONE}/reject", reject, guard=Guard.REVIEWER),
+    form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER),
+    form("/admin/suppressions/add", suppress, guard=Guard.REVIEWER),
+    form("/admin/suppressions/remove", unsuppress, guard=Guard.REVIEWER),
+)

@@ -1,0 +1,144 @@
+"""The installation itself: webhooks, the audit, the settings without their secrets, and where everything is kept."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform import __version__
+from vskill_platform.bootstrap import schema_version
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.notifications.notices import NoticeType
+from vskill_platform.notifications.post import check_url
+from vskill_platform.notifications.signature import new_secret
+from vskill_platform.queue.health import queue_health
+from vskill_platform.settings import SECRETS, Settings, variable
+from vskill_platform.store.audit import list_audit, note
+from vskill_platform.store.webhooks import Webhook, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.web.auth import text_of, values_of
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import acting, admin_page, require_confirmed
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
+from vskill_platform.worker_context import require_env
+
+WEBHOOKS = "/admin/webhooks"
+AUDIT_PAGE = 50
+EVENTS = tuple(kind.value for kind in NoticeType)
+
+
+class AuditQuery(Asked, frozen=True):
+    """Which page of the audit."""
+
+    before: str | None = None
+
+
+class ShownSetting(msgspec.Struct, frozen=True):
+    """A setting as an admin sees it."""
+
+    name: str
+    value: str
+    is_default: bool
+    is_secret: bool
+
+
+async def webhooks(request: Request) -> Response:
+    return await _webhooks(request)
+
+
+async def _webhooks(request: Request, made: Webhook | None = None) -> Response:
+    return admin_page(
+        request,
+        "webhooks.html",
+        201 if made else 200,
+        hooks=await list_webhooks(),
+        events=EVENTS,
+        made=made,
+    )
+
+
+@acting(WEBHOOKS)
+async def add(request: Request) -> Response:
+    """Its secret is shown once, by this answer."""
+    actor = principal_of(request).actor
+    url = check_url(await text_of(request, "url"))
+    events = tuple(event for event in await values_of(request, "events") if event in EVENTS)
+    hook = await add_webhook(url, new_secret(), events, by=actor)
+    await note("webhook added", hook.id, by=actor, reason="asked for it", details={"url": url})
+    return await _webhooks(request, hook)
+
+
+@acting(WEBHOOKS)
+async def remove(request: Request) -> Response:
+    webhook_id = await text_of(request, "webhook", 100)
+    await require_confirmed(request)
+    await remove_webhook(webhook_id)
+    await note("webhook removed", webhook_id, by=principal_of(request).actor, reason="asked for it")
+    return see_other(request, WEBHOOKS, "It gets nothing more.")
+
+
+async def audit(request: Request) -> Response:
+    before = query_of(request, AuditQuery).before
+    found = await list_audit(before=before, limit=AUDIT_PAGE)
+    return admin_page(request, "audit.html", found=found, is_first=before is None)
+
+
+async def settings(request: Request) -> Response:
+    return admin_page(request, "settings.html", settings=shown_settings(require_env("settings").settings))
+
+
+def shown_settings(settings: Settings) -> tuple[ShownSetting, ...]:
+    """Every setting; of a secret only that it is set."""
+    defaults = Settings()
+    return tuple(
+        _shown(name, getattr(settings, name), getattr(defaults, name)) for name in settings.__struct_fields__
+    )
+
+
+def _shown(name: str, value: object, default: object) -> ShownSetting:
+    is_secret = name in SECRETS
+    if is_secret:
+        text = "set, and not shown" if value else ""
+    elif isinstance(value, tuple):
+        text = " ".join(map(str, value))
+    else:
+        text = str(value)
+    return ShownSetting(variable(name), text, value == default, is_secret)
+
+
+async def storage(request: Request) -> Response:
+    """Where everything is kept, and whether it can be written now."""
+    env = require_env("kv")
+    try:
+        await env.kv.check()
+    except PlatformError as error:
+        problem = error.message
+    else:
+        problem = ""
+    return admin_page(
+        request,
+        "storage.html",
+        problem=problem,
+        health=await queue_health(),
+        depth=await env.broker.depth(),
+        facts=(
+            ("Version", __version__),
+            ("Process", env.worker_id),
+            ("Records", f"{env.kv.engine} ({env.settings.store.partition(':')[0]})"),
+            ("Schema", str(schema_version(env.settings) or "none")),
+            ("Queue", env.broker.engine),
+            ("Content", env.blobs.engine),
+            ("Rules", env.scanner.ruleset),
+            ("Judge", env.settings.judge_model or "none: skills are certified SCANNED at most"),
+        ),
+    )
+
+
+ENDPOINTS = (
+    page(WEBHOOKS, webhooks, guard=Guard.ADMIN),
+    form(f"{WEBHOOKS}/add", add, guard=Guard.ADMIN),
+    form(f"{WEBHOOKS}/remove", remove, guard=Guard.ADMIN),
+    page("/admin/audit", audit, guard=Guard.ADMIN, query=AuditQuery),
+    page("/admin/settings", settings, guard=Guard.ADMIN),
+    page("/admin/storage", storage, guard=Guard.ADMIN),
+)

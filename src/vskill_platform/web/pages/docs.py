@@ -1,0 +1,37 @@
+"""The documentation, rendered by the same renderer as foreign text, with headings that can be linked to."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.web.documents import DOCUMENTS, sections
+from vskill_platform.web.markdown import Style, render_aside
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page
+
+_KNOWN = frozenset(DOCUMENTS)
+
+
+async def index(request: Request) -> Response:
+    return render(request, "docs.html", sections=sections())
+
+
+async def document(request: Request) -> Response:
+    """One document, by its path from the project's root; `docs/` and `.md` may be left out."""
+    path = request.path_params["path"]
+    found = DOCUMENTS.get(path)
+    if found is None:
+        short = next((one for one in _spellings(path) if one in DOCUMENTS), None)
+        if short is None:
+            raise NotFound(f"There is no document {path[:120]!r}; /docs lists all.", path=path[:120])
+        return RedirectResponse(DOCUMENTS[short].address, 302)
+    style = Style(base="/docs/", folder=found.folder, anchors=True, known=_KNOWN)
+    shown = await render_aside(found.text, style)
+    return render(request, "docs_page.html", document=found, body=shown, sections=sections())
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    return (f"{path}.md", f"docs/{path}", f"docs/{path}.md", f"{path}/README.md", f"docs/{path}/README.md")
+
+
+ENDPOINTS = (page("/docs", index), page("/docs/{path:path}", document))

@@ -1,0 +1,73 @@
+"""A publisher's page: everything that one owner has published, and what is known about the owner."""
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.catalogue import Filter
+from vskill_platform.web.pages.skills import SORTS, Sort, listed
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page, query_of
+
+PAGE_SIZE = 60
+
+
+class OwnerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the owner's list is ordered, and where it goes on."""
+
+    sort: Sort = Sort.UPDATED
+    after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What the shown skills say about their owner."""
+
+    name: str
+    hosts: tuple[str, ...]
+    repositories: tuple[tuple[str, str], ...]
+    installs: int
+    since: int
+    #: By certification, the most thorough first.
+    certified: dict[str, int]
+
+
+async def owner(request: Request) -> Response:
+    name = request.path_params["owner"]
+    asked = query_of(request, OwnerQuery)
+    found = await listed(request, Filter(owner=name), asked.sort, asked.after or None, PAGE_SIZE)
+    if not found.items and not asked.after:
+        raise NotFound(f"No published skill belongs to {name[:100]}.", owner=name[:100])
+    return render(
+        request,
+        "owner.html",
+        name=name,
+        profile=_profile(name, found.items),
+        skills=found.items,
+        asked=asked,
+        sorts=SORTS,
+        more=found.after,
+    )
+
+
+def _profile(name: str, skills: tuple[PublishedSkill, ...]) -> Profile:
+    listings = [one.listing for one in skills if one.listing]
+    certified: dict[str, int] = {}
+    for one in skills:
+        if one.certification is not None:
+            certified[one.certification.value] = certified.get(one.certification.value, 0) + 1
+    repositories = {one.repo_url: one.repo for one in skills if not one.identity.is_upload}
+    return Profile(
+        name=name,
+        hosts=tuple(sorted({one.identity.host for one in skills if not one.identity.is_upload})),
+        repositories=tuple(sorted(repositories.items())),
+        installs=sum(one.installs for one in listings),
+        since=min((one.created_at for one in listings), default=0),
+        certified=dict(sorted(certified.items())),
+    )
+
+
+ENDPOINTS = (page("/owners/{owner:path}", owner, query=OwnerQuery),)

@@ -1,0 +1,256 @@
+"""The queue, for everybody: how many there are of each kind, what waits and for how long, what ended, and whether
+anything is stuck. The first paint has the true numbers (C1); a script then keeps them true.
+
+Where the store cannot be read the page says so, with 503 and a dash for every number (C4, C7, E9).
+"""
+
+import asyncio
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreUnavailable
+from vskill_platform.domain.states import Category, State, category_of, states_in
+from vskill_platform.domain.submission import Submission
+from vskill_platform.queue.health import QueueHealth, queue_health
+from vskill_platform.store.statistics import (
+    Activity,
+    Line,
+    Position,
+    estimate_ms,
+    recent_activity,
+    waiting_line,
+    waits,
+)
+from vskill_platform.store.submission_lists import FoundSubmissions, find_submissions
+from vskill_platform.submission_store import SubmissionCounts, count_submissions
+from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
+from vskill_platform.web.frames import frame
+from vskill_platform.web.hub import Batch, Update
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.recent import Recent
+from vskill_platform.web.render import environment, render
+from vskill_platform.web.routing import get, page, query_of
+from vskill_platform.worker_context import require_env
+
+#: A store that takes longer is unreachable for a page.
+WITHIN_S = 4.0
+PAGE = 30
+#: How old the health and the charts of a page may be.
+HEALTH_AGE_S = 2.0
+ACTIVITY_AGE_S = 5.0
+SLOT_MS = 300_000
+SLOTS = 12
+RETRY_AFTER_S = 5
+
+LABELS = {
+    Category.WAITING: ("Waiting", ""),
+    Category.RUNNING: ("Running", "info"),
+    Category.REVIEW: ("Needs review", "warn"),
+    Category.PUBLISHED: ("Published", "good"),
+    Category.FAILED: ("Failed", "bad"),
+    Category.CANCELLED: ("Cancelled", ""),
+}
+
+
+class QueueQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is shown; it stands in the address, so a view can be shared."""
+
+    category: Category | None = None
+    state: State | None = None
+    q: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A number that is a filter."""
+
+    name: str
+    label: str
+    kind: str
+    #: None is unknown.
+    count: int | None
+    link: str
+    current: bool
+
+
+class ShownRow(msgspec.Struct, frozen=True):
+    """A submission in the table."""
+
+    record: Submission
+    category: Category
+    position: Position | None = None
+    estimate_ms: int | None = None
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What one look at the store found."""
+
+    counts: SubmissionCounts
+    found: FoundSubmissions
+    health: QueueHealth
+    activity: Activity
+    rows: tuple[ShownRow, ...]
+    cursor: str
+    now: int
+
+
+async def queue(request: Request) -> Response:
+    query = query_of(request, QueueQuery)
+    states = _states(query)
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            look = await _look(request, query, states)
+    except TimeoutError:
+        return _unreachable(
+            request, query, StoreUnavailable(f"The record store did not answer in {WITHIN_S:g} s.")
+        )
+    except PlatformError as error:
+        if error.status < StoreUnavailable.status:
+            raise
+        return _unreachable(request, query, error)
+    return render(
+        request,
+        "queue.html",
+        **_always(query, look.counts),
+        look=look,
+        charts=_charts(look.activity),
+        next_link=_link(query, after=look.found.after) if look.found.after else "",
+        problem="",
+    )
+
+
+async def _look(request: Request, query: QueueQuery, states: frozenset[State]) -> Look:
+    recent: Recent = request.app.state.recent
+    kv = require_env("kv").kv
+    # Before everything else: what changes from here on is told by the stream that begins at this cursor.
+    cursor = await kv.change_cursor()
+    counts = await count_submissions()
+    found = await find_submissions(states=states, text=query.q, after=query.after, limit=PAGE)
+    health = await recent.get("queue health", HEALTH_AGE_S, queue_health)
+    activity = await recent.get("activity", ACTIVITY_AGE_S, recent_activity)
+    now = kv.now()
+    line = await waiting_line() if any(waits(one, now) for one in found.items) else None
+    rows = tuple(_row(one, line, activity) for one in found.items)
+    return Look(counts, found, health, activity, rows, cursor, now)
+
+
+def _row(record: Submission, line: Line | None, activity: Activity | None) -> ShownRow:
+    position = None if line is None else line.position(record)
+    return ShownRow(record, category_of(record.state), position, estimate_ms(position, activity))
+
+
+def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
+    """The page with a dash for every number, and the reason."""
+    context = _always(query, None)
+    shown = render(
+        request,
+        "queue.html",
+        error.status,
+        **context,
+        look=None,
+        charts=(),
+        next_link="",
+        problem=error.message,
+    )
+    shown.headers["retry-after"] = str(RETRY_AFTER_S)
+    return shown
+
+
+def _always(query: QueueQuery, counts: SubmissionCounts | None) -> dict[str, object]:
+    """What is there whether or not the store is."""
+    return {
+        "query": query,
+        "cards": _cards(query, counts),
+        "states": tuple((state, None if counts is None else counts.by_state[state]) for state in State),
+        "first_link": _link(query, after=None) if query.after else "",
+        "clear_link": "/queue" if query != QueueQuery() else "",
+    }
+
+
+def _states(query: QueueQuery) -> frozenset[State]:
+    """A category stands for all of its states (E3)."""
+    if query.state is not None and query.category is not None:
+        raise InvalidInput(
+            "Give a state or a category, not both.", field="category", fix="leave one of them out"
+        )
+    if query.category is not None:
+        return states_in(query.category)
+    return frozenset() if query.state is None else frozenset({query.state})
+
+
+def _cards(query: QueueQuery, counts: SubmissionCounts | None) -> tuple[Card, ...]:
+    everything = Card(
+        name="all",
+        label="All",
+        kind="",
+        count=None if counts is None else counts.total,
+        link=_link(QueueQuery(q=query.q)),
+        current=query.category is None and query.state is None,
+    )
+    return (everything, *(_card(category, query, counts) for category in Category))
+
+
+def _card(category: Category, query: QueueQuery, counts: SubmissionCounts | None) -> Card:
+    label, kind = LABELS[category]
+    return Card(
+        name=category.value,
+        label=label,
+        kind=kind,
+        count=None if counts is None else count_of(counts, category),
+        link=_link(QueueQuery(category=category, q=query.q)),
+        current=query.category is category,
+    )
+
+
+def count_of(counts: SubmissionCounts, category: Category) -> int:
+    return sum(counts.by_state[state] for state in states_in(category))
+
+
+def _link(query: QueueQuery, **changes: str | None) -> str:
+    given = {**msgspec.to_builtins(query), **changes}
+    parts = {name: value for name, value in given.items() if value}
+    return f"/queue?{urlencode(parts)}" if parts else "/queue"
+
+
+def _charts(activity: Activity) -> tuple[Chart, ...]:
+    slots = activity.slots(SLOT_MS, SLOTS)
+    return throughput_chart(slots), latency_chart(slots)
+
+
+# Live.
+
+
+class QueueRows(msgspec.Struct, frozen=True):
+    """Rows of the table as the page shows them to everybody, and the numbers of the cards."""
+
+    def write(self, batch: Batch) -> bytes:
+        rows = b"".join(self._row(update) for update in batch.updates)
+        return rows + (b"" if batch.counts is None else _counts(batch.counts, batch.cursor))
+
+    def _row(self, update: Update) -> bytes:
+        record = update.submission
+        if record is None:
+            return b""
+        html = environment().get_template("queue_row.html").render(row=_row(record, None, None))
+        data = {"id": record.id, "category": category_of(record.state), "state": record.state, "html": html}
+        return frame("row", data, update.cursor)
+
+
+def _counts(counts: SubmissionCounts, cursor: str) -> bytes:
+    categories = {category.value: count_of(counts, category) for category in Category}
+    states = {state.value: count for state, count in counts.by_state.items()}
+    return frame("counts", {"all": counts.total, **categories, **states}, cursor)
+
+
+async def live(request: Request) -> Response:
+    return await open_stream(request, QueueRows(), query_of(request, StreamQuery).after)
+
+
+ENDPOINTS = (
+    page("/queue", queue, query=QueueQuery),
+    get("/queue/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+)

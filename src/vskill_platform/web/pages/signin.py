@@ -1,0 +1,211 @@
+"""Signing in and out: by password, with GitHub where that is set up, and by the one-time link of the first start."""
+
+import base64
+import hmac
+import secrets
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
+from vskill_platform.store.accounts import User
+from vskill_platform.store.github_accounts import account_of_github
+from vskill_platform.store.sessions import LONGEST_MS, close_session, open_session, sign_in
+from vskill_platform.store.setup import check_setup, make_first_admin
+from vskill_platform.web.auth import form_of, safe_next, text_of
+from vskill_platform.web.browser import SESSION_COOKIE, drop_cookie, set_cookie
+from vskill_platform.web.flash import FLASH_COOKIE
+from vskill_platform.web.github import CALLBACK, authorize_url, require_github, user_of_code
+from vskill_platform.web.limits import client_of
+from vskill_platform.web.principal import principal_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.worker_context import require_env
+
+OAUTH_COOKIE = "vskill_oauth"
+#: How long somebody may take at GitHub.
+OAUTH_S = 600
+
+Text = Annotated[str, msgspec.Meta(max_length=2_000)]
+
+
+class SignInQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to go afterwards."""
+
+    next: Text = ""
+
+
+class SetupQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The one-time token."""
+
+    token: Text = ""
+
+
+class CallbackQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What GitHub sends the browser back with."""
+
+    code: Text = ""
+    state: Text = ""
+    error: Text = ""
+    error_description: Text = ""
+    error_uri: Text = ""
+    iss: Text = ""
+
+
+class _Journey(msgspec.Struct, frozen=True):
+    """What the browser keeps while it is at GitHub."""
+
+    state: str
+    verifier: str
+    next: str
+
+
+async def show_sign_in(request: Request) -> Response:
+    wanted = safe_next(query_of(request, SignInQuery).next)
+    if principal_of(request).account is not None:
+        return RedirectResponse(wanted, 303)
+    return _sign_in_page(request, wanted)
+
+
+async def do_sign_in(request: Request) -> Response:
+    wanted = safe_next(await text_of(request, "next"))
+    password = (await form_of(request)).get("password", "")
+    name = await text_of(request, "name", 200)
+    try:
+        user = await sign_in(name, password if isinstance(password, str) else "", client_of(request))
+    except (NotSignedIn, RateLimited) as error:
+        return _sign_in_page(request, wanted, error, name)
+    return await signed_in(request, user, "password", wanted)
+
+
+async def signed_in(request: Request, user: User, how: str, wanted: str) -> Response:
+    """A fresh session under a fresh token: what the browser brought before is worth nothing any more."""
+    before = request.cookies.get(SESSION_COOKIE)
+    if before:
+        await close_session(before)
+    response = RedirectResponse(wanted, 303, {"cache-control": "no-store"})
+    set_cookie(request, response, SESSION_COOKIE, await open_session(user, how), LONGEST_MS // 1000)
+    return response
+
+
+async def sign_out(request: Request) -> Response:
+    cookie = request.cookies.get(SESSION_COOKIE)
+    if cookie:
+        await close_session(cookie)
+    response = RedirectResponse("/", 303, {"cache-control": "no-store"})
+    for name in (SESSION_COOKIE, FLASH_COOKIE):
+        drop_cookie(request, response, name)
+    return response
+
+
+def _sign_in_page(
+    request: Request, wanted: str, error: PlatformError | None = None, name: str = ""
+) -> Response:
+    shown = render(
+        request,
+        "signin.html",
+        200 if error is None else error.status,
+        next=wanted,
+        name=name,
+        problem="" if error is None else error.message,
+        has_github=bool(require_env("settings").settings.github_client_id),
+    )
+    if isinstance(error, RateLimited):
+        shown.headers["retry-after"] = str(error.details.get("retry_after_s", 60))
+    return shown
+
+
+# The first admin.
+
+
+async def show_setup(request: Request) -> Response:
+    token = query_of(request, SetupQuery).token
+    await check_setup(token)
+    return render(request, "signin-setup.html", token=token, name="", field="", problem="")
+
+
+async def do_setup(request: Request) -> Response:
+    token, name = await text_of(request, "token"), await text_of(request, "name", 200)
+    sent = await form_of(request)
+    first, second = sent.get("password", ""), sent.get("again", "")
+    try:
+        user = await make_first_admin(token, name, same(first, second))
+    except InvalidInput as error:
+        return render(
+            request,
+            "signin-setup.html",
+            error.status,
+            token=token,
+            name=name,
+            field=error.field,
+            problem=error.message,
+        )
+    return await signed_in(request, user, "setup", "/admin")
+
+
+def same(first: object, second: object) -> str:
+    """A password that was typed twice."""
+    if not isinstance(first, str) or first != second:
+        raise InvalidInput("The two passwords differ.", field="password", fix="type it twice alike")
+    return first
+
+
+# GitHub.
+
+
+async def start_github(request: Request) -> Response:
+    """Off to GitHub, with a state and a verifier that only this browser knows."""
+    settings = require_env("settings").settings
+    require_github(settings)
+    wanted = safe_next(await text_of(request, "next"))
+    journey = _Journey(secrets.token_urlsafe(24), secrets.token_urlsafe(48), wanted)
+    response = RedirectResponse(
+        authorize_url(settings, journey.state, journey.verifier), 303, {"cache-control": "no-store"}
+    )
+    kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
+    set_cookie(request, response, OAUTH_COOKIE, kept, OAUTH_S)
+    return response
+
+
+async def end_github(request: Request) -> Response:
+    """Back from GitHub: the state must be the one that this browser left with."""
+    settings = require_env("settings").settings
+    require_github(settings)
+    given = query_of(request, CallbackQuery)
+    journey = _journey(request)
+    if journey is None or not hmac.compare_digest(journey.state.encode(), given.state.encode()):
+        return _sign_in_page(
+            request, "/account", NotSignedIn("That sign-in did not begin here; start again.")
+        )
+    if given.error or not given.code:
+        return _sign_in_page(request, journey.next, NotSignedIn("GitHub did not let you in; try again."))
+    try:
+        person = await user_of_code(settings, given.code, journey.verifier)
+        user = await account_of_github(str(person.id), person.login)
+    except PlatformError as error:
+        return _sign_in_page(request, journey.next, error)
+    response = await signed_in(request, user, "github", journey.next)
+    drop_cookie(request, response, OAUTH_COOKIE)
+    return response
+
+
+def _journey(request: Request) -> _Journey | None:
+    try:
+        kept = base64.urlsafe_b64decode(request.cookies.get(OAUTH_COOKIE, ""))
+        journey = msgspec.json.decode(kept, type=_Journey)
+    except (ValueError, msgspec.DecodeError):
+        return None
+    return msgspec.structs.replace(journey, next=safe_next(journey.next))
+
+
+ENDPOINTS = (
+    page("/signin", show_sign_in, query=SignInQuery),
+    form("/signin", do_sign_in),
+    form("/signout", sign_out),
+    page("/setup", show_setup, query=SetupQuery),
+    form("/setup", do_setup),
+    form("/signin/github", start_github),
+    page(CALLBACK, end_github, query=CallbackQuery),
+)

@@ -1,0 +1,245 @@
+"""The pages about one skill: what it is and how to install it, its files, its versions, and its security report.
+
+Everything shown comes from a `Dossier` and, where the content is shown, from the stored bytes. All of it is foreign
+text: templates escape it, and markdown goes through `web.markdown`.
+"""
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.scan import Finding, Kind
+from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.store.dossier import Dossier, read_dossier, read_files
+from vskill_platform.store.external_scans import list_external_scans
+from vskill_platform.store.reports import Category, file_report
+from vskill_platform.store.skills import resolve
+from vskill_platform.web.auth import text_of
+from vskill_platform.web.diffs import compare
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.limits import Allowance, client_of
+from vskill_platform.web.markdown import Style, body_of, render_aside
+from vskill_platform.web.pages.install import base_address, ways_to_install
+from vskill_platform.web.principal import principal_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import form, page, query_of
+
+#: Of one file, in characters and lines.
+MOST_SHOWN = 300_000
+MOST_LINES = 5_000
+MOST_REASON = 2_000
+
+Number = Annotated[str, msgspec.Meta(max_length=80)]
+
+
+class VersionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which version; none is the current one."""
+
+    version: Number = ""
+
+
+class ChangesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which two versions."""
+
+    source: Number = msgspec.field(default="", name="from")
+    to: Number = ""
+
+
+class ReportedQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the page says after a report was filed."""
+
+    reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A file as the viewer shows it."""
+
+    path: str
+    size: int
+    #: None: it is not text.
+    lines: tuple[str, ...] | None
+    cut: bool
+
+
+async def skill(request: Request) -> Response:
+    dossier = await read_dossier(_canonical(request))
+    text = await _skill_text(dossier)
+    place = _address(dossier)
+    style = Style(shift=2, base=f"{place}/files/")
+    readme = None if text is None else await render_aside(body_of(text), style)
+    reported = query_of(request, ReportedQuery).reported
+    return _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
+
+
+async def flat(request: Request) -> Response:
+    """A flat name leads to the one skill that has it; of several the error lists them."""
+    found = await resolve(request.path_params["name"])
+    return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
+
+
+async def files(request: Request) -> Response:
+    dossier = await _versioned(request)
+    return _render(request, "skill_files.html", dossier, "files", shown=None)
+
+
+async def file(request: Request) -> Response:
+    dossier = await _versioned(request)
+    path = request.path_params["path"]
+    for one in await read_files(dossier):
+        if one.path == path:
+            return _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
+    raise NotFound(
+        f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}", path=path[:200]
+    )
+
+
+async def versions(request: Request) -> Response:
+    dossier = await read_dossier(_canonical(request))
+    return _render(request, "skill_versions.html", dossier, "versions")
+
+
+async def security(request: Request) -> Response:
+    dossier = await _versioned(request)
+    findings = dossier.scan.findings if dossier.scan else ()
+    counted = [one for one in findings if one.kind is not Kind.CAPABILITY]
+    return _render(
+        request,
+        "skill_security.html",
+        dossier,
+        "security",
+        counted=sorted(counted, key=lambda one: (-one.severity.rank, one.file, one.line)),
+        capabilities=_by_rule(findings),
+        external=await list_external_scans(dossier.ref.digest),
+    )
+
+
+async def changes(request: Request) -> Response:
+    """What differs between two versions, file by file."""
+    asked = query_of(request, ChangesQuery)
+    before = await read_dossier(_canonical(request), asked.source or None)
+    after = await read_dossier(_canonical(request), asked.to or None)
+    old, new = await read_files(before), await read_files(after)
+    found = await compare(old, new, kept_of(request).diff_turn)
+    return _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
+
+
+async def report(request: Request) -> Response:
+    """A reader's report; a reader without an account is told from others by the place that it comes from."""
+    dossier = await read_dossier(_canonical(request))
+    values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
+    errors = _report_errors(values)
+    if errors:
+        told = {"errors": errors, "values": values}
+        return _render(request, "skill.html", dossier, "about", 400, readme=None, reported="", **told)
+    principal = principal_of(request)
+    reporter = principal.actor if principal.account else f"user:{client_of(request)}"
+    filed = await file_report(
+        dossier.skill.canonical,
+        reporter=reporter,
+        reason=values["reason"],
+        category=Category(values["category"]),
+    )
+    said = "new" if filed.new else "again"
+    return RedirectResponse(f"{_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"})
+
+
+def _report_errors(values: dict[str, str]) -> dict[str, str]:
+    errors = {}
+    if values["category"] not in {one.value for one in Category}:
+        errors["category"] = "Choose one of the kinds."
+    if not values["reason"]:
+        errors["reason"] = "Say what is wrong, in a sentence or two."
+    return errors
+
+
+def _render(
+    request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
+) -> Response:
+    base = base_address(request)
+    shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
+    return render(
+        request,
+        template,
+        status,
+        dossier=dossier,
+        skill=dossier.skill,
+        ref=dossier.ref,
+        tab=tab,
+        place=_address(dossier),
+        base=base,
+        ways=ways_to_install(request, dossier),
+        why=_why_not(dossier),
+        report_kinds=[(one.value, one.value.capitalize()) for one in Category],
+        **shown,
+    )
+
+
+async def _versioned(request: Request) -> Dossier:
+    return await read_dossier(_canonical(request), query_of(request, VersionQuery).version or None)
+
+
+async def _skill_text(dossier: Dossier) -> str | None:
+    """SKILL.md, or None where it is not shown or not kept."""
+    if not dossier.readable:
+        return None
+    try:
+        found = await read_files(dossier)
+    except NotFound:
+        return None
+    return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
+
+
+def _shown(one: SkillFile) -> Shown:
+    if b"\0" in one.data[:8_000]:
+        return Shown(one.path, len(one.data), None, cut=False)
+    text = one.data.decode("utf-8", "replace")
+    lines = text[:MOST_SHOWN].splitlines()
+    cut = len(text) > MOST_SHOWN or len(lines) > MOST_LINES
+    return Shown(one.path, len(one.data), tuple(lines[:MOST_LINES]), cut)
+
+
+def _canonical(request: Request) -> str:
+    parts = request.path_params
+    return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
+
+
+def _address(dossier: Dossier) -> str:
+    return f"/skills/{quote(dossier.skill.canonical)}"
+
+
+def _why_not(dossier: Dossier) -> tuple[str, ...]:
+    """Why it cannot be installed, in the words of whoever decided that; empty where it can."""
+    if dossier.blocks:
+        return tuple(dict.fromkeys(entry.reason for entry in dossier.blocks))
+    if dossier.ref.status is VersionStatus.LIVE:
+        return ()
+    return (dossier.ref.reason or "no reason was recorded",)
+
+
+def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]]]:
+    """What it can do: one entry per rule, with every place."""
+    places: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.kind is Kind.CAPABILITY:
+            places.setdefault(finding.rule_id, []).append(finding)
+    return [(found[0], found) for found in places.values()]
+
+
+_PLACE = "/skills/{owner}/{repo}/{slug}"
+
+ENDPOINTS = (
+    page("/skills/{name}", flat),
+    page(_PLACE, skill, query=ReportedQuery),
+    page(f"{_PLACE}/files", files, query=VersionQuery),
+    page(f"{_PLACE}/files/{{path:path}}", file, query=VersionQuery),
+    page(f"{_PLACE}/versions", versions),
+    page(f"{_PLACE}/versions/diff", changes, query=ChangesQuery),
+    page(f"{_PLACE}/security", security, query=VersionQuery),
+    form(f"{_PLACE}/report", report, allowance=Allowance.REPORTS),
+)

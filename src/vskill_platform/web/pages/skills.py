@@ -1,0 +1,171 @@
+"""The list of skills: facets as links, sorting, pages, and a search that answers while one types.
+
+Every view of the list is an address. Without scripts the search is a form; with them the same address is asked for
+with the header that says that only the results are wanted.
+"""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.catalogue import (
+    Facets,
+    Filter,
+    SkillPage,
+    Sort,
+    facets,
+    list_skills,
+    search_skills,
+)
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.recent import Recent
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page, query_of
+
+PATH = "/skills"
+PAGE_SIZE = 30
+#: A facet with many values shows these many.
+MOST_VALUES = 12
+#: How old the counts beside the list may be.
+FACETS_AGE_S = 3.0
+
+Word = Annotated[str, msgspec.Meta(max_length=200)]
+
+SORTS = {Sort.UPDATED: "Recently updated", Sort.NEWEST: "Newest", Sort.INSTALLS: "Most installed"}
+FACETS = {
+    "category": "Category",
+    "certification": "Certification",
+    "trust": "Trust",
+    "agent": "Agent",
+    "licence": "Licence",
+}
+
+
+class SkillsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a list is asked for; an empty value, as a form sends it, is none."""
+
+    q: Word = ""
+    category: Word = ""
+    certification: Word = ""
+    trust: Word = ""
+    agent: Word = ""
+    owner: Word = ""
+    licence: Word = ""
+    sort: Sort = Sort.UPDATED
+    after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+    @property
+    def filters(self) -> Filter:
+        names = Filter.__struct_fields__
+        return Filter(**{name: getattr(self, name) or None for name in names})
+
+    def address(self, **changes: object) -> str:
+        """The list with something changed; another choice begins at the first page."""
+        given = {**msgspec.structs.asdict(self), "after": "", **changes}
+        if given["sort"] == Sort.UPDATED:
+            given["sort"] = ""
+        text = urlencode({name: str(value) for name, value in given.items() if value})
+        return f"{PATH}?{text}" if text else PATH
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One value of a facet, as a link that sets it, or takes it away where it is set."""
+
+    value: str
+    count: int
+    address: str
+    chosen: bool
+
+
+class Group(msgspec.Struct, frozen=True):
+    """One facet."""
+
+    name: str
+    title: str
+    choices: tuple[Choice, ...]
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What the list shows."""
+
+    items: tuple[PublishedSkill, ...]
+    #: The address of the next page.
+    next: str = ""
+    truncated: bool = False
+    unreadable: int = 0
+
+
+async def skills(request: Request) -> Response:
+    asked = query_of(request, SkillsQuery)
+    results = await _results(request, asked)
+    shown = {"asked": asked, "results": results, "chosen": _chosen(asked), "sorts": SORTS}
+    if request.headers.get("hx-request-type") == "partial":
+        answer = render(request, "skills_results.html", **shown)
+    else:
+        counts = await recent_facets(request)
+        answer = render(request, "skills.html", **shown, groups=_groups(asked, counts), total=counts.total)
+    # The same address has two answers, and no cache may mix them up.
+    answer.headers["vary"] = "HX-Request-Type, Cookie"
+    return answer
+
+
+async def listed(
+    request: Request,
+    filters: Filter | None = None,
+    sort: Sort = Sort.UPDATED,
+    after: str | None = None,
+    limit: int = PAGE_SIZE,
+) -> SkillPage:
+    """A page of the list without what was blocked a moment ago and is about to be taken down."""
+    found = await list_skills(filters, sort, after, limit)
+    blocklist = await kept_of(request).blocklist()
+    shown = tuple(one for one in found.items if not blocklist.hits_skill(one))
+    return msgspec.structs.replace(found, items=shown)
+
+
+async def recent_facets(request: Request) -> Facets:
+    """The counts beside a list; they may be a few seconds behind it."""
+    recent: Recent = request.app.state.recent
+    return await recent.get("facets", FACETS_AGE_S, facets)
+
+
+async def _results(request: Request, asked: SkillsQuery) -> Results:
+    if asked.q.strip():
+        hits = await search_skills(asked.q, asked.filters, PAGE_SIZE)
+        return Results(hits.items, truncated=hits.truncated, unreadable=hits.unreadable)
+    found = await listed(request, asked.filters, asked.sort, asked.after or None)
+    following = asked.address(after=found.after) if found.after else ""
+    return Results(found.items, following, unreadable=found.unreadable)
+
+
+def _groups(asked: SkillsQuery, counts: Facets) -> list[Group]:
+    return [
+        Group(name, title, _choices(asked, name, getattr(counts, name))) for name, title in FACETS.items()
+    ]
+
+
+def _choices(asked: SkillsQuery, name: str, counts: dict[str, int]) -> tuple[Choice, ...]:
+    """The most frequent first; what is chosen is always among them."""
+    now = getattr(asked, name)
+    ranked = sorted(counts.items(), key=lambda pair: (pair[0] != now, -pair[1], pair[0]))
+    return tuple(
+        Choice(value, count, asked.address(**{name: "" if value == now else value}), value == now)
+        for value, count in ranked[:MOST_VALUES]
+    )
+
+
+def _chosen(asked: SkillsQuery) -> list[tuple[str, str, str]]:
+    """What narrows the list, each with the address that does without it."""
+    titles = {**FACETS, "owner": "Owner"}
+    return [
+        (title, value, asked.address(**{name: ""}))
+        for name, title in titles.items()
+        if (value := getattr(asked, name))
+    ]
+
+
+ENDPOINTS = (page(PATH, skills, query=SkillsQuery),)

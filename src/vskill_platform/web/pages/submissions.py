@@ -1,0 +1,256 @@
+"""One submission: every step with its duration, where it stands in the line, when it is tried again, and on failure
+the rule, the file, the line and what to do. With the forms to cancel it, submit it again, or ask for a review.
+
+The page is whole without a script; with one, its parts are loaded again whenever the submission changes.
+"""
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.scan import Finding, Kind, StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import EXHAUSTED, Source, Submission
+from vskill_platform.domain.timeline import Stay, stays, time_by_state
+from vskill_platform.intake.submit import Outcome, submit_repository
+from vskill_platform.kv.entries import Capability
+from vskill_platform.store import actions
+from vskill_platform.store.appeals import ask_for_review, why_not
+from vskill_platform.store.scans import get_scan
+from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
+from vskill_platform.submission_store import get_run, get_submission
+from vskill_platform.web.channels import Submissions, published_name
+from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.limits import Allowance
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.pages.acting import acting, reason_of, require_confirmed
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.recent import Recent
+from vskill_platform.web.render import render
+from vskill_platform.web.rights import may_act, require_rights
+from vskill_platform.web.routing import form, get, page, query_of
+from vskill_platform.web.visibility import Viewer, viewer_of
+from vskill_platform.worker_context import require_env
+
+#: Findings that a page shows; the security report has all.
+MOST_FINDINGS = 30
+#: Earlier runs that a page links to.
+MOST_RUNS = 20
+#: How often the parts of a page are loaded again: while it moves, and at rest.
+MOVING_MS, RESTING_MS = 5_000, 60_000
+ACTIVITY_AGE_S = 5.0
+
+#: What to do where no rule of the scan says it, by the code in the decision.
+REMEDIES = {
+    "no_skill_found": "Put a SKILL.md into the folder that you submit, then submit it again.",
+    "invalid_manifest": "Correct the front matter of SKILL.md: it needs a name and a description.",
+    "source_gone": "Check that the repository exists and is public, then submit it again.",
+    "limit_exceeded": "Make the skill smaller: leave out what an agent does not need.",
+    "lower_version": "Raise the version in the front matter above the published one.",
+    "invalid_input": "Rename or remove the file that the reason names.",
+    EXHAUSTED: "The attempts failed for a reason of ours or of the content; submit it again, or ask for a review.",
+}
+
+
+class RunQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which run; the current one where none is asked for."""
+
+    run: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+
+
+class Offers(msgspec.Struct, frozen=True):
+    """What this viewer may do now."""
+
+    cancel: bool = False
+    resubmit: bool = False
+    review: bool = False
+    #: Why the others are not offered, where somebody could wonder.
+    note: str = ""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Everything about one run."""
+
+    record: Submission
+    #: The run that is the submission's present.
+    current_run: int
+    stays: tuple[Stay, ...]
+    timings: dict[State, int]
+    position: Position | None
+    estimate_ms: int | None
+    findings: tuple[Finding, ...]
+    more_findings: int
+    remedies: tuple[str, ...]
+    offers: Offers
+    viewer: Viewer
+    skill: str | None
+    cursor: str
+    now: int
+
+    @property
+    def is_current(self) -> bool:
+        return self.record.run == self.current_run
+
+    @property
+    def earlier_runs(self) -> tuple[int, ...]:
+        least = max(self.current_run - MOST_RUNS, 1)
+        return tuple(run for run in range(self.current_run, least - 1, -1) if run != self.record.run)
+
+    @property
+    def refresh_ms(self) -> int:
+        return MOVING_MS if self.record.state.active and self.is_current else RESTING_MS
+
+
+async def submission(request: Request) -> Response:
+    shown = await _shown(request, query_of(request, RunQuery).run)
+    answer = render(request, "submission.html", shown=shown, flash=flash_of(request))
+    return told(request, answer)
+
+
+async def _shown(request: Request, run: int | None) -> Shown:
+    kv = require_env("kv").kv
+    cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
+    current = await get_submission(request.path_params["submission_id"])
+    record = current if run in {None, current.run} else await get_run(current.id, run or current.run)
+    now = kv.now()
+    position = await position_of(record) if record is current else None
+    report = await _report(record)
+    counting = _counting(record, report)
+    return Shown(
+        record=record,
+        current_run=current.run,
+        stays=stays(record, now),
+        timings=time_by_state(record, now),
+        position=position,
+        estimate_ms=await _estimate(request, position),
+        findings=counting[:MOST_FINDINGS],
+        more_findings=max(len(counting) - MOST_FINDINGS, 0),
+        remedies=_remedies(record),
+        offers=await _offers(request, record) if record is current else Offers(),
+        viewer=viewer_of(request),
+        skill=published_name(current),
+        cursor=cursor,
+        now=now,
+    )
+
+
+async def _estimate(request: Request, position: Position | None) -> int | None:
+    if position is None:
+        return None
+    recent: Recent = request.app.state.recent
+    return estimate_ms(position, await recent.get("activity", ACTIVITY_AGE_S, recent_activity))
+
+
+async def _report(record: Submission) -> StaticReport | None:
+    """What the rules found in the bytes of this run, where it did not pass."""
+    evidence = record.evidence
+    if evidence is None or record.state is State.PUBLISHED:
+        return None
+    return await get_scan(evidence.digest, evidence.ruleset)
+
+
+def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:
+    """Those that the decision names first, then by how bad they are; what a skill merely can do is left out."""
+    if report is None:
+        return ()
+    named = set(record.decision.rule_ids if record.decision else ())
+    counting = [one for one in report.findings if one.kind is not Kind.CAPABILITY or one.rule_id in named]
+    return tuple(
+        sorted(counting, key=lambda one: (one.rule_id not in named, -one.severity.rank, one.file, one.line))
+    )
+
+
+def _remedies(record: Submission) -> tuple[str, ...]:
+    if record.decision is None or not record.state.failure:
+        return ()
+    return tuple(REMEDIES[code] for code in record.decision.rule_ids if code in REMEDIES)
+
+
+async def _offers(request: Request, record: Submission) -> Offers:
+    has_rights = await may_act(principal_of(request), record)
+    can_review = why_not(record) is None
+    note = ""
+    if not has_rights and (not record.state.terminal or can_review):
+        note = (
+            "Whoever submitted it while signed in, or has proved control of its repository, may cancel it or ask for "
+            "a review."
+        )
+    return Offers(
+        cancel=has_rights and not record.state.terminal,
+        resubmit=record.state.ends_run and (has_rights or not record.identity.is_upload),
+        review=has_rights and can_review,
+        note=note,
+    )
+
+
+# What people do.
+
+
+def _place(request: Request) -> str:
+    return f"/submissions/{request.path_params['submission_id']}"
+
+
+@acting("/queue")
+async def cancel(request: Request) -> Response:
+    record = await _record_to_act_on(request)
+    await require_confirmed(request)
+    await actions.cancel(record.id, by=principal_of(request).actor, reason=await reason_of(request))
+    return see_other(request, _place(request), "It was cancelled.")
+
+
+@acting("/queue")
+async def review(request: Request) -> Response:
+    record = await _record_to_act_on(request)
+    await ask_for_review(record.id, by=principal_of(request).actor, reason=await reason_of(request))
+    return see_other(request, _place(request), "A reviewer will look at it.")
+
+
+@acting("/queue")
+async def resubmit(request: Request) -> Response:
+    """The same door as submitting: anybody may have a public repository looked at again."""
+    record, principal = await get_submission(request.path_params["submission_id"]), principal_of(request)
+    if record.identity.is_upload:
+        await require_rights(principal, record)
+        await actions.run_again(record.id, by=principal.actor, reason="submitted again on its page")
+        return see_other(request, _place(request), "A new run has begun.")
+    done = await submit_repository(
+        record.repo_url, record.skill_path, source=Source.WEB, submitter=principal.account
+    )
+    kind = "bad" if done.outcome is Outcome.BLOCKED else "good"
+    where = _place(request) if done.submission is None else f"/submissions/{done.submission.id}"
+    return see_other(
+        request, where, _OUTCOMES[done.outcome] + (f" {done.reason}" if done.reason else ""), kind
+    )
+
+
+_OUTCOMES = {
+    Outcome.CREATED: "It was submitted.",
+    Outcome.DUPLICATE: "It is on its way already.",
+    Outcome.ALREADY_VERIFIED: "These very bytes are published already.",
+    Outcome.REQUEUED: "A new run has begun.",
+    Outcome.BLOCKED: "It is blocked.",
+}
+
+
+async def _record_to_act_on(request: Request) -> Submission:
+    record = await get_submission(request.path_params["submission_id"])
+    await require_rights(principal_of(request), record)
+    return record
+
+
+async def live(request: Request) -> Response:
+    channel = Submissions(viewer_of(request), frozenset({request.path_params["submission_id"]}))
+    return await open_stream(request, channel, query_of(request, StreamQuery).after)
+
+
+_ONE = "/submissions/{submission_id}"
+
+ENDPOINTS = (
+    page(_ONE, submission, query=RunQuery),
+    get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+    form(f"{_ONE}/cancel", cancel, guard=Guard.AUTHOR),
+    form(f"{_ONE}/review", review, guard=Guard.AUTHOR, allowance=Allowance.REPORTS),
+    form(f"{_ONE}/resubmit", resubmit, allowance=Allowance.SUBMISSIONS),
+)

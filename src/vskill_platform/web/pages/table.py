@@ -1,0 +1,32 @@
+"""Every page, area by area; `web.app` puts the API beside them."""
+
+from vskill_platform.web import static_files
+from vskill_platform.web.pages import (
+    account,
+    admin,
+    docs,
+    home,
+    owners,
+    queue,
+    signin,
+    skill,
+    skills,
+    submissions,
+    submit,
+)
+from vskill_platform.web.routing import Endpoint
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *static_files.ENDPOINTS,
+    *home.ENDPOINTS,
+    *skills.ENDPOINTS,
+    *skill.ENDPOINTS,
+    *owners.ENDPOINTS,
+    *submit.ENDPOINTS,
+    *queue.ENDPOINTS,
+    *submissions.ENDPOINTS,
+    *docs.ENDPOINTS,
+    *signin.ENDPOINTS,
+    *account.ENDPOINTS,
+    *admin.ENDPOINTS,
+)

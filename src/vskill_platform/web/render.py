@@ -1,0 +1,115 @@
+"""Pages: jinja templates that escape everything, with the few things that every page needs.
+
+A template gets `principal`, `path`, the addresses of static files by `static(...)`, and filters for times and
+numbers; a number that is unknown is shown as a dash, never as zero (C4).
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from vskill_platform import __version__
+from vskill_platform.web.assets import static_address
+from vskill_platform.web.principal import principal_of
+
+FOLDER = Path(__file__).parent / "templates"
+UNKNOWN = "–"  # noqa: RUF001 - the dash that stands for a number nobody knows
+
+
+def _read(folder: Path) -> Mapping[str, str]:
+    """Every template's text, read once: no request waits for a file."""
+    found = sorted(folder.rglob("*.html"))
+    return MappingProxyType({path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in found})
+
+
+TEMPLATES = _read(FOLDER)
+
+
+def render(request: Request, template: str, status: int = 200, /, **context: Any) -> Response:
+    """A page; what it says is true now, so a browser asks again each time."""
+    text = (
+        environment()
+        .get_template(template)
+        .render(request=request, path=request.url.path, principal=principal_of(request), **context)
+    )
+    return HTMLResponse(text, status, {"cache-control": "no-cache, private"})
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The templates; foreign text is escaped wherever it appears, and a misspelt name is an error."""
+    found = jinja2.Environment(
+        loader=jinja2.DictLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    found.globals.update(static=static_address, version=__version__, UNKNOWN=UNKNOWN)
+    found.filters.update(number=number, size=size, when=when, iso=iso, day=day, duration=duration)
+    found.filters.update(web_address=web_address)
+    return found
+
+
+def web_address(text: str) -> str:
+    """A foreign address that a link may have; empty for any other, whatever was let into a record."""
+    return text if text.startswith(("https://", "http://")) else ""
+
+
+def number(value: int | None) -> str:
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def size(count: int | None) -> str:
+    """Bytes for people."""
+    if count is None:
+        return UNKNOWN
+    amount = float(count)
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    raise AssertionError
+
+
+def iso(ms: int | None) -> str:
+    """Milliseconds as the value of a `<time datetime>`."""
+    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def day(ms: int | None) -> str:
+    return UNKNOWN if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%-d %B %Y")
+
+
+def when(ms: int | None) -> str:
+    """A time in full, in UTC."""
+    return (
+        UNKNOWN if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%-d %b %Y, %H:%M:%S UTC")
+    )
+
+
+def duration(ms: int | None) -> str:
+    """How long, in the two largest units that matter."""
+    if ms is None:
+        return UNKNOWN
+    if ms < 1000:
+        return f"{max(0, ms)} ms"
+    seconds = ms // 1000
+    if seconds < 60:
+        return f"{ms / 1000:.1f} s" if seconds < 10 else f"{seconds} s"
+    parts = (
+        (seconds // 86400, "d"),
+        (seconds % 86400 // 3600, "h"),
+        (seconds % 3600 // 60, "min"),
+        (seconds % 60, "s"),
+    )
+    shown = [f"{amount} {unit}" for amount, unit in parts if amount]
+    return " ".join(shown[:2])

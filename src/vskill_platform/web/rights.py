@@ -1,0 +1,32 @@
+"""Who may act on a submission: a reviewer on any; an account on what it submitted itself, and on whatever lies in a
+repository that it has proved to control or in its own namespace. Having been the first to submit gives nothing."""
+
+from vskill_platform.domain.errors import NotPermitted, NotSignedIn
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store.owners import require_owner
+from vskill_platform.web.principal import Guard, Principal
+
+
+async def may_act(principal: Principal, record: Submission) -> bool:
+    if principal.account is None:
+        return False
+    if principal.may(Guard.REVIEWER) or record.submitter == principal.account:
+        return True
+    try:
+        await require_owner(principal.account, record.identity)
+    except NotPermitted:
+        return False
+    return True
+
+
+async def require_rights(principal: Principal, record: Submission) -> None:
+    """NotSignedIn or NotPermitted, with what would give the right."""
+    if principal.account is None:
+        raise NotSignedIn(
+            "Sign in first: only whoever submitted it, or controls the repository, may do that."
+        )
+    if not await may_act(principal, record):
+        message = "Only whoever submitted it, controls its repository, or reviews may do that."
+        raise NotPermitted(
+            message, submission=record.id, fix="prove control of the repository on your account's page"
+        )

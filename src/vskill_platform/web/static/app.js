@@ -1,0 +1,235 @@
+// What makes pages nicer where scripts run. Nothing here is needed to read a page or to send a form.
+(() => {
+  "use strict";
+
+  const announce = (text) => {
+    const place = document.getElementById("announce");
+    if (place) place.textContent = text;
+  };
+
+  // --- Theme: system, light, dark, in a circle.
+
+  const THEMES = ["system", "light", "dark"];
+  const remembered = () => document.documentElement.dataset.theme || "system";
+
+  const showTheme = (button) => {
+    const now = remembered();
+    button.dataset.now = now;
+    button.setAttribute("aria-label", `Theme: ${now === "system" ? "as the system" : now}. Change it`);
+  };
+
+  const nextTheme = (button) => {
+    const next = THEMES[(THEMES.indexOf(remembered()) + 1) % THEMES.length];
+    if (next === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    try {
+      if (next === "system") localStorage.removeItem("theme");
+      else localStorage.setItem("theme", next);
+    } catch {
+      // The choice then lasts as long as the page.
+    }
+    showTheme(button);
+    announce(`Theme: ${next}`);
+  };
+
+  // --- Copying.
+
+  const copied = (button) => {
+    const word = button.querySelector(".copy__word");
+    button.classList.add("copy--done");
+    if (word) word.textContent = "Copied";
+    announce("Copied");
+    setTimeout(() => {
+      button.classList.remove("copy--done");
+      if (word) word.textContent = "Copy";
+    }, 1600);
+  };
+
+  const copy = async (button) => {
+    const text = button.dataset.copy;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Plain HTTP has no clipboard; the old way still works there.
+      const area = document.createElement("textarea");
+      area.value = text;
+      area.className = "visually-hidden";
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    copied(button);
+  };
+
+  // --- Times, said as people say them. The exact time stays in the title.
+
+  const STEPS = [
+    [60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600],
+    [604800, "day", 86400], [2629800, "week", 604800], [31557600, "month", 2629800], [Infinity, "year", 31557600],
+  ];
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+  const relative = (then, now) => {
+    const seconds = (then - now) / 1000;
+    if (Math.abs(seconds) < 5) return "just now";
+    const [, unit, size] = STEPS.find(([below]) => Math.abs(seconds) < below);
+    return words.format(Math.trunc(seconds / size), unit);
+  };
+
+  const showTimes = (root = document) => {
+    const now = Date.now();
+    for (const one of root.querySelectorAll("time[data-relative]")) {
+      const then = Date.parse(one.dateTime);
+      if (!Number.isNaN(then)) {
+        const text = relative(then, now);
+        if (one.textContent !== text) one.textContent = text;
+      }
+    }
+  };
+
+  // --- Tabs: the sections are all there without scripts, one after the other, under their headings.
+
+  const select = (tabs, chosen, { focus = false, keep = true } = {}) => {
+    for (const tab of tabs) {
+      const on = tab === chosen;
+      tab.setAttribute("aria-selected", on);
+      tab.tabIndex = on ? 0 : -1;
+      const panel = document.getElementById(tab.getAttribute("aria-controls"));
+      if (panel) panel.hidden = !on;
+    }
+    if (focus) chosen.focus();
+    const remember = chosen.parentElement.dataset.remember;
+    if (remember && keep) {
+      try {
+        localStorage.setItem(`tab:${remember}`, chosen.id);
+      } catch {
+        // Then the first tab is shown next time.
+      }
+    }
+  };
+
+  const remembersTab = (list) => {
+    try {
+      return localStorage.getItem(`tab:${list.dataset.remember}`);
+    } catch {
+      return null;
+    }
+  };
+
+  const setUpTabs = (list) => {
+    if (list.dataset.ready) return;
+    list.dataset.ready = "yes";
+    const tabs = [...list.querySelectorAll("[data-tab]")];
+    if (!tabs.length) return;
+    list.setAttribute("role", "tablist");
+    list.hidden = false;
+    for (const tab of tabs) {
+      tab.setAttribute("role", "tab");
+      const panel = document.getElementById(tab.getAttribute("aria-controls"));
+      panel.setAttribute("role", "tabpanel");
+      panel.setAttribute("aria-labelledby", tab.id);
+      panel.querySelector("[data-tab-heading]")?.setAttribute("hidden", "");
+      tab.addEventListener("click", () => select(tabs, tab));
+    }
+    list.addEventListener("keydown", (event) => {
+      const at = tabs.indexOf(document.activeElement);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (at < 0 || to === undefined) return;
+      event.preventDefault();
+      select(tabs, tabs[(to + tabs.length) % tabs.length], { focus: true });
+    });
+    const last = list.dataset.remember && tabs.find((tab) => tab.id === remembersTab(list));
+    select(tabs, last || tabs[0], { keep: false });
+  };
+
+  // --- Keys: `/` goes to the search field; j and k, or the arrows, walk through a list of links.
+
+  const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
+
+  const searchField = () => document.querySelector("[data-search]");
+
+  const walk = (event, step) => {
+    const items = [...document.querySelectorAll("[data-keys] [data-item]")];
+    if (!items.length) return;
+    const at = items.indexOf(document.activeElement);
+    const next = at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step;
+    event.preventDefault();
+    if (next < 0) searchField()?.focus();
+    else items[Math.min(next, items.length - 1)].focus();
+  };
+
+  const onKey = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const field = searchField();
+    const inside = typing(event.target);
+    if (event.key === "/" && !inside) {
+      event.preventDefault();
+      if (field) {
+        field.focus();
+        field.select();
+      } else location.assign("/skills#search");
+    } else if (event.key === "Escape" && event.target === field) field.blur();
+    else if (event.key === "ArrowDown" && event.target === field) walk(event, 1);
+    else if (!inside && (event.key === "j" || event.key === "k")) walk(event, event.key === "j" ? 1 : -1);
+    else if (event.target.matches?.("[data-item]") && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      walk(event, event.key === "ArrowDown" ? 1 : -1);
+    }
+  };
+
+  // --- Boxes that tick all of a list, and forms that are sent once.
+
+  const setUpAll = (box) => {
+    const boxes = () => [...document.querySelectorAll(`input[name="${box.dataset.all}"]:not(:disabled)`)];
+    const show = () => {
+      const ticked = boxes().filter((one) => one.checked).length;
+      box.checked = ticked > 0 && ticked === boxes().length;
+      box.indeterminate = ticked > 0 && ticked < boxes().length;
+    };
+    box.closest("[hidden]")?.removeAttribute("hidden");
+    box.addEventListener("change", () => boxes().forEach((one) => { one.checked = box.checked; }));
+    for (const one of boxes()) one.addEventListener("change", show);
+    show();
+  };
+
+  const onSubmit = (event) => {
+    const button = event.submitter;
+    if (event.defaultPrevented || !button?.dataset.busy) return;
+    // After the form's data were taken, so that the button's own value is sent too.
+    setTimeout(() => {
+      button.disabled = true;
+      button.textContent = button.dataset.busy;
+    }, 0);
+  };
+
+  const setUp = (root) => {
+    for (const one of root.querySelectorAll("[data-copy][hidden]")) one.hidden = false;
+    for (const one of root.querySelectorAll("[data-tabs]")) setUpTabs(one);
+    for (const one of root.querySelectorAll("[data-all]")) setUpAll(one);
+    showTimes(root);
+  };
+
+  const theme = document.getElementById("theme");
+  if (theme) {
+    theme.hidden = false;
+    showTheme(theme);
+    theme.addEventListener("click", () => nextTheme(theme));
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (button) copy(button);
+  });
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("submit", onSubmit);
+  document.addEventListener("htmx:after:swap", () => setUp(document));
+  // live.js says so when it has put something new into the page.
+  document.addEventListener("vskill:changed", () => setUp(document));
+  // A page that comes back from the browser's cache has its buttons as they were left.
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload();
+  });
+  setInterval(showTimes, 10_000);
+  setUp(document);
+  if (location.hash === "#search") searchField()?.focus();
+})();

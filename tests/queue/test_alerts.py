@@ -1,0 +1,131 @@
+"""Alerts, computed by the web side alone: each holds when its cause does, and is gone with it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.support.envs import (
+    ENGINES,
+    make_submission,
+    open_test_env,
+    put_record,
+    run_until_quiet,
+    submit_skill,
+)
+from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.evidence import Evidence
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
+from vskill_platform.domain.states import State
+from vskill_platform.env import Env
+from vskill_platform.queue.alerts import RECENT_MS, AlertCode, DeadLetters
+from vskill_platform.queue.control import pause_queue
+from vskill_platform.queue.health import QueueHealth, queue_health
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.schedule import run_job
+from vskill_platform.web.app import create_app
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Env]:
+    async with open_test_env(request.param, tmp_path, clock=ManualClock(NOW)) as opened:
+        yield opened
+
+
+async def all_jobs_ran(env: Env) -> None:
+    for job in JOBS:
+        assert await run_job(job, forced=True)
+
+
+def codes(health: QueueHealth) -> set[AlertCode]:
+    return {alert.code for alert in health.alerts}
+
+
+async def test_a_healthy_queue_has_no_alert(env: Env):
+    await submit_skill("fine")
+    await run_until_quiet(env)
+    await all_jobs_ran(env)
+    assert (await queue_health()).alerts == ()
+
+
+async def test_B7_dead_workers_are_seen_without_any_worker(env: Env):
+    """B7: work waits and nothing ends: both alerts hold, in health and in metrics; a pause silences them."""
+    await all_jobs_ran(env)
+    await submit_skill("waiting")
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(env.settings.stuck_threshold_ms + 60_000)
+    health = await queue_health()
+    assert {AlertCode.NO_COMPLETION, AlertCode.OLDEST_WAITING} <= codes(health)
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+        text = (await client.get("/metrics")).text
+        assert 'vskill_alerts{alert="no_completion"} 1.0' in text
+        assert 'vskill_alerts{alert="judge_stale"} 0.0' in text
+        assert "vskill_oldest_waiting_seconds 360.0" in text
+        shown = (await client.get("/api/v1/queue/health")).json()["alerts"]
+        assert {"no_completion", "oldest_waiting"} <= {alert["code"] for alert in shown}
+    await pause_queue(60_000, reason="on purpose", by="admin:eve")
+    assert not {AlertCode.NO_COMPLETION, AlertCode.OLDEST_WAITING} & codes(await queue_health())
+
+
+async def test_work_that_ends_while_some_waits_long_is_only_slow(env: Env):
+    await put_record(env, make_submission("old", at=NOW - 400_000))
+    await put_record(env, make_submission("done", state=State.PUBLISHED, at=NOW - 1_000))
+    found = codes(await queue_health())
+    assert AlertCode.OLDEST_WAITING in found
+    assert AlertCode.NO_COMPLETION not in found
+
+
+async def test_C5_a_stale_job_is_an_alert_with_its_name(env: Env):
+    await all_jobs_ran(env)
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(3_600_000)
+    stale = {alert.subject for alert in (await queue_health()).alerts if alert.code is AlertCode.JOB_STALE}
+    assert "recovery" in stale
+
+
+async def test_dead_letters_that_are_young_are_an_alert(env: Env):
+    await env.broker.send_batch([submission_send("sub_x", 1), submission_send("sub_y", 1)])
+    (batch,) = await env.broker.receive(2, 0)
+    for message in batch.messages:
+        await message.dead_letter("it cannot be")
+    health = await queue_health()
+    assert AlertCode.DEAD_LETTERS_GROWING in codes(health)
+    assert health.dead_letters == DeadLetters(2, 2)
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(RECENT_MS + 1)
+    health = await queue_health()
+    assert AlertCode.DEAD_LETTERS_GROWING not in codes(health)
+    assert health.dead_letters == DeadLetters(2, 0)
+
+
+def judged(name: str, status: JudgeStatus, at: int, state: State = State.PUBLISHED):
+    evidence = Evidence("0" * 64, "rules", ScanStatus.COMPLETE, Verdict.PASS, 100, judge_status=status)
+    return msgspec.structs.replace(make_submission(name, state=state, at=at), evidence=evidence)
+
+
+async def test_B14_a_judge_that_stopped_answering_is_seen_from_the_records(env: Env):
+    """B14: whichever process asked it. Runs that need no judge say nothing about it."""
+    for number in range(5):
+        await put_record(env, judged(f"good-{number}", JudgeStatus.ANSWERED, NOW - 9_000 + number))
+    for number in range(50):
+        await put_record(env, judged(f"unasked-{number}", JudgeStatus.NONE, NOW - 5_000 + number))
+    health = await queue_health()
+    assert AlertCode.JUDGE_STALE not in codes(health)
+    assert health.judge is not None
+    assert health.judge.last_answer_at == NOW - 9_000 + 4
+    for number in range(6):
+        await put_record(
+            env, judged(f"down-{number}", JudgeStatus.DOWN, NOW - 100 + number, State.NEEDS_REVIEW)
+        )
+    assert AlertCode.JUDGE_STALE in codes(await queue_health())
+    for number in range(7):
+        await put_record(env, judged(f"back-{number}", JudgeStatus.ANSWERED, NOW - 10 + number))
+    assert AlertCode.JUDGE_STALE not in codes(await queue_health())

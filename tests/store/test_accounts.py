@@ -1,0 +1,639 @@
+"""Accounts, sessions, tokens and the first admin: nothing secret is stored, everything is audited, and nobody gets in
+by a default (E10, E11)."""
+
+import asyncio
+import time
+from typing import TypedDict
+
+import msgspec
+import pytest
+from argon2 import PasswordHasher
+
+from tests.support.envs import ENGINES, open_test_env
+from tests.support.manual_clock import ManualClock
+from tests.support.people import PASSWORD
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
+from vskill_platform.domain.identity import normalise
+from vskill_platform.store import attempts, passwords
+from vskill_platform.store.accounts import (
+    Role,
+    change_user,
+    check_name,
+    create_user,
+    find_admins,
+    get_user,
+    list_users,
+    set_disabled,
+    set_password,
+    set_role,
+    sign_out_everywhere,
+)
+from vskill_platform.store.audit import list_audit
+from vskill_platform.store.github_accounts import PROOF_MS, account_of_github, controls_by_sign_in
+from vskill_platform.store.owners import require_owner
+from vskill_platform.store.sessions import (
+    IDLE_MS,
+    LONGEST_MS,
+    close_session,
+    find_session,
+    open_session,
+    sign_in,
+)
+from vskill_platform.store.setup import (
+    LINK_MS,
+    check_setup,
+    first_admin_link,
+    make_first_admin,
+    new_setup_token,
+)
+from vskill_platform.store.tokens import (
+    DAY_MS,
+    USED_EVERY_MS,
+    create_token,
+    find_token,
+    list_all_tokens,
+    list_tokens,
+    revoke_token,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+class Why(TypedDict):
+    by: str
+    reason: str
+
+
+WHY = Why(by="system", reason="for a test")
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path, clock=ManualClock()) as opened:
+        yield opened
+
+
+async def make(name: str = "ann", role: Role = Role.AUTHOR, password: str | None = None):
+    return await create_user(name, role, password=password, **WHY)
+
+
+async def audited() -> list[str]:
+    return [entry.action for entry in (await list_audit()).items]
+
+
+async def stored(env) -> bytes:
+    """Every byte in the store."""
+    found = b""
+    page = await env.kv.scan("", limit=1000)
+    for entry in page.items:
+        found += entry.value
+    return found
+
+
+# Accounts.
+
+
+async def test_an_account_is_made_once_and_audited(env):
+    await make(role=Role.REVIEWER)
+    with pytest.raises(InvalidInput, match="already"):
+        await make()
+    assert (await get_user("ann")).role is Role.REVIEWER
+    assert await audited() == ["account created"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Ann", "a" * 51, "-a", "a-", "a--b", "a b", "a:b", "a/b", "é", "system", "a\n", "анн"]
+)
+async def test_a_name_that_could_be_mistaken_is_refused(env, name):
+    with pytest.raises(InvalidInput, match="a-z"):
+        await make(name)
+
+
+@pytest.mark.parametrize("name", ["a", "ann", "a-b-c", "0x", "a" * 50])
+def test_a_plain_name_is_accepted(name):
+    assert check_name(name) == name
+
+
+async def test_the_password_is_stored_only_as_an_argon2id_hash(env):
+    user = await make(password=PASSWORD)
+    assert user.password is not None and user.password.startswith("$argon2id$")
+    assert PASSWORD.encode() not in await stored(env)
+    assert user.password not in repr(user)
+
+
+@pytest.mark.parametrize("password", ["", "short", "aaaaaaaaaaaaaaaa", "x" * 201])
+async def test_a_weak_password_is_refused_with_the_fix(env, password):
+    with pytest.raises(InvalidInput) as caught:
+        await make(password=password)
+    assert caught.value.field == "password" and caught.value.fix
+    with pytest.raises(NotFound):
+        await get_user("ann")
+
+
+async def test_E11_no_account_and_no_password_exist_by_default(env):
+    assert (await list_users()).items == ()
+    for name, password in [("admin", "admin"), ("admin", "password"), ("root", ""), ("admin", "")]:
+        with pytest.raises(NotSignedIn):
+            await sign_in(name, password, "192.0.2.1")
+
+
+async def test_the_last_admin_can_neither_be_disabled_nor_demoted(env):
+    await make("root-one", Role.ADMIN)
+    with pytest.raises(NotPermitted, match="only admin"):
+        await set_disabled("root-one", disabled=True, **WHY)
+    with pytest.raises(NotPermitted, match="only admin"):
+        await set_role("root-one", Role.AUTHOR, **WHY)
+    await make("root-two", Role.ADMIN)
+    await set_role("root-one", Role.AUTHOR, **WHY)
+    with pytest.raises(NotPermitted, match="only admin"):
+        await set_disabled("root-two", disabled=True, **WHY)
+
+
+async def test_two_admins_that_disable_each_other_at_once_do_not_both_succeed(env):
+    await make("a", Role.ADMIN)
+    await make("b", Role.ADMIN)
+    done = await asyncio.gather(
+        set_disabled("a", disabled=True, **WHY),
+        set_disabled("b", disabled=True, **WHY),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(one, NotPermitted) for one in done) == 1
+    assert sum(not user.disabled for user, _ in await find_admins()) == 1
+
+
+async def test_every_change_of_an_account_is_audited_with_who_and_why(env):
+    await make("a", Role.ADMIN)
+    await make()
+    await set_role("ann", Role.REVIEWER, by="admin:a", reason="she knows the rules")
+    await set_disabled("ann", disabled=True, by="admin:a", reason="on leave")
+    await set_disabled("ann", disabled=False, by="admin:a", reason="back")
+    await sign_out_everywhere("ann", by="admin:a")
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    await revoke_token("ann", made.token.id, by="user:ann")
+    entries = (await list_audit()).items
+    assert [entry.action for entry in reversed(entries)] == [
+        "account created",
+        "account created",
+        "account role",
+        "account disabled",
+        "account enabled",
+        "signed out everywhere",
+        "token created",
+        "token revoked",
+    ]
+    assert all(entry.reason and entry.by for entry in entries)
+
+
+async def test_a_change_without_a_reason_is_refused(env):
+    await make()
+    with pytest.raises(InvalidInput):
+        await set_role("ann", Role.REVIEWER, by="admin:a", reason=" ")
+
+
+async def test_accounts_are_listed_page_by_page_to_the_end(env):
+    names = [f"user-{number}" for number in range(7)]
+    for name in names:
+        await make(name)
+    found, after = [], None
+    while True:
+        page = await list_users(after=after, limit=3)
+        found += [user.name for user in page.items]
+        after = page.after
+        if after is None:
+            break
+    assert found == names
+
+
+# Signing in.
+
+
+async def test_the_right_password_signs_in_whatever_the_case_of_the_name(env):
+    await make(password=PASSWORD)
+    assert (await sign_in(" Ann ", PASSWORD, "192.0.2.1")).name == "ann"
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("ann", "wrong password here"),
+        ("nobody", PASSWORD),
+        ("ann", ""),
+        ("ann:x", PASSWORD),
+        ("", ""),
+        ("a\x00", "x"),
+    ],
+)
+async def test_what_is_wrong_is_not_told(env, name, password):
+    await make(password=PASSWORD)
+    with pytest.raises(NotSignedIn) as caught:
+        await sign_in(name, password, "192.0.2.1")
+    assert caught.value.message == "The name or the password is wrong."
+
+
+async def test_a_disabled_account_and_one_without_a_password_do_not_sign_in(env):
+    await make(password=PASSWORD)
+    await make("hub")
+    await set_disabled("ann", disabled=True, **WHY)
+    for name in ("ann", "hub"):
+        with pytest.raises(NotSignedIn):
+            await sign_in(name, PASSWORD, "192.0.2.1")
+
+
+async def test_an_unknown_name_costs_as_much_as_a_wrong_password(env, monkeypatch):
+    """Both do exactly one argon2 computation of the same cost."""
+    done: list[str] = []
+
+    class Watched:
+        """The real hasher, counted."""
+
+        def hash(self, password):
+            done.append("argon2")
+            return PasswordHasher().hash(password)
+
+        def verify(self, encoded, password):
+            done.append("argon2")
+            return PasswordHasher().verify(encoded, password)
+
+    await make(password=PASSWORD)
+    monkeypatch.setattr(passwords, "_HASHER", Watched())
+    for name in ("ann", "nobody"):
+        done.clear()
+        with pytest.raises(NotSignedIn):
+            await sign_in(name, "not the right one", "192.0.2.1")
+        assert done == ["argon2"]
+
+
+async def test_argon2_never_blocks_the_event_loop(env):
+    """While passwords are checked, the loop goes on turning."""
+    await make(password=PASSWORD)
+    longest = 0.0
+    stop = asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal longest
+        while not stop.is_set():
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - began)
+
+    watching = asyncio.create_task(watch())
+    began = time.perf_counter()
+    await asyncio.gather(*(sign_in("ann", PASSWORD, f"192.0.2.{n}") for n in range(4)))
+    took = time.perf_counter() - began
+    stop.set()
+    await watching
+    assert longest < took / 2
+
+
+async def test_attempts_are_limited_by_name_and_address_and_the_window_ends(env, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_PAIR", 3)
+    await make(password=PASSWORD)
+    for _ in range(3):
+        with pytest.raises(NotSignedIn):
+            await sign_in("ann", "wrong", "192.0.2.1")
+    with pytest.raises(RateLimited) as caught:
+        await sign_in("ann", PASSWORD, "192.0.2.1")
+    assert int(str(caught.value.details["retry_after_s"])) > 0
+    assert (await sign_in("ann", PASSWORD, "192.0.2.2")).name == "ann"
+    env.clock.advance(attempts.WINDOW_MS + 1)
+    assert (await sign_in("ann", PASSWORD, "192.0.2.1")).name == "ann"
+
+
+async def test_names_that_do_not_exist_are_limited_alike(env, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
+    for _ in range(2):
+        with pytest.raises(NotSignedIn):
+            await sign_in("nobody", "wrong", "192.0.2.1")
+    with pytest.raises(RateLimited):
+        await sign_in("nobody", "wrong", "192.0.2.1")
+
+
+async def test_one_address_cannot_try_many_names(env, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_ADDRESS", 3)
+    for number in range(3):
+        with pytest.raises(NotSignedIn):
+            await sign_in(f"user-{number}", "wrong", "192.0.2.1")
+    with pytest.raises(RateLimited):
+        await sign_in("user-9", "wrong", "192.0.2.1")
+
+
+async def test_attempts_at_once_are_all_counted(env, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
+    done = await asyncio.gather(
+        *(attempts.count_attempt("ann", "192.0.2.1") for _ in range(6)), return_exceptions=True
+    )
+    assert sum(isinstance(one, RateLimited) for one in done) == 4
+
+
+async def test_the_right_password_forgives_mistakes(env, monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
+    await make(password=PASSWORD)
+    for _ in range(3):
+        with pytest.raises(NotSignedIn):
+            await sign_in("ann", "wrong", "192.0.2.1")
+        await sign_in("ann", PASSWORD, "192.0.2.1")
+
+
+# Sessions.
+
+
+async def test_only_the_hash_of_a_session_is_stored(env):
+    token = await open_session(await make(), "password")
+    assert token.encode() not in await stored(env)
+    assert not (await env.kv.list(keys.SESSION + token)).items
+    found = await find_session(token)
+    assert found is not None and found[1].name == "ann"
+
+
+async def test_a_session_slides_while_it_is_used_and_ends_when_it_is_not(env):
+    token = await open_session(await make(), "password")
+    for _ in range(3):
+        env.clock.advance(IDLE_MS[Role.AUTHOR] * 2 // 3)
+        assert await find_session(token) is not None
+    env.clock.advance(IDLE_MS[Role.AUTHOR] + 1)
+    assert await find_session(token) is None
+
+
+async def test_a_session_has_a_longest_age_however_much_it_is_used(env):
+    token = await open_session(await make(role=Role.ADMIN), "password")
+    step = IDLE_MS[Role.ADMIN] - 1000
+    used = 0
+    while used < LONGEST_MS - step:
+        env.clock.advance(step)
+        used += step
+        assert await find_session(token) is not None
+    env.clock.advance(step * 2)
+    assert await find_session(token) is None
+
+
+async def test_a_session_ends_by_signing_out_by_a_new_password_by_disabling_and_everywhere(env):
+    user = await make(password=PASSWORD)
+    await make("root-one", Role.ADMIN)
+
+    async def fresh() -> str:
+        env.clock.advance(1)
+        return await open_session(await get_user("ann"), "password")
+
+    token = await fresh()
+    await close_session(token)
+    assert await find_session(token) is None
+    token = await fresh()
+    env.clock.advance(1)
+    await set_password("ann", PASSWORD + "!", **WHY)
+    assert await find_session(token) is None
+    token = await fresh()
+    await set_disabled("ann", disabled=True, **WHY)
+    assert await find_session(token) is None
+    await set_disabled("ann", disabled=False, **WHY)
+    assert await find_session(token) is None, "what was ended does not come back"
+    first, second = await fresh(), await fresh()
+    await sign_out_everywhere(user.name, by="user:ann")
+    assert await find_session(first) is None and await find_session(second) is None
+    assert await find_session(await fresh()) is not None
+
+
+async def test_a_session_that_begins_in_the_millisecond_of_a_sign_out_is_good(env):
+    await make()
+    before = await open_session(await get_user("ann"), "password")
+    user = await sign_out_everywhere("ann", by="user:ann")
+    after = await open_session(user, "password")
+    assert await find_session(before) is None and await find_session(after) is not None
+
+
+@pytest.mark.parametrize("token", ["", "x", "a" * 5000, "\x00", "é"])
+async def test_a_foreign_session_token_finds_nothing(env, token):
+    assert await find_session(token) is None
+
+
+# Tokens.
+
+
+async def test_only_the_hash_of_a_token_is_stored_and_the_secret_is_in_no_representation(env):
+    await make()
+    made = await create_token("ann", "laptop", ["read", "submit"], by="user:ann")
+    assert made.secret.startswith("vsk_")
+    assert made.secret.encode() not in await stored(env)
+    assert made.secret not in repr(made)
+    found = await find_token(made.secret)
+    assert found is not None and (found[0].scopes, found[1].name) == (("read", "submit"), "ann")
+
+
+async def test_a_token_expires(env):
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann", days=2)
+    env.clock.advance(2 * DAY_MS - 1)
+    assert await find_token(made.secret) is not None
+    env.clock.advance(1)
+    assert await find_token(made.secret) is None
+    assert [one.id for one in await list_tokens("ann")] == [made.token.id], "its owner still sees it"
+
+
+async def test_a_revoked_token_is_worthless_at_once(env):
+    await make()
+    kept, gone = [await create_token("ann", name, ["read"], by="user:ann") for name in ("a", "b")]
+    await revoke_token("ann", gone.token.id, by="user:ann")
+    assert await find_token(gone.secret) is None
+    assert await find_token(kept.secret) is not None
+    with pytest.raises(NotFound):
+        await revoke_token("ann", gone.token.id, by="user:ann")
+
+
+async def test_nobody_revokes_the_token_of_another(env):
+    await make()
+    await make("bob")
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    with pytest.raises(NotFound):
+        await revoke_token("bob", made.token.id, by="user:bob")
+    assert await find_token(made.secret) is not None
+
+
+async def test_signing_out_everywhere_revokes_tokens_and_disabling_puts_them_to_sleep(env):
+    await make("root-one", Role.ADMIN)
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    await set_disabled("ann", disabled=True, **WHY)
+    assert await find_token(made.secret) is None
+    await set_disabled("ann", disabled=False, **WHY)
+    assert await find_token(made.secret) is not None
+    await sign_out_everywhere("ann", by="user:ann")
+    assert await find_token(made.secret) is None
+    assert await list_tokens("ann") == () and await list_all_tokens() == ()
+
+
+async def test_when_a_token_was_used_is_known_to_the_hour_and_written_quietly(env):
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    cursor = await env.kv.change_cursor()
+    await find_token(made.secret)
+    first = (await list_tokens("ann"))[0].last_used_at
+    env.clock.advance(1000)
+    await find_token(made.secret)
+    assert first is not None and (await list_tokens("ann"))[0].last_used_at == first
+    env.clock.advance(USED_EVERY_MS)
+    await find_token(made.secret)
+    assert (await list_tokens("ann"))[0].last_used_at == env.kv.now()
+    assert (await env.kv.changes(keys.TOKEN, after=cursor)).items == ()
+
+
+@pytest.mark.parametrize(
+    ("scopes", "name", "days"),
+    [
+        ([], "x", 1),
+        (["root"], "x", 1),
+        (["read"], "", 1),
+        (["read"], "x\n", 1),
+        (["read"], "x", 0),
+        (["read"], "x", 400),
+    ],
+)
+async def test_a_token_that_makes_no_sense_is_refused_with_the_field(env, scopes, name, days):
+    await make()
+    with pytest.raises(InvalidInput) as caught:
+        await create_token("ann", name, scopes, by="user:ann", days=days)
+    assert caught.value.field in {"scopes", "name", "days"}
+
+
+async def test_a_token_made_with_a_token_can_do_no_more_and_lives_no_longer(env):
+    await make(role=Role.ADMIN)
+    weak = await create_token("ann", "weak", ["read"], by="user:ann", days=2)
+    with pytest.raises(NotPermitted):
+        await create_token("ann", "more", ["read", "admin"], by="user:ann", made_with=weak.token)
+    child = await create_token("ann", "child", ["read"], by="user:ann", days=300, made_with=weak.token)
+    assert child.token.expires_at == weak.token.expires_at
+
+
+@pytest.mark.parametrize("secret", ["", "vsk_", "vsk_x", "Bearer", "vsk_" + "a" * 5000, "vsk_\x00", "vsk_é"])
+async def test_a_foreign_token_finds_nothing(env, secret):
+    assert await find_token(secret) is None
+
+
+# The first admin.
+
+
+async def test_E11_the_first_admin_is_made_by_a_link_that_works_once(env):
+    link = await first_admin_link(env, "http://127.0.0.1:8080/")
+    assert link is not None and link.startswith("http://127.0.0.1:8080/setup?token=")
+    token = link.split("token=")[1]
+    assert token.encode() not in await stored(env)
+    user = await make_first_admin(token, "root-one", PASSWORD)
+    assert user.role is Role.ADMIN
+    with pytest.raises(NotFound):
+        await make_first_admin(token, "root-two", PASSWORD)
+    assert await first_admin_link(env, "http://127.0.0.1:8080") is None
+    assert len(await find_admins()) == 1
+
+
+async def test_a_link_expires_and_a_newer_one_replaces_it(env):
+    old = await new_setup_token()
+    new = await new_setup_token()
+    with pytest.raises(NotFound):
+        await check_setup(str(old))
+    await check_setup(str(new))
+    env.clock.advance(LINK_MS + 1)
+    with pytest.raises(NotFound):
+        await check_setup(str(new))
+
+
+async def test_a_link_is_worthless_once_there_is_an_admin(env):
+    token = str(await new_setup_token())
+    await make("root-one", Role.ADMIN)
+    with pytest.raises(NotFound):
+        await make_first_admin(token, "root-two", PASSWORD)
+
+
+async def test_two_who_use_the_link_at_once_make_one_admin(env):
+    token = str(await new_setup_token())
+    done = await asyncio.gather(
+        make_first_admin(token, "a", PASSWORD), make_first_admin(token, "b", PASSWORD), return_exceptions=True
+    )
+    assert len(await find_admins()) == 1, done
+
+
+async def test_a_weak_password_does_not_use_up_the_link(env):
+    token = str(await new_setup_token())
+    with pytest.raises(InvalidInput):
+        await make_first_admin(token, "root-one", "short")
+    await make_first_admin(token, "root-one", PASSWORD)
+
+
+@pytest.mark.parametrize("token", ["", "x", "\x00", "a" * 5000])
+async def test_no_other_token_makes_an_admin(env, token):
+    await new_setup_token()
+    with pytest.raises(NotFound):
+        await make_first_admin(token, "root-one", PASSWORD)
+    assert await find_admins() == []
+
+
+# GitHub.
+
+REPO = normalise("https://github.com/Octo/tools")
+
+
+async def test_a_github_account_is_known_by_its_number_not_by_its_login(env):
+    first = await account_of_github("1", "Octo")
+    assert (first.name, first.role) == ("octo", Role.AUTHOR)
+    renamed = await account_of_github("1", "octopus")
+    assert renamed.name == "octo"
+
+
+async def test_an_account_that_is_there_is_never_taken_over_by_a_login(env):
+    await make("octo", Role.ADMIN)
+    other = await account_of_github("7", "octo")
+    assert (other.name, other.role) == ("octo-7", Role.AUTHOR)
+
+
+async def test_a_login_that_is_no_name_of_ours_gets_one(env):
+    assert (await account_of_github("9", "Big_Corp--x")).name == "github-9"
+
+
+async def test_a_disabled_account_does_not_come_back_by_github(env):
+    await make("root-one", Role.ADMIN)
+    await account_of_github("1", "octo")
+    await set_disabled("octo", disabled=True, **WHY)
+    with pytest.raises(NotPermitted):
+        await account_of_github("1", "octo")
+
+
+async def test_signing_in_proves_control_of_the_owners_repositories_for_a_while(env):
+    await account_of_github("1", "octo")
+    await require_owner("octo", REPO)
+    assert not await controls_by_sign_in("octo", normalise("https://gitlab.com/octo/tools"))
+    assert not await controls_by_sign_in("octo", normalise("https://github.com/other/tools"))
+    env.clock.advance(PROOF_MS + 1)
+    with pytest.raises(NotPermitted):
+        await require_owner("octo", REPO)
+
+
+async def test_a_login_that_changed_hands_belongs_to_who_proved_it_last(env):
+    await account_of_github("1", "octo")
+    await account_of_github("1", "old-octo")
+    thief = await account_of_github("2", "octo")
+    assert thief.name == "octo-2"
+    assert await controls_by_sign_in("octo-2", REPO)
+    assert not await controls_by_sign_in("octo", REPO)
+
+
+async def test_a_local_account_of_the_same_name_proves_nothing(env):
+    await make("octo")
+    assert not await controls_by_sign_in("octo", REPO)
+
+
+# Old and broken records.
+
+
+async def test_a_record_that_cannot_be_read_is_counted_and_hides_no_other(env):
+    await make()
+    await env.kv.put(keys.user("bad"), b"{")
+    page = await list_users()
+    assert [user.name for user in page.items] == ["ann"] and page.skipped == 1
+
+
+async def test_a_change_keeps_what_others_changed_meanwhile(env):
+    await make()
+    await asyncio.gather(
+        *(create_token("ann", f"t{number}", ["read"], by="user:ann") for number in range(5)),
+        change_user("ann", lambda user: msgspec.structs.replace(user, role=Role.REVIEWER), action="x", **WHY),
+    )
+    user = await get_user("ann")
+    assert (len(user.tokens), user.role) == (5, Role.REVIEWER)

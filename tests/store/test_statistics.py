@@ -1,0 +1,191 @@
+"""Numbers about the queue come from the records, are bounded, and are unknown rather than wrong."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.envs import ENGINES, active_env, make_submission, open_test_env, put_record
+from tests.support.faults import HookedKV
+from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Step, move
+from vskill_platform.domain.timeline import began_at, first_end, last_end, stays, time_by_state
+from vskill_platform.env import Env
+from vskill_platform.store.statistics import (
+    Activity,
+    End,
+    Position,
+    estimate_ms,
+    percentile,
+    position_of,
+    recent_activity,
+    waiting_line,
+    watch_judge,
+)
+from vskill_platform.web.charts import ceiling, latency_chart, throughput_chart
+from vskill_platform.web.render import UNKNOWN
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_800_000_000_000
+MINUTE = 60_000
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Env]:
+    async with open_test_env(request.param, tmp_path, clock=ManualClock(NOW)) as opened:
+        yield opened
+
+
+def ended(name: str, at: int, took_ms: int, state: State = State.PUBLISHED):
+    """A run that took so long and ended then."""
+    record = make_submission(name, at=at - took_ms)
+    for number, to in enumerate((State.TIER1_SCANNING, State.AUTO_APPROVED, State.PUBLISHED), 2):
+        record = move(record, to, Step(f"{name}-{number}", at, "worker:test", "made by a test"))
+    return msgspec.structs.replace(record, state=state)
+
+
+async def test_what_ended_within_the_hour_is_counted_with_its_duration(env: Env):
+    for number in range(10):
+        await put_record(env, ended(f"done-{number}", NOW - number * MINUTE, 1_000 * (number + 1)))
+    await put_record(env, ended("long-ago", NOW - 61 * MINUTE, 1))
+    await put_record(env, make_submission("waits", at=NOW))
+    found = await recent_activity()
+    assert len(found.ends) == 10
+    assert (found.took(0.5), found.took(0.95)) == (5_000, 10_000)
+    assert found.per_minute == 1.0
+    assert not found.truncated
+    assert found.since == NOW - 60 * MINUTE
+
+
+async def test_beyond_the_sample_the_window_is_shorter_and_says_so(env: Env):
+    for number in range(20):
+        await put_record(env, ended(f"done-{number:02}", NOW - number * MINUTE, 1_000))
+    found = await recent_activity(limit=5)
+    assert found.truncated
+    assert (len(found.ends), found.since) == (5, NOW - 4 * MINUTE)
+    slots = found.slots(5 * MINUTE, 12)
+    assert [slot.count for slot in slots[:10]] == [None] * 10, "unknown is not zero (C4)"
+    assert sum(slot.count or 0 for slot in slots) == 5
+    assert throughput_chart(slots).rows[0].values == (UNKNOWN, UNKNOWN)
+
+
+async def test_C7_a_failed_read_is_an_error(env: Env):
+    kv = HookedKV(env.kv)
+    kv.failing = {"select"}
+    with active_env(env, kv=kv):
+        for ask in (recent_activity, waiting_line, watch_judge):
+            with pytest.raises(StoreUnavailable):
+                await ask()
+
+
+async def test_a_record_of_another_age_is_counted_too(env: Env):
+    """Whatever it lacks is unknown; it is not left out."""
+    await env.kv.put("sub:old", msgspec.json.encode({"state": "PUBLISHED", "updated_at": NOW - 1}))
+    found = await recent_activity()
+    assert [(end.at, end.took_ms) for end in found.ends] == [(NOW - 1, None)]
+
+
+async def test_the_line_is_in_the_order_of_when_its_members_were_due(env: Env):
+    records = [make_submission(f"waits-{number}", at=NOW - 1_000 + number) for number in range(5)]
+    for record in reversed(records):
+        await put_record(env, record)
+    later = msgspec.structs.replace(make_submission("later", at=NOW), next_attempt_at=NOW + 1)
+    held = make_submission("held", at=NOW - 5_000, claimed_until=NOW + 10_000, state=State.TIER1_SCANNING)
+    await put_record(env, later)
+    await put_record(env, held)
+    line = await waiting_line()
+    assert [line.position(record) for record in records] == [Position(place) for place in range(1, 6)]
+    assert [await position_of(record) for record in records] == [Position(place) for place in range(1, 6)]
+    for other in (later, held, make_submission("done", state=State.PUBLISHED)):
+        assert line.position(other) is None
+        assert await position_of(other) is None
+
+
+async def test_a_position_beyond_what_is_counted_says_at_least(env: Env):
+    records = [make_submission(f"waits-{number}", at=NOW - 1_000 + number) for number in range(5)]
+    for record in records:
+        await put_record(env, record)
+    line = await waiting_line(limit=3)
+    assert line.position(records[4]) == Position(3, at_least=True)
+
+
+def test_an_estimate_needs_a_speed():
+    ends = tuple(End(NOW - number * MINUTE, State.PUBLISHED, 10) for number in range(5))
+    moving = Activity(ends, NOW - 60 * MINUTE, NOW)
+    assert moving.per_minute == 0.5
+    assert estimate_ms(Position(3), moving) == 6 * MINUTE
+    still = Activity((), NOW - 60 * MINUTE, NOW)
+    assert estimate_ms(Position(3), still) is None
+    assert estimate_ms(None, moving) is None
+    cancelled = Activity((End(NOW, State.DEQUEUED, 10),), NOW - 60 * MINUTE, NOW)
+    assert cancelled.per_minute is None, "cancelling is not the line's work"
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([], 0.5, None),
+        ([7], 0.5, 7),
+        ([1, 2, 3, 4], 0.5, 2),
+        (list(range(1, 101)), 0.95, 95),
+        ([5, 1], 0.95, 5),
+    ],
+)
+def test_percentiles_are_values_that_occurred(values: list[int], share: float, expected: int | None):
+    assert percentile(values, share) == expected
+
+
+def test_a_timeline_has_every_step_with_its_duration():
+    record = ended("done", NOW, 5_000)
+    found = stays(record, NOW + 10_000)
+    assert [(stay.event.to, stay.duration_ms) for stay in found] == [
+        (State.RECEIVED, 5_000),
+        (State.TIER1_SCANNING, 0),
+        (State.AUTO_APPROVED, 0),
+        (State.PUBLISHED, None),
+    ]
+    assert time_by_state(record, NOW + 10_000) == {
+        State.RECEIVED: 5_000,
+        State.TIER1_SCANNING: 0,
+        State.AUTO_APPROVED: 0,
+    }
+    assert began_at(record) == NOW - 5_000
+    for end in (first_end(record), last_end(record)):
+        assert end is not None
+        assert end.to is State.PUBLISHED
+    waiting = make_submission("waits", at=NOW)
+    assert (first_end(waiting), last_end(waiting)) == (None, None)
+    assert stays(waiting, NOW + 7)[-1].duration_ms == 7
+
+
+# Charts.
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, 1), (1, 1), (3, 5), (11, 20), (50, 50), (51, 100), (7001, 10_000)]
+)
+def test_the_top_of_a_chart_is_a_round_number(value: int, expected: int):
+    assert ceiling(value) == expected
+
+
+def test_charts_with_no_data_are_empty_and_whole():
+    for slots in ((), Activity((), NOW - 60 * MINUTE, NOW).slots(5 * MINUTE, 12)):
+        for chart in (throughput_chart(slots), latency_chart(slots)):
+            assert chart.empty
+            assert len(chart.rows) == len(slots)
+
+
+def test_a_chart_stays_in_its_box_and_leaves_gaps_where_nothing_is_known():
+    ends = tuple(End(NOW - number * 10 * MINUTE, State.PUBLISHED, 100 * (number + 1)) for number in range(6))
+    slots = Activity(ends, NOW - 60 * MINUTE, NOW).slots(5 * MINUTE, 12)
+    throughput, latency = throughput_chart(slots), latency_chart(slots)
+    for bar in throughput.bars:
+        assert bar.x >= 0 and bar.x + bar.width <= throughput.width
+        assert bar.y >= 0 and bar.y + bar.height <= throughput.ground + 0.2
+    assert sum(slot.count or 0 for slot in slots) == 6
+    assert all(not line.pieces for line in latency.lines), "no line is drawn across a gap"
+    assert all(len(line.marks) == 6 for line in latency.lines)

@@ -1,0 +1,111 @@
+"""A registry with skills in it, for tests of the web side: repositories as a table, the real pipeline, and a client
+that calls the application without a network."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+
+from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
+from tests.support.faults import ListedSources
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.content import SkillFile, digest_of_files, skill_file_of
+from vskill_platform.domain.errors import NoSkillFound, SourceGone
+from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import submit_repository
+from vskill_platform.sources.contract import Fetched, Place, Survey
+from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.store.skills import get_skill
+from vskill_platform.store.tokens import create_token
+from vskill_platform.submission_store import get_submission
+from vskill_platform.web.app import create_app
+
+
+class ListedRepositories(ListedSources):
+    """Repositories that can be looked into; each change of a place's files is another commit."""
+
+    def put(self, url: str, path: str, files: tuple[SkillFile, ...]) -> Identity:
+        identity = normalise(url, path)
+        self.places[identity.key] = files
+        return identity
+
+    async def inspect(self, identity: Identity) -> Place:
+        found = self.places.get(identity.key)
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            raise NoSkillFound(f"There is no SKILL.md at {identity.key}.")
+        return Place(identity, digest_of_files(found)[:40], skill_file_of(found).data)
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        fetched = await super().fetch(submission)
+        return Fetched(fetched.files, commit=digest_of_files(fetched.files)[:40])
+
+    async def survey(self, identity: Identity) -> Survey:
+        keys = [key for key in self.places if f"{key}/".startswith(f"{identity.repo_key}/")]
+        if not keys:
+            raise SourceGone(f"There is no repository {identity.url}.")
+        paths = sorted(key.removeprefix(identity.repo_key).strip("/") for key in keys)
+        wanted = [
+            path for path in paths if f"{path}/".startswith(f"{identity.path}/" if identity.path else "")
+        ]
+        if not wanted:
+            raise NoSkillFound
+        places = [await self.inspect(msgspec.structs.replace(identity, path=path)) for path in wanted]
+        return Survey(tuple(places))
+
+
+class Shelf(msgspec.Struct, frozen=True):
+    """An open registry and a client of it."""
+
+    env: Env
+    client: httpx2.AsyncClient
+    sources: ListedRepositories
+
+    async def publish(
+        self,
+        name: str,
+        body: str = "",
+        *,
+        repo: str = "https://github.com/acme/tools",
+        version: str | None = None,
+        extra: tuple[SkillFile, ...] = (),
+        submitter: str | None = None,
+    ) -> PublishedSkill:
+        """Through the real pipeline; the skill as it is then."""
+        self.sources.put(repo, f"skills/{name}", skill_files(name, body, version, extra=extra))
+        with active_env(self.env):
+            done = await submit_repository(repo, f"skills/{name}", submitter=submitter)
+            await run_until_quiet(self.env)
+            assert done.submission is not None
+            record = await get_submission(done.submission.id)
+            assert record.published is not None, record.history[-1]
+            return await get_skill(record.published.removeprefix("skill:"))
+
+    async def token(
+        self, account: str = "ada", role: Role = Role.AUTHOR, scopes: tuple[str, ...] = ()
+    ) -> dict[str, str]:
+        """The headers of an account that was made for this."""
+        wanted = scopes or (("read", "submit") if role is Role.AUTHOR else ("read", "submit", "admin"))
+        with active_env(self.env):
+            await create_user(account, role, by="system", reason="a test")
+            made = await create_token(account, "test", wanted, by="system")
+        return {"Authorization": f"Bearer {made.secret}"}
+
+
+@asynccontextmanager
+async def open_shelf(tmp_path: Path, engine: str = "memory", **overrides: Any) -> AsyncIterator[Shelf]:
+    overrides.setdefault("clock", SystemClock())
+    clock = overrides.pop("clock")
+    async with open_test_env(engine, tmp_path, clock=clock, active=False, **overrides) as opened:
+        sources = ListedRepositories(opened.blobs)
+        env = msgspec.structs.replace(opened, sources=sources)
+        transport = httpx2.ASGITransport(create_app(env), client=("192.0.2.7", 1234))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+            yield Shelf(env, client, sources)

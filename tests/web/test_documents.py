@@ -1,0 +1,42 @@
+"""The project's own documents: found in a checkout, found in a wheel, and missed without harm."""
+
+import zipfile
+
+import pytest
+from hatchling.build import build_wheel
+
+from vskill_platform.web.documents import DOCUMENTS, read_documents, sections
+
+
+def test_a_checkout_has_its_documents_with_their_titles():
+    assert DOCUMENTS["docs/glossary.md"].title == "Glossary"
+    assert {"README.md", "ARCHITECTURE.md"} <= set(DOCUMENTS)
+
+
+def test_every_document_is_in_exactly_one_section():
+    listed = [one.path for _, found in sections() for one in found]
+    assert sorted(listed) == sorted(DOCUMENTS)
+
+
+def test_a_folder_that_nobody_named_gets_a_section_of_its_own(tmp_path):
+    (tmp_path / "docs" / "tutorials").mkdir(parents=True)
+    (tmp_path / "docs" / "tutorials" / "first.md").write_text("# First steps\n")
+    assert [title for title, _ in sections(read_documents(tmp_path))] == ["Tutorials"]
+
+
+def test_a_wheel_carries_them_and_not_their_pictures(tmp_path, monkeypatch, pytestconfig):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    name = build_wheel(str(tmp_path))
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        names = wheel.namelist()
+        wheel.extractall(tmp_path / "installed")
+    found = read_documents(tmp_path / "installed" / "vskill_platform" / "documents")
+    assert {path for path in DOCUMENTS if path.startswith("docs/")} == set(found)
+    assert not any(one.endswith((".webp", ".png")) for one in names)
+    assert {one.split("/")[0] for one in names if ".dist-info" not in one} == {"vskill_platform"}
+
+
+@pytest.mark.parametrize("place", ["", "docs-elsewhere"])
+def test_without_documents_the_list_is_empty(tmp_path, place):
+    assert dict(read_documents(tmp_path / place)) == {}
+    assert sections({}) == []

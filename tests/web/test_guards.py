@@ -1,0 +1,160 @@
+"""E10: every route is walked with every kind of person, by real requests, and lets in exactly whom it declares."""
+
+import httpx2
+import pytest
+
+from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
+from vskill_platform.bootstrap import env_for
+from vskill_platform.settings import Settings
+from vskill_platform.store.accounts import Role, sign_out_everywhere
+from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.browser import SESSION_COOKIE
+from vskill_platform.web.principal import Guard
+from vskill_platform.web.routing import Endpoint
+from vskill_platform.worker_context import run_with_worker_env
+
+pytestmark = pytest.mark.anyio
+
+NAMES = {Guard.AUTHOR: "ann", Guard.REVIEWER: "rob", Guard.ADMIN: "ada"}
+#: What a route that lets nobody in answers with.
+REFUSED = {"not_signed_in", "not_permitted"}
+
+#: Everything that anybody may change, and why that is safe.
+OPEN_WRITES = {
+    ("POST", "/api/v1/submissions"): "anybody may submit; it is counted by address",
+    ("POST", "/api/v1/submissions/bulk"): "the same",
+    ("POST", "/api/v1/submissions/discover"): "looks only; it is counted by address",
+    ("POST", "/submit/find"): "the same as a form",
+    ("POST", "/submit/send"): "submitting as a form",
+    ("POST", "/submissions/{submission_id}/resubmit"): "submitting again as a form",
+    ("POST", "/skills/{owner}/{repo}/{slug}/report"): "anybody may report; it is counted by address",
+    ("POST", "/api/v1/skills/installs"): "counts, by address",
+    ("POST", "/api/v1/skills/{name}/installs"): "counts, by address",
+    ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/installs"): "counts, by address",
+    ("POST", "/api/v1/skills/check-updates"): "reads only",
+    ("POST", "/api/v1/auth/github/exchange-for-vsk-token"): "GitHub's word lets in",
+    ("POST", "/api/v1/external-scans/{digest}/{provider}"): "the signature lets in",
+    ("POST", "/signin"): "the password lets in",
+    ("POST", "/signin/github"): "only leads to GitHub",
+    ("POST", "/signout"): "ends one's own session",
+    ("POST", "/setup"): "the one-time token lets in",
+}
+#: What reviewers may use of the admin area; the rest is for admins.
+REVIEWERS = (
+    "/admin",
+    "/admin/review",
+    "/admin/reports",
+    "/admin/blocklist",
+    "/admin/suppressions",
+)
+
+
+def name_of(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def address_of(endpoint: Endpoint) -> str:
+    path = endpoint.path
+    while "{" in path:
+        before, _, rest = path.partition("{")
+        path = before + "x" + rest.partition("}")[2]
+    return path
+
+
+@pytest.fixture(scope="module")
+async def env():
+    async with env_for(Settings(store="memory:", rate_limits="off")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def app(env):
+    for guard, name in NAMES.items():
+        await make_account(env, name, Role(guard.value))
+    return create_app(env)
+
+
+async def code_of(client: httpx2.AsyncClient, endpoint: Endpoint) -> tuple[int, str]:
+    headers = {"accept": "application/json"}
+    answer = await client.request(endpoint.method, address_of(endpoint), headers=headers)
+    is_problem = answer.headers.get("content-type", "").startswith("application/problem")
+    return answer.status_code, answer.json()["code"] if is_problem else ""
+
+
+async def lets_in(client: httpx2.AsyncClient, endpoint: Endpoint) -> bool:
+    status, code = await code_of(client, endpoint)
+    to_sign_in = status == 303 and endpoint.guard is not Guard.PUBLIC and endpoint.method == "GET"
+    return code not in REFUSED and not to_sign_in
+
+
+WALKED = [one for one in ENDPOINTS if not one.is_stream]
+
+
+@pytest.mark.parametrize("endpoint", WALKED, ids=name_of)
+async def test_E10_anybody_is_let_in_only_where_it_is_public(app, endpoint):
+    async with browser(app) as client:
+        status, code = await code_of(client, endpoint)
+    if endpoint.guard is Guard.PUBLIC:
+        assert code != "not_permitted"
+        if endpoint.method == "GET" and code == "not_signed_in":
+            pytest.fail("a public address asks to sign in")
+    elif endpoint.method == "GET" and endpoint.media == "text/html":
+        assert status == 303
+    else:
+        assert (status, code) == (401, "not_signed_in")
+
+
+@pytest.mark.parametrize("role", list(NAMES))
+@pytest.mark.parametrize("endpoint", WALKED, ids=name_of)
+async def test_E10_a_session_is_let_in_up_to_its_role(app, env, role, endpoint):
+    async with browser(app) as client:
+        client.cookies.set(SESSION_COOKIE, await session_of(env, NAMES[role]))
+        assert await lets_in(client, endpoint) is (role.rank >= endpoint.guard.rank)
+
+
+@pytest.mark.parametrize("endpoint", [one for one in WALKED if one.guard is not Guard.PUBLIC], ids=name_of)
+async def test_E10_a_token_without_the_admin_scope_is_an_authors_whoever_holds_it(app, env, endpoint):
+    await make_account(env, "tom", Role.ADMIN)
+    token = await token_of(env, "tom", "read")
+    headers = {"authorization": f"Bearer {token}"}
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers) as client:
+        allowed = endpoint.guard is Guard.AUTHOR and endpoint.scope in {None, "read"}
+        assert await lets_in(client, endpoint) is allowed
+    await run_with_worker_env(env, lambda: sign_out_everywhere("tom", by="system"))
+
+
+def test_E10_what_anybody_may_change_is_a_short_list_with_reasons():
+    found = {(one.method, one.path) for one in ENDPOINTS if one.method != "GET" and one.guard is Guard.PUBLIC}
+    unknown = found - set(OPEN_WRITES)
+    assert not unknown
+
+
+def test_E10_the_admin_area_is_for_reviewers_and_admins_only():
+    area = [one for one in ENDPOINTS if one.path == "/admin" or one.path.startswith("/admin/")]
+    assert len(area) > 40
+    for one in area:
+        place = "/".join(one.path.split("/")[:3])
+        assert one.guard is (Guard.REVIEWER if place in REVIEWERS else Guard.ADMIN), name_of(one)
+
+
+def test_every_form_is_checked_for_its_sender():
+    """A POST of a page must be declared by `form`, which is what has it checked."""
+    for one in ENDPOINTS:
+        if one.method != "GET" and one.media == "text/html":
+            assert one.is_form, name_of(one)
+
+
+@pytest.mark.parametrize(
+    "endpoint", [one for one in ENDPOINTS if one.method != "GET" and not one.is_form], ids=name_of
+)
+async def test_no_route_that_changes_something_trusts_a_cookie_alone(app, env, endpoint):
+    """Whatever a signed-in browser is made to send by another site is refused before the view runs."""
+    async with signed_in(app, env, NAMES[Guard.ADMIN], Role.ADMIN) as ada:
+        _, code = await code_of(ada.client, endpoint)
+    assert code == "cross_site"
+
+
+@pytest.mark.parametrize("endpoint", [one for one in ENDPOINTS if one.is_stream], ids=name_of)
+def test_a_stream_is_public_and_filters_what_it_tells(endpoint):
+    assert endpoint.guard is Guard.PUBLIC

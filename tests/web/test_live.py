@@ -1,0 +1,465 @@
+"""Event streams over real sockets: from the store, across processes, resumable, and only what each may see (E6)."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.support.envs import (
+    make_submission,
+    open_test_env,
+    put_record,
+    run_until_quiet,
+    submit_skill,
+)
+from tests.support.faults import HookedKV
+from tests.support.streams import Events, listening, serving
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.errors import RateLimited, StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Put
+from vskill_platform.store.actions import cancel
+from vskill_platform.web import hub as hub_module
+from vskill_platform.web.channels import Skills, Submissions, submission_event
+from vskill_platform.web.hub import MOST_WAITING_BYTES, Hub, Subscription
+from vskill_platform.web.visibility import ANYBODY, Viewer
+
+pytestmark = pytest.mark.anyio
+
+STREAM = "/api/v1/submissions/stream"
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture
+async def env(tmp_path):
+    async with open_test_env("sqlite", tmp_path, clock=SystemClock()) as opened:
+        yield opened
+
+
+async def test_a_change_is_told_with_its_cursor(env: Env):
+    async with serving(env) as address, listening(address + STREAM) as events:
+        assert events.response.headers["content-type"].startswith("text/event-stream")
+        assert events.response.headers["cache-control"] == "no-store"
+        began = await events.until_connected()
+        assert (began, events.retry_ms) == (await env.kv.change_cursor(), 2000)
+        submitted = await submit_skill("told")
+        frame = await events.next()
+        assert submitted.submission is not None
+        assert (frame.event, frame.data["id"], frame.data["state"]) == (
+            "submission",
+            submitted.submission.id,
+            "RECEIVED",
+        )
+        assert int(frame.id) > int(began)
+        await run_until_quiet(env)
+        decided = await events.next("submission_decision")
+        assert (decided.data["state"], decided.data["category"]) == ("PUBLISHED", "published")
+        assert decided.data["publishedSkill"] == "upload~tests/skills/told"
+
+
+@contextmanager
+def web_process(data_dir: Path):
+    """`serve --web-only` as a process of its own."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "VSKILL_DATA_DIR": str(data_dir),
+        "VSKILL_STORE": f"sqlite:{data_dir / 'vskill.db'}",
+        "PYTHONUNBUFFERED": "1",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vskill_platform", "serve", "--web-only", "--port", "0"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        address = next(line.split()[2] for line in process.stdout if "Address" in line)
+        yield process, address
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=20)
+
+
+async def test_E6_an_event_reaches_the_clients_of_every_process(tmp_path: Path):
+    """Two servers on one file: what a third process writes is told by both."""
+    async with open_test_env("sqlite", tmp_path, clock=SystemClock()) as env:
+        with web_process(tmp_path) as (_, one), web_process(tmp_path) as (_, two):
+            async with listening(one + STREAM) as first, listening(two + STREAM) as second:
+                await first.until_connected()
+                await second.until_connected()
+                submitted = (await submit_skill("everywhere")).submission
+                assert submitted is not None
+                told = [await first.next(), await second.next()]
+                assert {frame.data["id"] for frame in told} == {submitted.id}
+                assert told[0].id == told[1].id
+                await cancel(submitted.id, by="user:ann", reason="never mind")
+                assert [(await one.next("submission_decision")).data["state"] for one in (first, second)] == [
+                    "DEQUEUED",
+                    "DEQUEUED",
+                ]
+    assert env.kv.engine == "sqlite"
+
+
+async def test_E6_a_stream_holds_up_no_stop_and_its_client_resumes_without_loss(tmp_path: Path):
+    """The server is stopped by a signal while streams are open: it ends at once. What happens while it is away is
+    told to the client that comes back, once."""
+    async with open_test_env("sqlite", tmp_path, clock=SystemClock()):
+        with web_process(tmp_path) as (process, address):
+            async with listening(address + STREAM) as events:
+                await events.until_connected()
+                before = (await submit_skill("before")).submission
+                assert before is not None
+                seen = await events.next()
+                process.terminate()
+                began = time.monotonic()
+                assert await events.ended()
+            assert await asyncio.to_thread(process.wait, 20) == 0
+            assert time.monotonic() - began < 5
+        missed = [(await submit_skill(f"meanwhile-{number}")).submission for number in range(3)]
+        with web_process(tmp_path) as (_, address):
+            async with listening(address + STREAM, {"last-event-id": seen.id}) as events:
+                told = [await events.next() for _ in range(3)]
+                assert [frame.data["id"] for frame in told] == [one.id for one in missed if one]
+                live = (await submit_skill("live")).submission
+                assert live is not None
+                assert (await events.next()).data["id"] == live.id, "and nothing twice"
+
+
+async def test_the_cursor_of_the_first_paint_can_stand_in_the_address(env: Env):
+    """A page that was just loaded misses nothing that happened before its stream was open."""
+    painted = await env.kv.change_cursor()
+    submitted = (await submit_skill("in-between")).submission
+    assert submitted is not None
+    async with serving(env) as address, listening(f"{address}{STREAM}?after={painted}") as events:
+        assert (await events.next()).data["id"] == submitted.id
+
+
+@pytest.mark.parametrize("cursor", ["0", "999999999", "not-a-cursor"], ids=["old", "future", "nonsense"])
+async def test_a_cursor_that_is_not_kept_is_answered_with_a_reset(env: Env, cursor: str):
+    """The page loads itself again, and the stream goes on from now."""
+    await submit_skill("old")
+    await env.kv.sweep(changes_before=env.kv.now() + 1)
+    await submit_skill("newer")
+    async with serving(env) as address, listening(address + STREAM, {"last-event-id": cursor}) as events:
+        reset = await events.next()
+        assert reset.event == "reset"
+        assert reset.id == await env.kv.change_cursor()
+        live = (await submit_skill("after")).submission
+        assert live is not None
+        assert (await events.next()).data["id"] == live.id
+
+
+async def test_who_missed_too_much_is_told_to_load_again(env: Env, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hub_module, "MOST_REPLAYED", 5)
+    start = await env.kv.change_cursor()
+    for number in range(6):
+        await put_record(env, make_submission(f"many-{number}", at=env.kv.now()))
+    async with serving(env) as address, listening(address + STREAM, {"last-event-id": start}) as events:
+        assert (await events.next()).event == "reset"
+
+
+async def test_a_client_that_joins_during_a_storm_misses_nothing(env: Env):
+    """Replay and live meet: every change after the cursor is told, whichever side tells it."""
+    start = await env.kv.change_cursor()
+    ids = [make_submission(f"storm-{number}", at=env.kv.now()) for number in range(120)]
+
+    async def storm() -> None:
+        for record in ids:
+            await put_record(env, record)
+
+    async with serving(env) as address, listening(address + STREAM):
+        writing = asyncio.create_task(storm())
+        await asyncio.sleep(0.02)
+        async with listening(address + STREAM, {"last-event-id": start}) as events:
+            told: set[str] = set()
+            while len(told) < len(ids):
+                told.add((await events.next()).data["id"])
+        await writing
+    assert told == {record.id for record in ids}
+
+
+async def test_several_changes_of_one_record_are_told_as_what_it_is_now(env: Env):
+    start = await env.kv.change_cursor()
+    submitted = (await submit_skill("moved")).submission
+    assert submitted is not None
+    await cancel(submitted.id, by="user:ann", reason="never mind")
+    async with serving(env) as address, listening(f"{address}{STREAM}?after={start}") as events:
+        first, second = await events.next(), await events.next()
+        assert (first.event, second.event) == ("submission", "submission_decision")
+        assert first.data == second.data
+        assert first.data["state"] == "DEQUEUED"
+        assert int(first.id) < int(second.id), "a break between the two loses neither"
+
+
+# Who sees what.
+
+
+async def test_E6_nobody_else_learns_who_submitted(env: Env):
+    """Neither the stream, nor its replay, nor a skill's stream holds the submitter's name."""
+    start = await env.kv.change_cursor()
+    await submit_skill("private", submitter="ann@example.org")
+    await run_until_quiet(env)
+    async with serving(env) as address:
+        for path in (STREAM, "/api/v1/skills/stream"):
+            async with listening(f"{address}{path}?after={start}") as events:
+                frame = await events.next("submission_decision")
+                assert "ann" not in json.dumps(frame.data)
+                assert "claim" not in frame.data and "token" not in json.dumps(frame.data)
+
+
+def test_E6_the_submitter_and_reviewers_may_know():
+    record = make_submission("private", submitter="ann@example.org")
+    assert "submitter" not in submission_event(record, ANYBODY)
+    assert "submitter" not in submission_event(record, Viewer("bob"))
+    assert submission_event(record, Viewer("ann@example.org"))["submitter"] == "ann@example.org"
+    assert submission_event(record, Viewer("eve", reviewer=True))["submitter"] == "ann@example.org"
+
+
+def test_actors_are_named_only_to_those_who_may_know():
+    assert ANYBODY.actor("user:ann@example.org") == "its submitter"
+    assert ANYBODY.actor("admin:eve") == "a reviewer"
+    assert ANYBODY.actor("worker:host-1-ab") == "a worker"
+    assert ANYBODY.actor("system") == "system"
+    assert Viewer("ann").actor("user:ann") == "user:ann"
+    assert Viewer("ann").actor("user:bob") == "its submitter"
+    assert Viewer("eve", reviewer=True).actor("worker:host-1-ab") == "worker:host-1-ab"
+
+
+async def test_ones_own_needs_an_account(env: Env):
+    async with serving(env) as address, httpx2.AsyncClient() as client:
+        assert (await client.get(f"{address}{STREAM}?mine=true")).status_code == 401
+
+
+async def test_E4_an_unknown_parameter_is_refused(env: Env):
+    async with serving(env) as address, httpx2.AsyncClient() as client:
+        answer = await client.get(f"{address}{STREAM}?skill=x")
+        assert answer.status_code == 400
+        assert "skill" in answer.json()["detail"]
+
+
+async def test_only_the_asked_ids_are_told(env: Env):
+    async with serving(env) as address:
+        wanted = make_submission("wanted", at=env.kv.now())
+        async with listening(f"{address}{STREAM}?ids={wanted.id}") as events:
+            await events.until_connected()
+            await put_record(env, make_submission("other", at=env.kv.now()))
+            await put_record(env, wanted)
+            assert (await events.next()).data["id"] == wanted.id
+
+
+async def test_a_skills_stream_has_plain_messages_for_the_skills_asked_for(env: Env):
+    async with (
+        serving(env) as address,
+        listening(f"{address}/api/v1/skills/stream?skills=upload~tests/skills/wanted") as events,
+    ):
+        await events.until_connected()
+        await submit_skill("unwanted")
+        await submit_skill("wanted")
+        await run_until_quiet(env)
+        frames = [await events.next(), await events.next()]
+        by_event = {frame.event: frame.data for frame in frames}
+        assert by_event["message"]["type"] == "skill.updated"
+        assert by_event["message"]["skillId"] == "upload~tests/skills/wanted"
+        assert by_event["message"]["version"] == "1.0.0"
+        assert by_event["submission_decision"]["skillName"] == "wanted"
+
+
+# Limits, slowness, failures.
+
+
+async def test_an_address_has_a_limit_of_streams(tmp_path: Path):
+    async with (
+        open_test_env("sqlite", tmp_path, clock=SystemClock(), max_streams_per_address=2) as env,
+        serving(env) as address,
+        listening(address + STREAM) as first,
+        httpx2.AsyncClient() as client,
+    ):
+        async with listening(address + STREAM) as second:
+            await first.until_connected()
+            await second.until_connected()
+            refused = await client.get(address + STREAM)
+            assert refused.status_code == 429
+            assert "2 streams" in refused.json()["detail"]
+        for _ in range(100):
+            if env.metrics.streams_open._value.get() == 1:
+                break
+            await asyncio.sleep(0.05)
+        async with listening(address + STREAM) as third:
+            assert await third.until_connected()
+
+
+async def test_a_head_request_is_answered_at_once(env: Env):
+    async with serving(env) as address, httpx2.AsyncClient() as client:
+        answer = await client.head(address + STREAM)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_heartbeats_keep_a_stream_open_and_move_its_cursor(env: Env, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.1)
+    async with (
+        serving(env) as address,
+        listening(f"{address}{STREAM}?ids=none") as events,
+    ):
+        began = await events.until_connected()
+        await submit_skill("elsewhere")
+        for _ in range(50):
+            await events.until_connected()
+            if events.last_id != began:
+                break
+        assert events.last_id == await env.kv.change_cursor()
+
+
+async def test_a_store_that_fails_is_told_and_nothing_is_lost(env: Env, monkeypatch: pytest.MonkeyPatch):
+    """E9: the stream stays open, says that the store is unreachable, and catches up when it is back."""
+    monkeypatch.setattr(hub_module, "PAUSE_S", 0.05)
+    kv = FollowedKV(env.kv)
+    changed = msgspec.structs.replace(env, kv=kv)
+    async with serving(changed) as address, listening(address + STREAM) as events:
+        await events.until_connected()
+        kv.failing = {"get_many"}
+        submitted = (await submit_skill("during")).submission
+        assert submitted is not None
+        assert (await events.next()).data == {"store": "unreachable"}
+        kv.failing = set()
+        assert (await events.next()).data["id"] == submitted.id
+        assert (await events.next()).data == {"store": "reachable"}
+
+
+async def test_C4_a_stream_cannot_be_opened_without_the_store(env: Env):
+    kv = FollowedKV(env.kv)
+    kv.failing = {"change_cursor"}
+    async with (
+        serving(msgspec.structs.replace(env, kv=kv)) as address,
+        httpx2.AsyncClient() as client,
+    ):
+        answer = await client.get(address + STREAM)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+
+
+class FollowedKV(HookedKV):
+    """A store whose feed can fail too."""
+
+    async def change_cursor(self) -> str:
+        self._maybe_fail("change_cursor")
+        return await self.inner.change_cursor()
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        return await self.inner.wait_for_change(cursor, timeout_ms)
+
+
+async def test_what_waits_for_a_slow_client_is_bounded():
+    stream = Subscription("here", Submissions(ANYBODY))
+    chunk = b"x" * 1000
+    pushed = 0
+    while stream.push(chunk):
+        pushed += 1
+    assert pushed * len(chunk) <= MOST_WAITING_BYTES
+    stream.drop("too slow")
+    assert await stream.next() is None
+
+
+async def test_a_slow_client_is_dropped_and_nobody_else(env: Env, monkeypatch: pytest.MonkeyPatch):
+    """It reads nothing while much is told: it is let go; one that reads gets everything."""
+    monkeypatch.setattr(hub_module, "MOST_WAITING_BYTES", 20_000)
+    monkeypatch.setattr(hub_module, "GATHER_S", 0.0)
+    async with serving(env) as address, listening(address + STREAM) as reader:
+        await reader.until_connected()
+        host, port = address.removeprefix("http://").split(":")
+        slow = await asyncio.open_connection(host, int(port), limit=1024)
+        slow[1].get_extra_info("socket").setsockopt(1, 8, 2048)
+        slow[1].write(f"GET {STREAM} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        told = asyncio.create_task(_read_until(reader, "last"))
+        dropped = env.metrics.registry
+        for number in range(4000):
+            records = [
+                make_submission(f"n-{number}-{part}", at=env.kv.now(), declared_name="x" * 500)
+                for part in range(20)
+            ]
+            await env.kv.commit([Put(one.key, msgspec.json.encode(one)) for one in records])
+            if dropped.get_sample_value("vskill_streams_dropped_total"):
+                break
+        assert dropped.get_sample_value("vskill_streams_dropped_total") == 1
+        await put_record(env, make_submission("last", at=env.kv.now()))
+        assert await told
+        slow[1].close()
+
+
+async def _read_until(events: Events, name: str) -> bool:
+    while True:
+        if (await events.next()).data["skillName"] == name:
+            return True
+
+
+async def test_the_follower_runs_only_while_somebody_watches(env: Env):
+    hub = Hub(env)
+    stream = await hub.join("here", Skills(ANYBODY), None)
+    assert (hub.open_streams, len(hub._tasks)) == (1, 2)
+    hub.leave(stream)
+    assert (hub.open_streams, hub._tasks) == (0, ())
+
+
+async def test_a_join_that_fails_leaves_nothing_behind(env: Env):
+    kv = FollowedKV(env.kv)
+    kv.failing = {"change_cursor"}
+    hub = Hub(msgspec.structs.replace(env, kv=kv))
+    with pytest.raises(StoreUnavailable):
+        await hub.join("here", Skills(ANYBODY), None)
+    kv.failing = set()
+    limited = Hub(
+        msgspec.structs.replace(
+            env, settings=msgspec.structs.replace(env.settings, max_streams_per_address=1)
+        )
+    )
+    stream = await limited.join("here", Skills(ANYBODY), None)
+    with pytest.raises(RateLimited):
+        await limited.join("here", Skills(ANYBODY), None)
+    other = await limited.join("elsewhere", Skills(ANYBODY), None)
+    limited.close()
+    assert [await one.next() is not None for one in (stream, other)] == [True, True]
+    assert [await one.next() for one in (stream, other)] == [None, None]
+
+
+async def test_C14_every_state_is_told(env: Env):
+    """Live updates forget no state: a record in each of them comes over the stream."""
+    async with serving(env) as address, listening(address + STREAM) as events:
+        await events.until_connected()
+        for state in State:
+            await put_record(env, make_submission(state.lower(), state=state, at=env.kv.now()))
+        told: dict[str, str] = {}
+        while len(told) < len(State):
+            frame = await events.next("submission")
+            told[frame.data["state"]] = frame.data["category"]
+    assert set(told) == {state.value for state in State}
+
+
+async def test_requests_are_answered_while_streams_are_open(env: Env):
+    async with serving(env) as address, listening(address + STREAM) as events, httpx2.AsyncClient() as client:
+        await events.until_connected()
+        assert (await client.get(f"{address}/healthz")).status_code == 200
+        text = (await client.get(f"{address}/metrics")).text
+        assert "vskill_streams_open 1.0" in text
+
+
+def test_every_event_is_documented():
+    """docs/reference/events.md names each event and each member that a stream sends."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "events.md").read_text("utf-8")
+    record = make_submission("told", submitter="ann")
+    members = submission_event(record, Viewer("ann"))
+    events = ("submission", "submission_decision", "row", "counts", "reset", "status", "skill.updated")
+    for name in (*members, *events):
+        assert f"`{name}`" in page, name

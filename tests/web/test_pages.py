@@ -1,0 +1,381 @@
+"""The marketplace's pages, over really published skills: what they show, what they offer, and what they never do."""
+
+import itertools
+import re
+
+import msgspec
+import pytest
+
+from tests.support.envs import ENGINES
+from tests.support.faults import HookedKV
+from tests.support.html import Page, what_could_run
+from tests.support.site import open_site
+from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, Severity, StaticReport
+from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.skills import get_skill
+from vskill_platform.store.withdrawals import take_down
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho hello\ncurl https://example.org\n")
+
+
+@pytest.fixture(params=ENGINES)
+async def site(request, tmp_path):
+    async with open_site(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def memory_site(tmp_path):
+    async with open_site("memory", tmp_path) as opened:
+        yield opened
+
+
+# Home.
+
+
+async def test_an_empty_registry_invites_to_submit(memory_site):
+    page = await memory_site.page("/")
+    assert "No skill is published yet" in page.text
+    assert "/submit" in page.links
+
+
+async def test_home_shows_what_is_new_and_that_nothing_is_stuck(site):
+    canonical = await site.publish("csv-cleaner")
+    page = await site.page("/")
+    assert f"/skills/{canonical}" in page.links
+    assert "Nothing is stuck, nothing is lost." in page.text
+    assert page.has_class("invariant")
+
+
+async def test_home_says_so_when_the_queue_cannot_be_judged_instead_of_a_number(tmp_path):
+    """C4: an unknown number is a dash, never a zero."""
+    async with open_site("memory", tmp_path) as site:
+        hooked = HookedKV(site.env.kv)
+        site.move_to(msgspec.structs.replace(site.env, kv=hooked))
+        hooked.failing.add("select")
+        response = await site.get("/")
+        assert response.status_code == 503
+        hooked.failing = set()
+        assert (await site.page("/")).text
+
+
+# The list.
+
+
+async def test_the_list_has_facets_with_counts_that_are_links(site):
+    await site.publish("csv-cleaner", head="license: MIT")
+    await site.publish("sql-review", head="license: Apache-2.0")
+    page = await site.page("/skills")
+    assert "/skills?licence=MIT" in page.links
+    narrowed = await site.page("/skills?licence=MIT")
+    assert "csv-cleaner" in narrowed.text
+    assert "sql-review" not in narrowed.text
+    assert "/skills" in narrowed.links
+
+
+async def test_the_list_is_sorted_and_paged_by_keyset(site, monkeypatch):
+    monkeypatch.setattr("vskill_platform.web.pages.skills.PAGE_SIZE", 2)
+    names = ["one", "two", "three", "four", "five"]
+    for name in names:
+        await site.publish(name)
+    seen: list[str] = []
+    path = "/skills?sort=newest"
+    for _ in range(4):
+        page = await site.page(path)
+        seen += [link.rpartition("/")[2] for link in _cards(page)]
+        following = [one["href"] for one in page.all("a") if one.get("rel") == "next"]
+        if not following:
+            break
+        path = following[0]
+    assert sorted(seen) == sorted(names)
+
+
+async def test_a_search_finds_by_the_beginning_of_a_word(site):
+    await site.publish("csv-cleaner")
+    await site.publish("sql-review")
+    page = await site.page("/skills?q=csv-cl")
+    assert [link.rpartition("/")[2] for link in _cards(page)] == ["csv-cleaner"]
+
+
+async def test_a_search_without_a_hit_says_what_to_do(memory_site):
+    await memory_site.publish("csv-cleaner")
+    assert "Nothing matches" in (await memory_site.page("/skills?q=zebra")).text
+
+
+async def test_a_script_gets_only_the_results_and_no_cache_mixes_the_two(memory_site):
+    await memory_site.publish("csv-cleaner")
+    part = await memory_site.get("/skills?q=csv", headers={"hx-request-type": "partial"})
+    assert "<html" not in part.text
+    assert 'id="results"' in part.text
+    assert "HX-Request-Type" in part.headers["vary"]
+
+
+@pytest.mark.parametrize("query", ["colour=red", "sort=size", "q=a&q=b", f"q={'x' * 300}"])
+async def test_a_parameter_that_is_not_understood_is_said_and_not_ignored(memory_site, query):
+    """E4."""
+    page = await memory_site.page(f"/skills?{query}", 400)
+    assert query.partition("=")[0] in page.text
+
+
+async def test_a_broken_cursor_is_a_clear_error(memory_site):
+    response = await memory_site.get("/skills?after=%00%ff")
+    assert response.status_code in (200, 400)
+
+
+async def test_what_was_blocked_a_moment_ago_is_not_in_the_list(site):
+    canonical = await site.publish("csv-cleaner")
+    await _block(site, canonical)
+    assert _cards(await site.page("/skills")) == []
+
+
+# One skill.
+
+
+async def test_a_skill_page_offers_every_client_and_shows_the_text(site):
+    canonical = await site.publish(
+        "csv-cleaner", SCRIPT, body="Work on a **copy**.\n\nSee [notes](scripts/run.sh)."
+    )
+    page = await site.page(f"/skills/{canonical}")
+    for command in (
+        f"npx skills add http://platform.test/{canonical}",
+        f"npx vskill install {canonical}",
+        "npx clawhub --registry http://platform.test/clawhub install csv-cleaner",
+        "/plugin marketplace add http://platform.test/marketplace.json",
+        f"http://platform.test/api/v1/skills/{canonical}/archive",
+    ):
+        assert command in page.text
+    assert "Work on a copy" in page.text.replace(" . ", ".")
+    assert f"/skills/{canonical}/files/scripts/run.sh" in page.links
+
+
+async def test_a_flat_name_leads_to_the_skill(memory_site):
+    canonical = await memory_site.publish("csv-cleaner")
+    response = await memory_site.get("/skills/csv-cleaner")
+    assert response.status_code == 302
+    assert response.headers["location"] == f"/skills/{canonical}".replace("~", "~")
+
+
+async def test_files_are_listed_and_shown_with_lines_that_can_be_linked_to(site):
+    canonical = await site.publish("csv-cleaner", SCRIPT)
+    listed = await site.page(f"/skills/{canonical}/files")
+    assert "executable" in listed.text
+    shown = await site.page(f"/skills/{canonical}/files/scripts/run.sh")
+    assert "echo hello" in shown.text
+    assert any(attributes.get("id") == "L2" for tag, attributes in shown.elements if tag == "li")
+    await site.page(f"/skills/{canonical}/files/no/such.txt", 404)
+
+
+async def test_a_file_that_is_not_text_is_not_shown_as_text(memory_site):
+    canonical = await memory_site.publish("csv-cleaner", SkillFile("logo.bin", "100644", b"\x00\x01\x02"))
+    page = await memory_site.page(f"/skills/{canonical}/files/logo.bin")
+    assert "not text" in page.text
+
+
+async def test_versions_are_listed_and_compared(site):
+    await site.publish("csv-cleaner", body="First.", version="1.0.0")
+    canonical = await site.publish("csv-cleaner", body="Second.", version="1.1.0")
+    versions = await site.page(f"/skills/{canonical}/versions")
+    link = f"/skills/{canonical}/versions/diff?from=1.0.0&to=1.1.0"
+    assert link in versions.links
+    changes = await site.page(link)
+    assert "-First." in changes.text
+    assert "+Second." in changes.text
+    await site.page(f"/skills/{canonical}/versions/diff?from=9.9.9&to=1.1.0", 404)
+
+
+async def test_the_security_report_says_where_why_and_what_to_do(tmp_path):
+    finding = Finding(
+        "EX-999", Severity.MEDIUM, Category.EXFILTRATION, Kind.MISMATCH, "scripts/run.sh", 3, 1,
+        "curl https://example.org", "It sends data away.", "Say so in the description.",
+    )  # fmt: skip
+    able = Finding(
+        "CP-1",
+        Severity.LOW,
+        Category.DOWNLOAD_AND_RUN,
+        Kind.CAPABILITY,
+        "scripts/run.sh",
+        3,
+        why="Uses the network.",
+    )
+    async with open_site("memory", tmp_path, scanner=Saying(finding, able)) as site:
+        canonical = await site.publish("csv-cleaner", SCRIPT)
+        page = await site.page(f"/skills/{canonical}/security")
+        for told in (
+            "EX-999",
+            "scripts/run.sh:3",
+            "It sends data away.",
+            "Say so in the description.",
+            "Uses the network.",
+        ):
+            assert told in page.text
+        assert f"/skills/{canonical}/files/scripts/run.sh#L3" in page.links
+        assert f"/api/v1/skills/{canonical}/security.sarif" in page.links
+
+
+async def test_a_blocked_skill_says_why_and_offers_no_install(site):
+    """The block counts from the moment it is written, before anything was taken down."""
+    canonical = await site.publish("csv-cleaner", SCRIPT, body="The text.")
+    await _block(site, canonical)
+    page = await site.page(f"/skills/{canonical}")
+    assert "This skill is blocked and cannot be installed." in page.text
+    assert "steals keys" in page.text
+    _offers_nothing(page)
+    assert "The text." not in page.text
+    await site.page(f"/skills/{canonical}/files/SKILL.md", 404)
+    assert f"/skills/{canonical}/files/SKILL.md" not in (await site.page(f"/skills/{canonical}/files")).links
+
+
+async def test_a_version_that_was_taken_down_says_so(site):
+    canonical = await site.publish("csv-cleaner", body="The text.")
+    await take_down(canonical, by="admin:eve", reason="it broke the rules")
+    page = await site.page(f"/skills/{canonical}")
+    assert "it broke the rules" in page.text
+    _offers_nothing(page)
+    assert "The text." not in page.text
+
+
+async def test_a_skill_that_does_not_exist_is_a_404_page(memory_site):
+    page = await memory_site.page("/skills/nobody/nothing/none", 404)
+    assert "nobody/nothing/none" in page.text
+
+
+async def test_a_reader_reports_a_skill_and_the_form_says_what_is_missing(site):
+    canonical = await site.publish("csv-cleaner")
+    place = f"/skills/{canonical}"
+    empty = await site.post(f"{place}/report", {"category": "spam", "reason": ""}, seen=place)
+    assert empty.status_code == 400
+    assert "Say what is wrong" in empty.text
+    sent = await site.post(f"{place}/report", {"category": "spam", "reason": "It is spam."}, seen=place)
+    assert sent.status_code == 303, sent.text
+    assert "Thank you" in (await site.page(sent.headers["location"].partition("#")[0])).text
+    again = await site.post(f"{place}/report", {"category": "spam", "reason": "It is spam."}, seen=place)
+    assert "reported=again" in again.headers["location"]
+
+
+# Owners, documents, errors.
+
+
+async def test_an_owner_page_lists_what_that_owner_published(site):
+    await site.publish("csv-cleaner", namespace="alice")
+    await site.publish("sql-review", namespace="bob")
+    page = await site.page("/owners/alice")
+    assert [link.rpartition("/")[2] for link in _cards(page)] == ["csv-cleaner"]
+    await site.page("/owners/nobody", 404)
+
+
+async def test_every_document_can_be_read_and_its_links_lead_somewhere(memory_site):
+    index = await memory_site.page("/docs")
+    documents = [link for link in index.links if link.startswith("/docs/")]
+    assert "/docs/docs/glossary.md" in documents
+    for link in documents:
+        page = await memory_site.page(link)
+        for inner in page.links:
+            if inner.startswith("/docs/"):
+                response = await memory_site.get(inner.partition("#")[0])
+                assert response.status_code == 200, f"{link} -> {inner}"
+
+
+async def test_a_document_is_found_without_its_folder_and_ending(memory_site):
+    response = await memory_site.get("/docs/glossary")
+    assert (response.status_code, response.headers["location"]) == (302, "/docs/docs/glossary.md")
+    await memory_site.page("/docs/no-such-thing", 404)
+    await memory_site.page("/docs/..%2f..%2fetc%2fpasswd", 404)
+
+
+async def test_an_unknown_address_is_a_page_for_people_and_a_problem_for_programs(memory_site):
+    page = await memory_site.page("/no/such/page", 404)
+    assert "/skills" in page.links
+    answer = await memory_site.client.get("/no/such/page", headers={"accept": "application/json"})
+    assert answer.json()["status"] == 404
+
+
+# All of them.
+
+
+async def test_no_page_holds_anything_that_could_run_and_every_page_has_its_landmarks(site):
+    canonical = await site.publish("csv-cleaner", SCRIPT, version="1.0.0")
+    place = f"/skills/{canonical}"
+    for path in ("/", "/skills", "/skills?q=csv", place, f"{place}/files", f"{place}/files/SKILL.md",
+                 f"{place}/versions", f"{place}/security", "/owners/tests", "/submit", "/docs"):  # fmt: skip
+        response = await site.get(path)
+        assert response.status_code == 200, path
+        assert what_could_run(response.text) == [], path
+        page = Page(response.text)
+        assert len(page.all("main")) == len(page.all("h1")) == len(page.all("title")) == 1, path
+        assert page.all("html")[0]["lang"] == "en"
+        ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+        assert len(ids) == len(set(ids)), path
+        _headings_have_no_gap(response.text, path)
+
+
+async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
+    """Once warm: a list, a search, and each page about a skill ask the store at most three times."""
+    async with open_site("sqlite", tmp_path) as site:
+        for number in range(5):
+            canonical = await site.publish(f"skill-{number}", SCRIPT)
+        counted = CountedKV(site.env.kv)
+        site.move_to(msgspec.structs.replace(site.env, kv=counted))
+        place = f"/skills/{canonical}"
+        for path in (
+            "/skills",
+            "/skills?q=skill",
+            place,
+            f"{place}/files",
+            f"{place}/versions",
+            f"{place}/security",
+        ):
+            await site.page(path)
+            counted.asked.clear()
+            await site.page(path)
+            assert len(counted.asked) <= 3, (path, counted.asked)
+
+
+class CountedKV(HookedKV):
+    """Notes every question to the store."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.asked = []
+
+    def _maybe_fail(self, operation):
+        self.asked.append(operation)
+
+
+class Saying:
+    """A scanner that says what a test wants to see on a page."""
+
+    ruleset = "test-1"
+
+    def __init__(self, *findings):
+        self.findings = findings
+
+    async def scan(self, files):
+        return StaticReport(self.ruleset, findings=self.findings, coverage=Coverage(len(files), len(files)))
+
+
+def _cards(page: Page) -> list[str]:
+    return [one["href"] for one in page.all("a") if "data-item" in one]
+
+
+def _offers_nothing(page: Page) -> None:
+    assert "npx" not in page.text
+    assert "/archive" not in page.text
+    assert not any("/attestation" in link for link in page.links)
+
+
+def _headings_have_no_gap(text: str, path: str) -> None:
+    levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
+    for before, after in itertools.pairwise(levels):
+        assert after <= before + 1, f"{path}: h{before} is followed by h{after}"
+
+
+async def _block(site, canonical):
+    skill = await get_skill(canonical)
+    now = site.env.kv.now()
+    await add_block(
+        BlockEntry(place_target(skill.identity), Severity.CRITICAL, "steals keys", "admin:eve", now)
+    )

@@ -1,0 +1,287 @@
+"""The queue page as it is first painted, without a script: true numbers, filters in the address, and what it says when
+it does not know."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.browsing import browsing, marked, tags
+from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
+from tests.support.faults import HookedKV
+from tests.support.manual_clock import ManualClock
+from tests.support.streams import listening, serving
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import EntryPage
+from vskill_platform.queue.control import pause_queue
+from vskill_platform.web.pages import queue as page_module
+from vskill_platform.web.pages.queue import LABELS
+from vskill_platform.web.render import UNKNOWN
+
+pytestmark = pytest.mark.anyio
+
+#: Long after the epoch, so that an hour ago is a time too.
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+async def env(tmp_path: Path):
+    async with open_test_env("sqlite", tmp_path, clock=ManualClock(NOW)) as opened:
+        yield opened
+
+
+async def one_of_each(env: Env) -> None:
+    for number, state in enumerate(State):
+        for copy in range(number + 1):
+            await put_record(env, make_submission(f"{state.lower()}-{copy}", state=state, at=env.kv.now()))
+
+
+async def test_C1_the_first_paint_has_the_true_counts(env: Env):
+    """C1, C13: the cards of the page as it comes over the wire are the counts of the records."""
+    await one_of_each(env)
+    async with browsing(env) as client:
+        answer = await client.get("/queue")
+    assert answer.status_code == 200
+    shown = marked(answer.text, "data-count")
+    expected = {state: number + 1 for number, state in enumerate(State)}
+    assert int(shown["all"]) == sum(expected.values())
+    for category in Category:
+        assert int(shown[category.value]) == sum(expected[state] for state in states_in(category))
+    for state in State:
+        assert int(shown[state.value]) == expected[state]
+
+
+async def test_an_empty_queue_says_so_and_shows_zeros(env: Env):
+    async with browsing(env) as client:
+        answer = await client.get("/queue")
+    assert "Nothing has been submitted yet" in answer.text
+    assert marked(answer.text, "data-count")["all"] == "0"
+    assert answer.text.count("Nothing ended in this time") == 2
+
+
+def test_C14_every_category_has_a_card():
+    assert set(LABELS) == set(Category)
+
+
+async def test_E3_a_category_is_expanded_by_the_server_to_all_its_states(env: Env):
+    await one_of_each(env)
+    async with browsing(env) as client:
+        for category in Category:
+            answer = await client.get("/queue", params={"category": category.value})
+            rows = [
+                attributes for tag, attributes in tags(answer.text) if tag == "tr" and "data-id" in attributes
+            ]
+            assert {row["data-state"] for row in rows} == {state.value for state in states_in(category)}
+            current = [a for tag, a in tags(answer.text) if tag == "a" and a.get("aria-current") == "true"]
+            assert [a["href"] for a in current] == [f"/queue?category={category.value}"]
+
+
+async def test_a_state_is_a_filter_too(env: Env):
+    await one_of_each(env)
+    async with browsing(env) as client:
+        answer = await client.get("/queue?state=REJECTED")
+    states = {a["data-state"] for tag, a in tags(answer.text) if tag == "tr" and "data-id" in a}
+    assert states == {"REJECTED"}
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("categoy=failed", "categoy"),
+        ("category=broken", "category"),
+        ("state=NOPE", "state"),
+        ("state=REJECTED&category=failed", "category"),
+        ("after=%21%21", "after"),
+    ],
+)
+async def test_E4_what_it_does_not_understand_is_a_400_that_names_it(env: Env, query: str, named: str):
+    async with browsing(env) as client:
+        answer = await client.get(f"/queue?{query}")
+    assert answer.status_code == 400
+    assert named in answer.text or "cursor" in answer.text
+
+
+async def test_words_find_submissions_and_keep_the_filter(env: Env):
+    await put_record(
+        env,
+        make_submission(
+            "needle",
+            at=NOW,
+            identity=normalise("https://github.com/ann/haystack", "needle"),
+            state=State.REJECTED,
+        ),
+    )
+    await one_of_each(env)
+    async with browsing(env) as client:
+        answer = await client.get("/queue?q=haystack")
+        assert [a["data-state"] for tag, a in tags(answer.text) if tag == "tr" and "data-id" in a] == [
+            "REJECTED"
+        ]
+        assert 'href="/queue?category=failed&amp;q=haystack"' in answer.text
+        nothing = await client.get("/queue?q=haystack&category=published")
+        assert "No submission fits" in nothing.text
+
+
+async def test_pages_follow_each_other_to_the_end(env: Env):
+    names = [f"many-{number:03}" for number in range(75)]
+    for number, name in enumerate(names):
+        await put_record(env, make_submission(name, at=NOW - number))
+    seen: list[str] = []
+    async with browsing(env) as client:
+        address: str | None = "/queue"
+        while address:
+            answer = await client.get(address)
+            seen += [a["data-id"] or "" for tag, a in tags(answer.text) if tag == "tr" and "data-id" in a]
+            address = next(
+                (a["href"] for tag, a in tags(answer.text) if tag == "a" and a.get("rel") == "next"), None
+            )
+    assert len(seen) == len(set(seen)) == 75
+
+
+async def test_position_and_estimate_are_those_of_the_line(env: Env):
+    """The one that is due first stands first; the estimate follows from what ended in the last ten minutes."""
+    for number in range(20):
+        await put_record(env, make_submission(f"done-{number}", state=State.PUBLISHED, at=NOW - 60_000))
+    for number in range(3):
+        await put_record(env, make_submission(f"waits-{number}", at=NOW - 10_000 + number))
+    async with browsing(env) as client:
+        text = (await client.get("/queue?category=waiting")).text
+    lines = [text[text.index(f">waits-{number}<") :][:900] for number in range(3)]
+    for place, line in enumerate(lines, 1):
+        assert f"<span>{place}<span" in line
+        assert f"about {('30 s', '1 min', '1 min 30 s')[place - 1]}<" in line, "two a minute"
+
+
+async def test_an_estimate_that_nobody_knows_is_left_out(env: Env):
+    await put_record(env, make_submission("waits", at=NOW))
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    assert "about" not in text[text.index(">waits<") :][:900]
+    assert f"{UNKNOWN} a minute" in text
+
+
+async def test_what_is_tried_again_later_has_no_position_but_a_time(env: Env):
+    record = make_submission("later", at=NOW)
+    attempts = msgspec.structs.replace(record.attempts, started=1, failed=1)
+    await put_record(env, msgspec.structs.replace(record, next_attempt_at=NOW + 60_000, attempts=attempts))
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    line = text[text.index(">later<") :][:1200]
+    assert "next try" in line
+    assert f'class="muted">{UNKNOWN}<' in line
+
+
+async def test_the_invariant_is_a_green_line_or_the_list_of_what_breaks_it(env: Env):
+    await put_record(env, make_submission("fine", at=NOW))
+    async with browsing(env) as client:
+        assert "Nothing is stuck." in (await client.get("/queue")).text
+    broken = msgspec.structs.replace(make_submission("limbo", at=NOW), next_attempt_at=None)
+    await put_record(env, broken)
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    assert "Nothing is stuck." not in text
+    assert broken.key in text
+    assert "neither claim nor next attempt" in text
+
+
+async def test_a_pause_and_alerts_are_shown(env: Env):
+    await pause_queue(60_000, reason="the disk is being moved", by="admin:eve")
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    assert "the disk is being moved" in text
+    assert "The job recovery" in text, "no schedule runs here, and the page says so"
+
+
+@pytest.mark.parametrize("operation", ["count_by", "select", "get"])
+async def test_C4_C7_a_store_that_fails_is_a_503_with_dashes(env: Env, operation: str):
+    """Neither a zero nor an empty list: every number is a dash, and the page says why."""
+    await one_of_each(env)
+    kv = HookedKV(env.kv)
+    kv.failing = {operation}
+    kv.change_cursor = env.kv.change_cursor  # type: ignore[method-assign]
+    async with browsing(msgspec.structs.replace(env, kv=kv)) as client:
+        answer = await client.get("/queue")
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert set(marked(answer.text, "data-count").values()) == {UNKNOWN}
+    assert "The store is unreachable" in answer.text
+    assert "Nothing is stuck." not in answer.text
+    assert "Nothing has been submitted yet" not in answer.text
+
+
+class HangingKV(HookedKV):
+    """A store that never answers a question."""
+
+    async def change_cursor(self) -> str:
+        return "0"
+
+    async def select(self, prefix: str, **options: object) -> EntryPage:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+async def test_E9_a_store_that_hangs_does_not_hang_the_page(env: Env, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(page_module, "WITHIN_S", 0.2)
+    async with browsing(msgspec.structs.replace(env, kv=HangingKV(env.kv))) as client:
+        answer = await asyncio.wait_for(client.get("/queue"), 5)
+    assert answer.status_code == 503
+    assert "did not answer" in answer.text
+    assert set(marked(answer.text, "data-count").values()) == {UNKNOWN}
+
+
+async def test_charts_are_drawn_with_words_and_as_a_table(env: Env):
+    for number in range(4):
+        await put_record(
+            env, make_submission(f"done-{number}", state=State.PUBLISHED, at=NOW - 400_000 * number)
+        )
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    assert "4 runs ended in the time shown, 4 of them published." in text
+    charts = [a for tag, a in tags(text) if tag == "svg" and a.get("role") == "img"]
+    assert [a["aria-labelledby"] for a in charts] == [
+        "throughput-title throughput-desc",
+        "latency-title latency-desc",
+    ]
+    assert text.count('class="chart__table"') == 2
+    assert "style=" not in text
+
+
+async def test_foreign_text_is_inert(env: Env):
+    """A name and a reason that are markup are text on the page and in the stream's row."""
+    attack = "<script>alert(1)</script>"
+    record = make_submission(
+        "attack", at=NOW, skill_name=attack, repo_url=f'"><img src=x onerror=alert(1)>{attack}'
+    )
+    await put_record(env, record)
+    async with browsing(env) as client:
+        text = (await client.get("/queue")).text
+    assert attack not in text
+    assert "<img src=x" not in text
+    assert "&lt;script&gt;" in text
+
+
+async def test_C1_the_stream_begins_where_the_first_paint_ended(tmp_path: Path):
+    """What happens between the paint and the opening of the stream comes over the stream, as the row and the numbers
+    that the page would show."""
+    async with open_test_env("sqlite", tmp_path, clock=SystemClock()) as env, browsing(env) as client:
+        painted = (await client.get("/queue")).text
+        live = next(a for tag, a in tags(painted) if "data-live" in a)
+        await submit_skill("in-between", submitter="ann@example.org")
+        await run_until_quiet(env)
+        async with serving(env) as address:
+            url = f"{address}{live['data-live']}?after={live['data-cursor']}"
+            async with listening(url) as events:
+                row = await events.next("row")
+                counts = await events.next("counts")
+                assert (row.data["category"], row.data["state"]) == ("published", "PUBLISHED")
+                assert "in-between" in row.data["html"]
+                assert "ann" not in row.data["html"], "E6: nobody learns who submitted it"
+                assert (counts.data["published"], counts.data["all"], counts.data["waiting"]) == (1, 1, 0)
+                again = (await client.get("/queue")).text
+                assert marked(again, "data-count")["published"] == "1"
+                await submit_skill("next")
+                assert (await events.next("counts")).data["waiting"] == 1

@@ -1,0 +1,47 @@
+"""Answers that may be a few seconds old are made once for everybody, and a failure is never kept."""
+
+import asyncio
+
+import pytest
+
+from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.web.recent import Recent
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_everybody_who_asks_meanwhile_gets_the_same_answer():
+    clock, made = ManualClock(), []
+
+    async def make() -> int:
+        await asyncio.sleep(0.01)
+        made.append(1)
+        return len(made)
+
+    recent = Recent(clock)
+    assert await asyncio.gather(*(recent.get("count", 2, make) for _ in range(20))) == [1] * 20
+    clock.advance(1_000)
+    assert await recent.get("count", 2, make) == 1
+    clock.advance(1_500)
+    assert await recent.get("count", 2, make) == 2
+    assert await recent.get("another", 2, make) == 3
+
+
+async def test_C4_a_failure_is_not_kept_and_hides_behind_no_older_answer():
+    clock, fails = ManualClock(), False
+
+    async def make() -> str:
+        if fails:
+            raise StoreUnavailable
+        return "there"
+
+    recent = Recent(clock)
+    assert await recent.get("x", 1, make) == "there"
+    clock.advance(2_000)
+    fails = True
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await recent.get("x", 1, make)
+    fails = False
+    assert await recent.get("x", 1, make) == "there"

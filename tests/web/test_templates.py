@@ -1,0 +1,72 @@
+"""Every template of the product, whoever wrote it: it compiles, and holds nothing that the content policy forbids."""
+
+import pytest
+
+from vskill_platform.web.assets import FILES
+from vskill_platform.web.render import TEMPLATES, environment
+
+NAMES = sorted(TEMPLATES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_compiles(name):
+    environment().get_template(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_no_inline_script_or_style_and_nothing_that_needs_eval(name):
+    """The policy has no 'unsafe-inline' and no 'unsafe-eval', so any of these would simply not work."""
+    text = TEMPLATES[name].lower()
+    for forbidden in (
+        " style=",
+        "<style",
+        "javascript:",
+        "hx-on",
+        " onclick",
+        " onsubmit",
+        " onchange",
+        " onload",
+        'hx-vals="js:',
+    ):
+        assert forbidden not in text, f"{name} holds {forbidden!r}"
+    scripts = text.split("<script")[1:]
+    assert all(
+        " src=" in one.split(">", 1)[0] and one.split(">", 1)[1].startswith("</script>") for one in scripts
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_asks_for_nothing_outside_this_host(name):
+    """System fonts, own scripts, own pictures: no address of another host is ever loaded."""
+    text = TEMPLATES[name]
+    for attribute in ('src="http', "src='http", 'src="//', 'srcset="', "@import", 'action="http'):
+        assert attribute not in text
+    for link in text.split("<link ")[1:]:
+        assert 'href="{{ static(' in link.split(">")[0] or 'rel="alternate"' in link or 'rel="next"' in link
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_known_texts_are_marked_safe(name):
+    """`| safe` stands only behind words of the template's own; `Markup` comes from the sanitiser alone."""
+    for before in TEMPLATES[name].split("| safe")[:-1]:
+        said = before.rstrip().rpartition("{{")[2].strip()
+        assert said.startswith(("'", "SHAPES[")), f"{name}: {said[:60]}"
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".css")])
+def test_stylesheets_load_nothing(name):
+    text = FILES[name].data.decode()
+    assert "@import" not in text
+    assert "url(" not in text
+
+
+#: Puts fragments of our own pages, as the server rendered and escaped them, into the page.
+SHOWS_FRAGMENTS = {"live.js"}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".js") and "vendor/" not in name])
+def test_own_scripts_never_build_code_or_html(name):
+    text = FILES[name].data.decode()
+    html = () if name in SHOWS_FRAGMENTS else ("innerHTML", "outerHTML", "insertAdjacentHTML")
+    for forbidden in ("eval(", "new Function", "document.write", *html):
+        assert forbidden not in text, f"{name} holds {forbidden}"
