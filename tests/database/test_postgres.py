@@ -10,13 +10,14 @@ import pytest
 from tests.support.manual_clock import ManualClock
 from tests.support.postgres import Server, database_of, new_database
 from vskill_platform.broker.postgres import PostgresBroker
-from vskill_platform.database.postgres import PostgresDatabase, load_steps, shown
+from vskill_platform.database.postgres import PostgresDatabase, load_steps
 from vskill_platform.domain.errors import Conflict, SchemaUnknown, StoreReadOnly, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
 from vskill_platform.kv.postgres import PostgresKV
 from vskill_platform.kv.sqlite_fields import FIELD_COLUMNS, column, kept_fields
+from vskill_platform.settings import shown_location
 
 pytestmark = pytest.mark.anyio
 
@@ -233,7 +234,7 @@ async def test_nobody_there_is_said_with_the_address_and_without_the_password():
         await PostgresDatabase.open("postgresql://ann:secret@127.0.0.1:1/db")
     assert "127.0.0.1:1/db" in caught.value.message
     assert "secret" not in caught.value.message
-    assert shown("postgresql://ann:secret@h:5/db?x=y") == "postgresql://ann@h:5/db"
+    assert shown_location("postgresql://ann:secret@h:5/db?x=y") == "postgresql://ann@h:5/db"
 
 
 async def test_a_server_that_only_reads_is_refused_at_the_start(database):
