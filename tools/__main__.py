@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import code_rules, docs, hygiene, rules_page
+from tools import blocks, code_rules, docs, hygiene, reference
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -13,19 +13,24 @@ def check_project(root: Path = ROOT) -> list[Problem]:
     """Every problem in the project, in the order of the files."""
     contents = dict(texts(root))
     problems = [problem for path, text in contents.items() for problem in _check_file(path, text, root)]
-    problems += docs.check_decision_records(sorted(contents), contents.get(docs.ADR_INDEX, ""))
+    paths = sorted(contents)
+    problems += docs.check_decision_records(paths, contents.get(docs.ADR_INDEX, ""))
+    problems += docs.check_index(paths, contents.get(docs.INDEX, ""))
+    problems += reference.check_present(paths)
     return sorted(problems)
 
 
 def _check_file(path: str, text: str, root: Path) -> Iterator[Problem]:
     yield from hygiene.check_text(path, text)
+    yield from reference.check(path, text)
     if path.endswith(".lock"):
         yield from hygiene.check_lock(path, text)
     elif path.endswith(".py"):
         yield from code_rules.check_module(path, text)
     elif path.endswith(".md"):
         yield from docs.check_links(path, text, root)
-        yield from rules_page.check(path, text)
+        yield from docs.check_named_tests(path, text, root)
+        yield from blocks.check(path, text)
 
 
 def main() -> int:

@@ -1,8 +1,11 @@
-"""Documents that cannot drift: links lead somewhere, and every decision record is listed.
+"""Documents that cannot drift: links lead somewhere, every decision record and every page is listed, and a test that
+a page names as its proof exists.
 
 Only relative links are followed; addresses on the network are not ours to promise.
 """
 
+import ast
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +15,13 @@ from tools.problem import Problem
 
 ADR_FOLDER = "docs/adr/"
 ADR_INDEX = "docs/adr/README.md"
+INDEX = "docs/README.md"
 
 _LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 _CODE_SPAN = re.compile(r"`[^`]*`")
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NAMED_TEST = re.compile(r"\b(tests/[\w/]+\.py)::(\w+)")
 _ADR_NAME = re.compile(r"^(\d{4})-[a-z0-9-]+\.md$")
 
 
@@ -47,6 +52,33 @@ def check_decision_records(paths: list[str], index: str) -> Iterator[Problem]:
         if match[1] in seen:
             yield Problem(path, 1, f"has the number of {seen[match[1]]}")
         seen.setdefault(match[1], name)
+
+
+def check_index(paths: list[str], index: str) -> Iterator[Problem]:
+    """Every page of the documentation is listed in its index; decision records have an index of their own."""
+    listed = {
+        posixpath.normpath(posixpath.join("docs", target.partition("#")[0])) for _, target in _links(index)
+    }
+    for path in paths:
+        is_page = path.startswith("docs/") and path.endswith(".md") and path != INDEX
+        if is_page and path not in listed and (path == ADR_INDEX or not path.startswith(ADR_FOLDER)):
+            yield Problem(path, 1, f"is not listed in {INDEX}")
+
+
+def check_named_tests(path: str, text: str, root: Path) -> Iterator[Problem]:
+    """Whatever a page writes as `tests/some/file.py::test_name` is a test there."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for match in _NAMED_TEST.finditer(line):
+            if match[2] not in _tests_in(root / match[1]):
+                yield Problem(path, number, f"names {match[0]}, which is no test")
+
+
+def _tests_in(file: Path) -> frozenset[str]:
+    if not file.is_file():
+        return frozenset()
+    tree = ast.parse(file.read_text("utf-8"), filename=str(file))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(node.name for node in functions if node.name.startswith("test"))
 
 
 def anchors(text: str) -> set[str]:

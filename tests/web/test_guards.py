@@ -34,6 +34,8 @@ OPEN_WRITES = {
     ("POST", "/api/v1/skills/check-updates"): "reads only",
     ("POST", "/api/v1/auth/github/exchange-for-vsk-token"): "GitHub's word lets in",
     ("POST", "/api/v1/external-scans/{digest}/{provider}"): "the signature lets in",
+    ("POST", "/marketplace/{owner}/{repo}/{name}/git-upload-pack"): "reads only",
+    ("POST", "/mcp"): "reads; submitting is counted by address",
     ("POST", "/signin"): "the password lets in",
     ("POST", "/signin/github"): "only leads to GitHub",
     ("POST", "/signout"): "ends one's own session",

@@ -312,6 +312,29 @@ async def test_no_page_holds_anything_that_could_run_and_every_page_has_its_land
         _headings_have_no_gap(response.text, path)
 
 
+async def test_every_link_of_every_page_leads_somewhere(memory_site):
+    canonical = await memory_site.publish("csv-cleaner", SCRIPT, version="1.0.0")
+    await memory_site.publish("csv-cleaner", SCRIPT, body="More.", version="1.1.0")
+    place = f"/skills/{canonical}"
+    answered: dict[str, int] = {}
+    for path in (
+        "/",
+        "/skills",
+        place,
+        f"{place}/files",
+        f"{place}/versions",
+        f"{place}/security",
+        "/submit",
+        "/docs",
+    ):
+        for link in (await memory_site.page(path)).links:
+            target = link.partition("#")[0]
+            if target.startswith("/") and target not in answered:
+                answered[target] = (await memory_site.get(target)).status_code
+    assert len(answered) > 20
+    assert {link: status for link, status in answered.items() if status != 200} == {}
+
+
 async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
     """Once warm: a list, a search, and each page about a skill ask the store at most three times."""
     async with open_site("sqlite", tmp_path) as site:

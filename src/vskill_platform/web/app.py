@@ -25,7 +25,7 @@ from vskill_platform.web.api import (
     webhooks,
 )
 from vskill_platform.web.application import Application
-from vskill_platform.web.clients import clawhub, clawhub_publish, wellknown
+from vskill_platform.web.clients import clawhub, clawhub_publish, marketplace, mcp, plugin_git, wellknown
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.pages import table as pages
@@ -53,6 +53,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *wellknown.ENDPOINTS,
     *clawhub.ENDPOINTS,
     *clawhub_publish.ENDPOINTS,
+    *marketplace.ENDPOINTS,
+    *plugin_git.ENDPOINTS,
+    *mcp.ENDPOINTS,
     *pages.ENDPOINTS,
 )
 

@@ -25,11 +25,25 @@ class Viewer(msgspec.Struct, frozen=True):
             return actor
         return _KINDS.get(kind, kind)
 
+    def submitter(self, record: Submission) -> str | None:
+        """Who submitted it; None is nobody who was signed in, or none of this viewer's business."""
+        return record.submitter if self.sees_private(record) else None
+
+    def worker(self, record: Submission) -> str | None:
+        """Who holds it; None is nobody."""
+        return (
+            None
+            if record.claim is None
+            else self.actor(f"worker:{record.claim.worker}").removeprefix("worker:")
+        )
+
 
 #: What strangers learn of an actor.
 _KINDS = {"user": "its submitter", "admin": "a reviewer", "worker": "a worker"}
 
 ANYBODY = Viewer()
+#: Whoever can read the store itself, as commands do.
+OPERATOR = Viewer(reviewer=True)
 
 
 def viewer_of(request: Request) -> Viewer:

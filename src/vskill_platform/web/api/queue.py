@@ -12,6 +12,7 @@ from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.api.submission_views import StatsView, stats_view
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get
+from vskill_platform.web.visibility import Viewer, viewer_of
 from vskill_platform.web.wire import Wire, iso_time, maybe_time
 from vskill_platform.worker_context import require_env
 
@@ -28,6 +29,7 @@ class PauseView(Wire, frozen=True):
 
     until: str
     reason: str
+    #: whose name only reviewers see
     by: str
     at: str
 
@@ -91,11 +93,11 @@ class QueueStats(Wire, frozen=True):
     at: str
 
 
-async def health_view(_request: Request) -> Response:
+async def health_view(request: Request) -> Response:
     """Computed by this process from the records; it needs no worker (B7)."""
     found = await health.queue_health()
     require_env("metrics").metrics.queue_violations.set(len(found.violations))
-    return json_response(queue_view(found))
+    return json_response(queue_view(found, viewer_of(request)))
 
 
 async def stats(_request: Request) -> Response:
@@ -111,7 +113,7 @@ async def stats(_request: Request) -> Response:
     return json_response(answer)
 
 
-def queue_view(found: QueueHealth) -> HealthAnswer:
+def queue_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
     return HealthAnswer(
         healthy=found.healthy,
         violations=tuple(ViolationView(one.key, one.problem) for one in found.violations),
@@ -120,7 +122,7 @@ def queue_view(found: QueueHealth) -> HealthAnswer:
         oldest_waiting_ms=found.oldest_waiting_ms,
         last_ended_at=maybe_time(found.last_ended_at),
         stalled=found.stalled,
-        pause=_pause(found.pause),
+        pause=_pause(found.pause, viewer),
         jobs=tuple(map(_job, found.jobs)),
         alerts=tuple(AlertView(one.code.value, one.text, one.subject) for one in found.alerts),
         dead_letters=found.dead_letters.total if found.dead_letters else None,
@@ -128,10 +130,10 @@ def queue_view(found: QueueHealth) -> HealthAnswer:
     )
 
 
-def _pause(found: Pause | None) -> PauseView | None:
+def _pause(found: Pause | None, viewer: Viewer) -> PauseView | None:
     if found is None:
         return None
-    return PauseView(iso_time(found.until), found.reason, found.by, iso_time(found.at))
+    return PauseView(iso_time(found.until), found.reason, viewer.actor(found.by), iso_time(found.at))
 
 
 def _job(found: JobHealth) -> JobView:

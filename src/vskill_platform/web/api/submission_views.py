@@ -1,5 +1,5 @@
 """Submissions as clients see them: in lists, alone with history and timings, and as counts. Pure: from records to what
-is encoded. A claim's token is nobody's business."""
+is encoded. A claim's token is nobody's business; names are for those who may know them (E6)."""
 
 import msgspec
 
@@ -9,6 +9,7 @@ from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.store.statistics import Position
 from vskill_platform.submission_store import SubmissionCounts
+from vskill_platform.web.visibility import Viewer
 from vskill_platform.web.wire import Wire, iso_time, maybe_time
 
 
@@ -19,6 +20,8 @@ class HistoryEvent(Wire, frozen=True):
     at: str
     source: str | None = msgspec.field(name="from")
     to: str
+    #: `user:`, `admin:` or `worker:` and a name, or `system`; `its submitter`, `a reviewer` or `a worker` to those who
+    #: may not know the name
     actor: str
     reason: str
 
@@ -114,7 +117,9 @@ class SubmissionView(Wire, frozen=True):
     created_at: str
     updated_at: str
     next_attempt_at: str | None
-    #: which worker has it at the moment, and until when its claim lasts
+    #: to that account and to reviewers; null also where nobody was signed in
+    submitter: str | None
+    #: which worker has it at the moment, and until when its claim lasts; `a worker` to all but reviewers
     worker: str | None
     claimed_until: str | None
     rerun_requested: bool
@@ -179,9 +184,9 @@ def submission_card(record: Submission) -> SubmissionCard:
 
 
 def submission_view(
-    record: Submission, now: int | None = None, position: PositionView | None = None
+    record: Submission, viewer: Viewer, now: int | None = None, position: PositionView | None = None
 ) -> SubmissionView:
-    """Timings are taken up to `now`, or up to the last change."""
+    """As this viewer may see it. Timings are taken up to `now`, or up to the last change."""
     claim = record.claim
     until = record.updated_at if now is None else now
     return SubmissionView(
@@ -198,7 +203,8 @@ def submission_view(
         created_at=iso_time(record.created_at),
         updated_at=iso_time(record.updated_at),
         next_attempt_at=maybe_time(record.next_attempt_at),
-        worker=claim.worker if claim else None,
+        submitter=viewer.submitter(record),
+        worker=viewer.worker(record),
         claimed_until=iso_time(claim.until) if claim else None,
         rerun_requested=record.rerun_requested is not None,
         attempts=_attempts(record.attempts),
@@ -210,7 +216,7 @@ def submission_view(
         published_version=record.published_version,
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
-        history=tuple(map(_event, record.history)),
+        history=tuple(_event(event, viewer) for event in record.history),
     )
 
 
@@ -261,12 +267,12 @@ def _scan(found: Evidence | None) -> ScanSummary | None:
     )
 
 
-def _event(event: Event) -> HistoryEvent:
+def _event(event: Event, viewer: Viewer) -> HistoryEvent:
     return HistoryEvent(
         seq=event.seq,
         at=iso_time(event.at),
         source=event.source.value if event.source else None,
         to=event.to.value,
-        actor=event.actor,
+        actor=viewer.actor(event.actor),
         reason=event.reason,
     )

@@ -1,7 +1,7 @@
 """Submissions: handing skills in, following them, and taking them back.
 
-Submitting is idempotent, so a client that repeats a request does no harm. Whoever submitted while signed in may
-cancel and rerun what is theirs; reviewers may do so with any.
+Submitting is idempotent, so a client that repeats a request does no harm. Whoever submitted while signed in, or
+has proved to control the repository, may cancel and rerun it; reviewers may do so with any.
 """
 
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import submission_store
-from vskill_platform.domain.errors import InvalidInput, NoSkillFound, NotPermitted, NotSignedIn
+from vskill_platform.domain.errors import InvalidInput, NoSkillFound, NotSignedIn
 from vskill_platform.domain.naming import slugify
 from vskill_platform.domain.states import Category, State, states_in
 from vskill_platform.domain.submission import Source, Submission
@@ -33,7 +33,9 @@ from vskill_platform.web.api.submission_views import (
 from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
+from vskill_platform.web.rights import require_rights
 from vskill_platform.web.routing import body_of, get, post, query_of
+from vskill_platform.web.visibility import Viewer, viewer_of
 from vskill_platform.web.wire import Asked, Sent, Wire, iso_time
 from vskill_platform.worker_context import require_env
 
@@ -346,27 +348,27 @@ async def stats(_request: Request) -> Response:
 
 
 async def detail_view(request: Request) -> Response:
-    return json_response(await shown(await _record(request)))
+    return json_response(await shown(await _record(request), viewer_of(request)))
 
 
-async def shown(record: Submission) -> SubmissionView:
+async def shown(record: Submission, viewer: Viewer) -> SubmissionView:
     """A submission with its place in the line, if it stands in it."""
     now = require_env("kv").kv.now()
     if not waits(record, now):
-        return submission_view(record, now)
+        return submission_view(record, viewer, now)
     position = await position_of(record)
     left = estimate_ms(position, await recent_activity())
-    return submission_view(record, now, position_view(position, left))
+    return submission_view(record, viewer, now, position_view(position, left))
 
 
 async def runs_view(request: Request) -> Response:
-    record = await _record(request)
+    record, viewer = await _record(request), viewer_of(request)
     now = require_env("kv").kv.now()
     numbers = range(record.run, max(0, record.run - query_of(request, RunsQuery).limit), -1)
     runs = [
         record if run == record.run else await submission_store.get_run(record.id, run) for run in numbers
     ]
-    return json_response(RunsAnswer(record.id, tuple(submission_view(one, now) for one in runs)))
+    return json_response(RunsAnswer(record.id, tuple(submission_view(one, viewer, now) for one in runs)))
 
 
 async def positions_view(request: Request) -> Response:
@@ -400,22 +402,21 @@ async def cancel_view(request: Request) -> Response:
     body = await body_of(request, ReasonBody)
     record = await _own(request)
     done = await actions.cancel(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await shown(done))
+    return json_response(await shown(done, viewer_of(request)))
 
 
 async def rerun_view(request: Request) -> Response:
     body = await body_of(request, ReasonBody)
     record = await _own(request)
     done = await actions.run_again(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await shown(done))
+    return json_response(await shown(done, viewer_of(request)))
 
 
 async def _own(request: Request) -> Submission:
-    """The submission, if it is the account's own or the account reviews."""
-    record, principal = await _record(request), principal_of(request)
-    if principal.may(Guard.REVIEWER) or record.submitter == principal.account:
-        return record
-    raise NotPermitted("Only whoever submitted it, or a reviewer, may do that.", submission=record.id)
+    """The submission, if the account may act on it."""
+    record = await _record(request)
+    await require_rights(principal_of(request), record)
+    return record
 
 
 _ONE = f"{SUBMISSIONS}/{{submission_id}}"

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.catalogue import Filter
-from vskill_platform.web.pages.skills import SORTS, Sort, listed
+from vskill_platform.store.catalogue import Filter, Sort
+from vskill_platform.web.pages.skills import SORTS, listed
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 

@@ -1,0 +1,192 @@
+"""The queue page as it lives: rows and numbers that come by themselves, filters that stand in the address, and a server
+that is killed and comes back under an open page. And the pages of submissions that it leads to."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import DESK, PATIENCE_MS, PHONE
+from tools.browsing import command, serving
+
+pytestmark = pytest.mark.browser
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+CATEGORIES = ("waiting", "running", "review", "published", "failed", "cancelled")
+ROWS = "#queue-rows tr"
+#: A browser that loses its server says so in the console, whatever the page does about it.
+LOST_CONNECTION = "net::ERR_"
+
+
+def skill_folder(parent: Path, name: str, body: str = "Read the text and improve it.") -> Path:
+    folder = parent / name
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(
+        f"---\nname: {name}\ndescription: Helps with {name}.\n---\n# {name}\n\n{body}\n"
+    )
+    return folder
+
+
+def count_on(page, name: str) -> int:
+    return int(page.locator(f".stat [data-count={name}]").inner_text().replace(",", ""))
+
+
+# Filters.
+
+
+def test_every_card_filters_and_counts_what_it_lists(opened, server):
+    """C13: the number on a card, the rows behind it and the API agree."""
+    page = opened()
+    page.goto("/queue")
+    counts = server.json("/api/v1/submissions/stats")["byCategory"]
+    assert set(counts) == set(CATEGORIES)
+    for name in CATEGORIES:
+        page.locator(f"a.stat:has([data-count={name}])").click()
+        page.wait_for_url(re.compile(rf"/queue\?category={name}$"))
+        expect(page.locator(f"a.stat[aria-current=true] [data-count={name}]")).to_have_text(str(counts[name]))
+        rows = page.locator(ROWS)
+        assert rows.count() == min(counts[name], 30)
+        assert {rows.nth(at).get_attribute("data-category") for at in range(rows.count())} <= {name}
+    page.locator("a.stat:has([data-count=all])").click()
+    page.wait_for_url(re.compile("/queue$"))
+
+
+def test_an_address_is_a_view_that_can_be_shared(opened):
+    page = opened()
+    page.goto("/queue?state=TIER1_FAILED")
+    states = page.locator(ROWS).evaluate_all("rows => rows.map(row => row.dataset.state)")
+    assert states
+    assert set(states) == {"TIER1_FAILED"}
+    page.goto("/queue?category=published&q=csv")
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.locator("#queue-q")).to_have_value("csv")
+    page.get_by_role("link", name="Show all").click()
+    expect(page.locator(ROWS).nth(5)).to_be_visible()
+
+
+def test_a_parameter_that_nobody_knows_is_named(opened):
+    page = opened(expected=(400,))
+    page.goto("/queue?colour=green")
+    expect(page.locator("main")).to_contain_text("colour")
+
+
+# Live.
+
+
+def test_a_row_and_the_numbers_come_without_a_reload(opened, server, tmp_path):
+    """C1, C3: the row comes once, its state follows, and the cards count it."""
+    page, other = opened(), opened()
+    for one, address in ((page, "/queue"), (other, "/queue?category=failed")):
+        one.goto(address)
+        one.evaluate("window.stayed = true")
+        expect(one.get_by_text("Live", exact=True)).to_be_visible()
+    before, failed = count_on(page, "all"), other.locator(ROWS).count()
+    told = command(server.data, "submit", str(skill_folder(tmp_path, "arrives-live")), "--json")
+    assert "arrives-live" in told
+    row = page.locator(ROWS).filter(has_text="arrives-live")
+    expect(row.get_by_text("Published", exact=True)).to_be_visible()
+    expect(row).to_have_count(1)
+    expect(page.locator(".stat [data-count=all]")).to_have_text(str(before + 1))
+    assert page.locator(ROWS).first.get_attribute("id") == row.get_attribute("id")
+    expect(other.locator(".stat [data-count=all]")).to_have_text(str(before + 1))
+    assert other.locator(ROWS).count() == failed
+    assert page.evaluate("window.stayed") is other.evaluate("window.stayed") is True
+
+
+def test_a_row_is_opened_and_its_page_tells_the_whole_way(opened, server, tmp_path):
+    page = opened()
+    page.goto("/queue")
+    command(server.data, "submit", str(skill_folder(tmp_path, "tells-its-way")))
+    page.locator(ROWS).get_by_role("link", name="tells-its-way").click()
+    expect(page.get_by_role("link", name=re.compile("See the published skill"))).to_be_visible()
+    steps = page.locator(".timeline > li")
+    expect(steps.first).to_contain_text("system")
+    expect(steps.last).to_contain_text("by a worker")
+
+
+def test_an_open_page_survives_the_death_of_its_server(chromium, server, tmp_path):
+    """The server is killed, a skill is submitted while nobody listens, and a new server gets the same port: the page
+    says that it is not connected, comes back by itself and shows what it missed (E6)."""
+    complaints: list[str] = []
+    with chromium.new_context(viewport=DESK) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: _note(complaints, message))
+        with serving(tmp_path, examples=False) as first:
+            page.goto(f"{first.address}/queue")
+            page.evaluate("window.stayed = true")
+            expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+            first.process.kill()
+            expect(page.get_by_text("Reconnecting", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+        command(tmp_path, "submit", str(skill_folder(tmp_path, "was-missed")))
+        with serving(tmp_path, port=urlsplit(first.address).port or 0, examples=False):
+            row = page.locator(ROWS).filter(has_text="was-missed")
+            expect(row.get_by_text("Published", exact=True)).to_be_visible(timeout=60_000)
+            expect(row).to_have_count(1)
+            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+            expect(page.locator(".stat [data-count=published]")).to_have_text("1", timeout=PATIENCE_MS)
+            assert page.evaluate("window.stayed") is True
+            page.close()
+    assert complaints == []
+
+
+def _note(complaints, message):
+    if message.type in ("error", "warning") and LOST_CONNECTION not in message.text:
+        complaints.append(message.text)
+
+
+# Without scripts.
+
+
+def test_without_scripts_the_queue_is_filtered_searched_and_read(opened):
+    page = opened(java_script_enabled=False)
+    page.goto("/queue")
+    page.locator("a.stat:has([data-count=failed])").click()
+    expect(page).to_have_url(re.compile("category=failed"))
+    page.get_by_role("searchbox").fill("wallet")
+    page.get_by_role("button", name="Search").click()
+    expect(page).to_have_url(re.compile("q=wallet"))
+    expect(page).to_have_url(re.compile("category=failed"))
+    expect(page.locator(ROWS)).to_have_count(1)
+    expect(page.get_by_text("As of now")).to_be_visible()
+    expect(page.locator("[data-live-indicator]")).to_be_hidden()
+    page.locator(ROWS).get_by_role("link").click()
+    expect(page.get_by_role("heading", name="What was found")).to_be_visible()
+    expect(page.get_by_text("What to do:").first).to_be_visible()
+
+
+# What holds for each of these pages.
+
+
+@pytest.fixture(scope="module")
+def places(server) -> dict[str, str]:
+    """The queue in its forms, and one submission of every kind that there is."""
+    found = {"queue": "/queue", "nothing": "/queue?q=zebra", "by state": "/queue?state=PUBLISHED"}
+    for category in ("published", "failed", "review"):
+        listed = server.json(f"/api/v1/submissions?category={category}&limit=1")["submissions"]
+        found[category] = f"/submissions/{listed[0]['id']}"
+    return found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_no_serious_barrier_and_no_sideways_scrolling(opened, axe, places, theme, size):
+    page = opened(theme=theme, viewport=size)
+    found = {}
+    for name, path in places.items():
+        page.goto(path)
+        page.evaluate(axe)
+        report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+        bad = [
+            f"{one['id']} {[node['target'] for node in one['nodes']][:2]}"
+            for one in report["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        if page.evaluate("document.documentElement.scrollWidth") > size["width"]:
+            bad.append("wider than the window")
+        if bad:
+            found[name] = bad
+    assert found == {}, json.dumps(found, indent=1)
