@@ -276,7 +276,7 @@ async def test_an_expired_entry_is_in_no_answer(kv: KV, clock: ManualClock):
     ("where", "order_by"),
     [
         ({"skill_name": Is("x")}, "key"),
-        ({"state": Is("x")}, "created_at"),
+        ({"digest": Is("x")}, "created_at"),
         ({"state": Is("x")}, "key"),
         ({}, "updated_at"),
         ({"nothing": Is("x")}, "key"),
@@ -607,6 +607,8 @@ async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
     by_installs = await kv.select("skill:", where={"agent": Is("claude")}, order_by="installs", limit=2)
     assert [entry.key for entry in by_installs.items] == ["skill:o/r/28", "skill:o/r/25"]
     assert await kv.count_by("skill:", "category") == {"data": 20, "design": 10, None: 1}
+    counted = await kv.count_all("skill:")
+    assert counted == {field: await kv.count_by("skill:", field) for field in SKILLS.counted}
     with pytest.raises(UnindexedQuery):
         await kv.select("skill:", where={"name": Is("foo"), "owner": Is("o")}, order_by="listed_at")
 

@@ -182,10 +182,21 @@ async def test_counts_are_read_not_counted(kv, database, watched):
 async def test_a_search_reads_what_matches_and_no_more(kv, watched):
     await fill(kv, range(2000), skill_name="common words")
     await kv.put("sub:rare", b'{"skill_name": "rare words"}')
-    statement = search(SUBMISSIONS, ("rare",), [], 0)
+    statement = search(SUBMISSIONS, ("rare",), [], 0, 31)
     rows, cost = await watched.run(lambda read: read(statement.text, list(statement.parameters)))
     assert [row[0] for row in rows] == ["sub:rare"]
     assert cost <= 3
+
+
+async def test_a_search_for_a_common_word_stops_at_its_limit(kv, watched):
+    statement = search(SUBMISSIONS, ("common",), [], 0, 31)
+    costs = []
+    for numbers in (range(300), range(300, 3000)):
+        await fill(kv, numbers, skill_name="common words")
+        rows, cost = await watched.run(lambda read: read(statement.text, list(statement.parameters)))
+        assert len(rows) == 31
+        costs.append(cost)
+    assert costs[1] <= costs[0] * 1.5 + 1
 
 
 @pytest.mark.parametrize(
@@ -197,7 +208,7 @@ async def test_a_search_reads_what_matches_and_no_more(kv, watched):
         (broker_sql._LEASE, [0, "[1]"]),
         (broker_sql._DELETE, ["[1]"]),
         (broker_sql._SHOW, ["[[1,2,0]]"]),
-        (broker_sql._PULL_FORWARD, ['{"a":1}']),
+        (broker_sql._PULL_FORWARD, ['{"a":1}', 0]),
         (broker_sql._KEYS_THERE, ['["a"]']),
     ],
 )

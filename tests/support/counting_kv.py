@@ -63,6 +63,10 @@ class CountingKV(KV):
         self.calls["count_by"] += 1
         return await self._inner.count_by(prefix, field)
 
+    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+        self.calls["count_all"] += 1
+        return await self._inner.count_all(prefix)
+
     async def search(
         self, prefix: str, text: str, *, where: Mapping[str, Condition] | None = None, limit: int = 100
     ) -> Found:

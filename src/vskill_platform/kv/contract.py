@@ -20,6 +20,7 @@ from vskill_platform.kv.entries import (
     Entry,
     EntryPage,
     Found,
+    JoinedPage,
     Operation,
     Page,
     Put,
@@ -103,6 +104,14 @@ class KV(ABC):
         items = tuple(settled.found[key] for key in page.items if key in settled.found)
         return EntryPage(items, page.after, settled.failed)
 
+    async def joined_pages(
+        self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+    ) -> AsyncIterator[JoinedPage]:
+        """What `scan` gives page by page, for whoever decodes all of it; an engine may read ahead meanwhile."""
+        async for entries in iterate_pages(self, prefix, exclude=exclude, page=page):
+            pairs = [b"[%b,%b]" % (msgspec.json.encode(entry.key), entry.value) for entry in entries.items]
+            yield JoinedPage(b"[%b]" % b",".join(pairs), len(pairs), entries.after, entries.failed)
+
     async def select(
         self,
         prefix: str,
@@ -135,6 +144,10 @@ class KV(ABC):
             name = None if value is None else str(value)
             counts[name] = counts.get(name, 0) + 1
         return counts
+
+    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+        """`count_by` for every counted field of a collection at once."""
+        return {field: await self.count_by(prefix, field) for field in collection_of(prefix).counted}
 
     async def search(
         self,

@@ -103,6 +103,17 @@ class EntryPage(msgspec.Struct, frozen=True):
     failed: dict[str, PlatformError] = {}
 
 
+class JoinedPage(msgspec.Struct, frozen=True):
+    """One page of a range scan as a single JSON array of pairs, each a key and its value as it is stored. Where a
+    value is not JSON, the array is not either."""
+
+    pairs: bytes
+    #: How many pairs there are.
+    count: int
+    after: str | None = None
+    failed: dict[str, PlatformError] = {}
+
+
 class Found(msgspec.Struct, frozen=True):
     """What a search found, best first."""
 

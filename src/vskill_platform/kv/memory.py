@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
-import structlog
 
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.memory import MemoryBroker
@@ -40,8 +39,7 @@ from vskill_platform.kv.entries import (
     Put,
     Settled,
 )
-
-_log = structlog.get_logger(__name__)
+from vskill_platform.kv.outbox import send_after
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -158,7 +156,7 @@ class MemoryKV(KV):
         if isinstance(self._outbox, MemoryBroker):
             self._outbox.send_now(sends)
         elif sends and self._outbox is not None:
-            await _send_after(self._outbox, sends)
+            await send_after(self._outbox, sends)
         return version
 
     def _apply(self, operations: Sequence[Operation]) -> int:
@@ -285,11 +283,3 @@ class MemoryKV(KV):
 def _end_of(keys: list[str], prefix: str, start: int) -> int:
     """The place after the last key that begins with the prefix, from one that does."""
     return bisect_right(keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
-
-
-async def _send_after(outbox: Broker, sends: Sequence[Send]) -> None:
-    """The record is committed, so a message that cannot be sent fails nobody: recovery sends it again."""
-    try:
-        await outbox.send_batch(sends)
-    except Exception as error:  # noqa: BLE001 - of whatever kind, it must not make the commit look failed
-        _log.warning("message not sent after commit", error=repr(error), messages=len(sends))

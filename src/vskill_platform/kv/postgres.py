@@ -65,6 +65,12 @@ SELECT value, known, sum(n)::bigint AS n FROM (
     UNION ALL SELECT value, known, n FROM count_deltas WHERE collection = $1 AND field = $2
 ) AS counted GROUP BY value, known HAVING sum(n) > 0
 """
+_COUNT_ALL = """
+SELECT field, value, known, sum(n)::bigint AS n FROM (
+    SELECT field, value, known, n FROM counts WHERE collection = $1
+    UNION ALL SELECT field, value, known, n FROM count_deltas WHERE collection = $1
+) AS counted GROUP BY field, value, known HAVING sum(n) > 0
+"""
 _FOLD = """
 WITH folded AS (
     DELETE FROM count_deltas WHERE id IN (
@@ -223,6 +229,13 @@ class PostgresKV(KV):
         collection.counted_field(field)
         rows = await self._db.fetch(_COUNT, collection.name, field)
         return {value if known else None: n for value, known, n in rows}
+
+    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+        collection = collection_of(prefix)
+        found: dict[str, dict[str | None, int]] = {field: {} for field in collection.counted}
+        for field, value, known, n in await self._db.fetch(_COUNT_ALL, collection.name):
+            found[field][value if known else None] = n
+        return found
 
     async def search(
         self,

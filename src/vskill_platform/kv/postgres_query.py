@@ -16,6 +16,8 @@ _MOST = 2**63 - 1
 #: How much more a word of the first searched field counts than one of the next.
 _LABELS = "ABCD"
 _WEIGHTS = "{0.01, 0.05, 0.2, 1.0}"
+#: At least so many matches of a search are weighed against each other.
+_WEIGHED = 200
 #: Positions that a text-search vector can hold.
 _MOST_POSITION = 16_383
 
@@ -209,18 +211,28 @@ def search(
             filters.append(_filter(collection, name, condition, arguments))
         else:
             rest.append((name, condition))
-    where = [f"collection = '{collection.name}'", f"terms @@ {asked}", *filters, _alive(arguments, now)]
-    bound = "" if rest else f" LIMIT {arguments.add(limit + 1)}"
+    where = [f"collection = '{collection.name}'", *filters, _alive(arguments, now)]
+    # Weighing every match of a common word would cost more the more records there are: of those that match in the
+    # most telling field, and then of any others, only so many are weighed.
+    bound = "" if rest else f" LIMIT {arguments.add(max(limit + 1, _WEIGHED))}"
+    telling = f"{arguments.add(_query(terms, _LABELS[0]))}::tsquery"
+    parts = [
+        f"(SELECT key, value, version, ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records "  # noqa: S608
+        f"WHERE {' AND '.join(where)} AND terms @@ {wanted}{bound})"
+        for wanted in (telling, asked)
+    ]
     text = (
-        f"SELECT {ENTRY} FROM records WHERE {' AND '.join(where)} "  # noqa: S608 - declared names only
-        f"ORDER BY ts_rank('{_WEIGHTS}', terms, {asked}) DESC, key{bound}"
+        "SELECT key, convert_to(min(value), 'UTF8'), min(version) FROM "  # noqa: S608 - declared names only
+        f"({' UNION ALL '.join(parts)}) AS found GROUP BY key ORDER BY max(rank) DESC, key"
     )
     return text, arguments.values, rest
 
 
-def _query(terms: Sequence[str]) -> str:
-    """Each term quoted, the last one as a prefix."""
-    return " & ".join(f"'{term}'" for term in terms) + ":*"
+def _query(terms: Sequence[str], label: str = "") -> str:
+    """Each term quoted, the last one as a prefix; a label asks for one field's terms alone."""
+    mark = f":{label}" if label else ""
+    *whole, last = terms
+    return " & ".join([*(f"'{term}'{mark}" for term in whole), f"'{last}':*{label}"])
 
 
 def _filter(collection: Collection, name: str, condition: Condition, arguments: Arguments) -> str:

@@ -6,30 +6,42 @@ and `database` the file itself.
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice, starmap
 
 import msgspec
-import structlog
 
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.database.writer import Kind, Tx, call_in
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
-from vskill_platform.kv.entries import Capability, Change, Entry, EntryPage, Found, Operation, Page, Settled
+from vskill_platform.kv.entries import (
+    Capability,
+    Change,
+    Entry,
+    EntryPage,
+    Found,
+    JoinedPage,
+    Operation,
+    Page,
+    Settled,
+)
+from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.query import Condition, Query, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, Group, SendIn, delete_records, prepare
 from vskill_platform.kv.sqlite_query import (
     ENTRY,
+    Joined,
     Read,
     Row,
     end_of,
     holds,
+    join_ranges,
     key_ranges,
     read_ranges,
     search,
@@ -37,8 +49,6 @@ from vskill_platform.kv.sqlite_query import (
     split_filters,
 )
 from vskill_platform.kv.terms import cut_terms
-
-_log = structlog.get_logger(__name__)
 
 #: Up to this many rows are read inline; more go to a thread.
 _INLINE = 50
@@ -87,8 +97,13 @@ class SqliteKV(KV):
             raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
         commit = prepare(operations, sends if self._send_in is not None else ())
         version = await self._db.write(self._commits, commit, urgent=urgent)
-        if sends and self._send_in is None:
-            await self._send_after(sends)
+        if (
+            sends
+            and self._outbox is not None
+            and self._send_in is None
+            and not await send_after(self._outbox, sends)
+        ):
+            self.sends_failed += len(sends)
         return version
 
     def _run(self, tx: Tx, commits: Sequence[Commit]) -> Sequence[int | PlatformError]:
@@ -96,15 +111,6 @@ class SqliteKV(KV):
         versions = [group.apply(commit) for commit in commits]
         group.flush(self._send_in)
         return versions
-
-    async def _send_after(self, sends: Sequence[Send]) -> None:
-        """The record is committed, so a message that cannot be sent fails nobody: recovery sends it again."""
-        assert self._outbox is not None  # noqa: S101 - the caller has looked
-        try:
-            await self._outbox.send_batch(sends)
-        except Exception as error:  # noqa: BLE001 - of whatever kind, it must not make the commit look failed
-            self.sends_failed += len(sends)
-            _log.warning("message not sent after commit", error=repr(error), messages=len(sends))
 
     # Reads by key.
 
@@ -148,6 +154,39 @@ class SqliteKV(KV):
         items = tuple(starmap(Entry, rows[:limit]))
         return EntryPage(items, items[-1].key if len(rows) > limit else None)
 
+    async def joined_pages(
+        self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+    ) -> AsyncIterator[JoinedPage]:
+        """SQLite joins and reads the next page while the caller decodes this one, which holds the interpreter."""
+        check_texts("prefix", prefix, *exclude)
+        reading = await self._begin_join(prefix, None, exclude, page)
+        try:
+            while True:
+                joined, count, last = await reading
+                if last is not None:
+                    reading = await self._begin_join(prefix, last, exclude, page)
+                yield JoinedPage(b"[%b]" % b",".join(joined), count, last)
+                if last is None:
+                    return
+        finally:
+            reading.cancel()
+
+    async def _begin_join(
+        self, prefix: str, after: str | None, exclude: Sequence[str], limit: int
+    ) -> "asyncio.Task[Joined]":
+        """Returns when the thread has begun: one that has not would wait until the caller is done."""
+        ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def read(connection: sqlite3.Connection) -> Joined:
+            call_in(loop, lambda _: begun.set(), None)
+            return join_ranges(_reader(connection), ranges, limit, now)
+
+        reading = asyncio.create_task(self._db.read(read))
+        reading.add_done_callback(lambda _: begun.set())
+        await begun.wait()
+        return reading
+
     async def _rows(
         self, what: str, prefix: str, after: str | None, limit: int, exclude: Sequence[str]
     ) -> Sequence[Row]:
@@ -187,6 +226,16 @@ class SqliteKV(KV):
         )
         return {None if value == b"" else str(value): n for value, n in rows}
 
+    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+        collection = collection_of(prefix)
+        rows = self._db.point_read(
+            "SELECT field, value, n FROM counts WHERE collection = ? AND n > 0", (collection.name,)
+        )
+        found: dict[str, dict[str | None, int]] = {field: {} for field in collection.counted}
+        for field, value, n in rows:
+            found[field][None if value == b"" else str(value)] = n
+        return found
+
     async def search(
         self,
         prefix: str,
@@ -201,7 +250,7 @@ class SqliteKV(KV):
         if not terms:
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
-        statement = search(collection, terms, filters, self.now())
+        statement = search(collection, terms, filters, self.now(), None if rest else limit + 1)
 
         def read(connection: sqlite3.Connection) -> tuple[Entry, ...]:
             entries = starmap(Entry, connection.execute(statement.text, statement.parameters))

@@ -2,9 +2,15 @@
 
 One statement reads what the group's commits compare with, Python decides each commit in its turn against what
 the ones before it leave behind, and a few statements write the outcome. A commit that is refused leaves nothing.
+
+SQLite maintains every index of which a column is assigned, whether its value changes or not. So a record that is
+there already is written by a statement that assigns only the columns that differ.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import compress
+from operator import ne
 
 import msgspec
 
@@ -12,22 +18,33 @@ from vskill_platform.database.rows import Insert
 from vskill_platform.database.writer import Tx
 from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalformed
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.collections import COLLECTIONS
+from vskill_platform.kv.collections import COLLECTIONS, Value
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
-from vskill_platform.kv.sqlite_fields import DERIVED_COLUMNS, Columns, derive, search_table, write_terms
+from vskill_platform.kv.sqlite_fields import (
+    DERIVED_COLUMNS,
+    STORED_FIELDS,
+    Columns,
+    columns_from,
+    derive,
+    search_table,
+    write_terms,
+)
 
 #: The watches of this channel wake when a change was written.
 CHANGES = "changes"
 
 SendIn = Callable[[Tx, Sequence[Send]], object]
 
-#: For each wanted key that is there: id, version, expiry, hash of its texts; the value only of counters.
-_LOAD = """
+#: For each wanted key that is there: id, version, expiry, hash of its texts, its fields; the value only of counters.
+_LOAD = f"""
 SELECT version, record, (
-    SELECT json_group_array(json_array(r.key, r.id, r.version, r.expires_at, r.searched, iif(w.value, r.value, NULL)))
+    SELECT json_group_array(json_array(
+        r.key, r.id, r.version, r.expires_at, r.searched, r.collection, json({STORED_FIELDS}),
+        iif(w.value, r.value, NULL)
+    ))
     FROM json_each(?) AS w JOIN records AS r ON r.key = w.key
 ) FROM sequence
-"""
+"""  # noqa: S608 - declared names only
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -41,9 +58,15 @@ class Commit(msgspec.Struct, frozen=True):
 
 def prepare(operations: Iterable[Operation], sends: Iterable[Send]) -> Commit:
     """Read the fields of what is put. `sends` are the messages that are part of the transaction."""
-    kept = tuple(operation for operation in operations if not isinstance(operation, Send))
-    columns = {one.key: derive(one.key, one.value) for one in kept if isinstance(one, Put)}
-    return Commit(kept, columns, tuple(sends))
+    kept: list[Put | Delete | Assert | Add] = []
+    columns: dict[str, Columns] = {}
+    for one in operations:
+        if isinstance(one, Put):
+            columns[one.key] = derive(one.key, one.value)
+        elif isinstance(one, Send):
+            continue
+        kept.append(one)
+    return Commit(tuple(kept), columns, tuple(sends))
 
 
 class _Known(msgspec.Struct):
@@ -53,9 +76,11 @@ class _Known(msgspec.Struct):
     #: ABSENT also where it has expired.
     version: int = ABSENT
     #: Hash of the texts that the search index holds.
-    searched: int | None = None
+    searched: Value = None
     #: Of counters only.
     value: bytes | None = None
+    #: The columns of `_COMPARED` as the file has them; None where the group makes the record.
+    stored: Columns | None = None
 
 
 class Group:
@@ -67,7 +92,8 @@ class Group:
         self._version = 0
         self._record = 0
         self._known: dict[str, _Known] = {}
-        self._rows: dict[int, tuple[object, ...]] = {}
+        #: By record id: the columns of `_COLUMNS`, and those of `_COMPARED` as the file has them.
+        self._rows: dict[int, tuple[tuple[object, ...], Columns | None]] = {}
         self._deleted: set[int] = set()
         #: By record id, where the texts changed: the collection's name and the value.
         self._texts: dict[int, tuple[str, bytes]] = {}
@@ -76,8 +102,13 @@ class Group:
         self._load(commits)
 
     def _load(self, commits: Sequence[Commit]) -> None:
-        wanted = {one.key: 0 for commit in commits for one in commit.operations}
-        wanted.update({one.key: 1 for commit in commits for one in commit.operations if isinstance(one, Add)})
+        wanted: dict[str, int] = {}
+        for commit in commits:
+            for one in commit.operations:
+                if isinstance(one, Add):
+                    wanted[one.key] = 1
+                else:
+                    wanted.setdefault(one.key, 0)
         ((self._version, self._record, found),) = self._tx.execute(
             _LOAD, (msgspec.json.encode(wanted).decode(),)
         )
@@ -85,11 +116,19 @@ class Group:
             self._known[key] = self._as_known(*row)
 
     def _as_known(
-        self, number: int, version: int, expires_at: int | None, searched: int | None, value: str | None
+        self,
+        number: int,
+        version: int,
+        expires_at: int | None,
+        searched: int | None,
+        collection: str | None,
+        fields: list[Value] | None,
+        value: str | None,
     ) -> _Known:
+        stored = (expires_at, *columns_from(searched, collection, fields))
         if expires_at is not None and expires_at <= self._now:
-            return _Known(number, ABSENT, searched)
-        return _Known(number, version, searched, None if value is None else value.encode())
+            return _Known(number, ABSENT, searched, stored=stored)
+        return _Known(number, version, searched, None if value is None else value.encode(), stored)
 
     # Deciding.
 
@@ -101,20 +140,20 @@ class Group:
                 return refusal
         self._version += 1
         for operation in commit.operations:
-            self._write(operation, commit)
+            if isinstance(operation, Put):
+                self._put(operation, commit.columns[operation.key])
+            elif isinstance(operation, Add):
+                self._add(operation)
+            elif isinstance(operation, Delete):
+                self._delete(operation.key)
         self._sends.extend(commit.sends)
         return self._version
 
     def _check(self, operation: Put | Delete | Assert | Add) -> PlatformError | None:
-        match operation:
-            case Put(key=key, if_version=wanted) | Delete(key=key, if_version=wanted) if wanted is not None:
-                return self._check_version(key, wanted)
-            case Assert(key=key, version=wanted):
-                return self._check_version(key, wanted)
-            case Add(key=key):
-                return self._check_counter(key)
-            case _:
-                return None
+        if isinstance(operation, Add):
+            return self._check_counter(operation.key)
+        wanted = operation.version if isinstance(operation, Assert) else operation.if_version
+        return None if wanted is None else self._check_version(operation.key, wanted)
 
     def _check_version(self, key: str, wanted: int) -> Conflict | None:
         known = self._known.get(key)
@@ -134,34 +173,31 @@ class Group:
         known = self._known.get(key)
         return 0 if known is None or known.version == ABSENT else int(known.value or b"")
 
-    def _write(self, operation: Put | Delete | Assert | Add, commit: Commit) -> None:
-        match operation:
-            case Put(key=key, value=value, quiet=quiet, ttl_ms=ttl_ms):
-                self._put(key, value, commit.columns[key], None if ttl_ms is None else self._now + ttl_ms)
-                if not quiet:
-                    self._changes.append((key, self._version, 0, self._now))
-            case Add(key=key, n=n):
-                value = b"%d" % (self._counter(key) + n)
-                self._put(key, value, derive(key, value), None)
-                self._changes.append((key, self._version, 0, self._now))
-            case Delete(key=key):
-                self._delete(key)
-            case _:
-                pass
+    def _put(self, put: Put, columns: Columns) -> None:
+        expires_at = None if put.ttl_ms is None else self._now + put.ttl_ms
+        self._write(put.key, put.value, columns, expires_at)
+        if not put.quiet:
+            self._changes.append((put.key, self._version, 0, self._now))
 
-    def _put(self, key: str, value: bytes, columns: Columns, expires_at: int | None) -> None:
+    def _add(self, add: Add) -> None:
+        value = b"%d" % (self._counter(add.key) + add.n)
+        self._write(add.key, value, derive(add.key, value), None)
+        self._changes.append((add.key, self._version, 0, self._now))
+
+    def _write(self, key: str, value: bytes, columns: Columns, expires_at: int | None) -> None:
         known = self._known.get(key)
         if known is None:
             self._record += 1
             known = self._known[key] = _Known(self._record)
         searched, collection = columns[0], columns[1]
-        if isinstance(searched, int) and isinstance(collection, str) and searched != known.searched:
+        if searched is not None and isinstance(collection, str) and searched != known.searched:
             self._texts[known.id] = (collection, value)
             known.searched = searched
         known.version = self._version
         known.value = value
         self._deleted.discard(known.id)
-        self._rows[known.id] = (known.id, key, self._version, expires_at, *columns, value.decode())
+        row = (known.id, key, self._version, value.decode(), expires_at, *columns)
+        self._rows[known.id] = (row, known.stored)
 
     def _delete(self, key: str) -> None:
         known = self._known.get(key)
@@ -179,8 +215,7 @@ class Group:
         """Write what the accepted commits amount to."""
         if self._deleted:
             delete_records(self._tx, self._deleted)
-        if self._rows:
-            _RECORDS.into(self._tx, list(self._rows.values()))
+        self._write_rows()
         if self._texts:
             self._write_texts()
         if self._changes:
@@ -189,6 +224,14 @@ class Group:
         if self._sends and send_in is not None:
             send_in(self._tx, self._sends)
         self._tx.execute("UPDATE sequence SET version = ?, record = ?", (self._version, self._record))
+
+    def _write_rows(self) -> None:
+        """One statement per set of columns that differ."""
+        by_columns: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
+        for row, stored in self._rows.values():
+            by_columns.setdefault(_differing(row, stored), []).append(row)
+        for columns, rows in by_columns.items():
+            _upsert(columns).into(self._tx, rows)
 
     def _write_texts(self) -> None:
         for collection in COLLECTIONS:
@@ -209,10 +252,26 @@ def delete_records(tx: Tx, ids: Iterable[int]) -> None:
             tx.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,))  # noqa: S608
 
 
-_COLUMNS = ("id", "key", "version", "expires_at", *DERIVED_COLUMNS, "value")
-_RECORDS = Insert(
-    f"INSERT INTO records ({', '.join(_COLUMNS)})",
-    len(_COLUMNS),
-    "ON CONFLICT DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS[2:]),
-)
+#: Compared with what is stored; the columns before these are always written.
+_COMPARED = ("expires_at", *DERIVED_COLUMNS)
+_COLUMNS = ("id", "key", "version", "value", *_COMPARED)
+_ALWAYS = len(_COLUMNS) - len(_COMPARED)
+
+
+def _differing(row: tuple[object, ...], stored: Columns | None) -> tuple[str, ...]:
+    """The columns in which a row differs from what is stored; none where nothing is, and all are inserted."""
+    if stored is None:
+        return ()
+    return tuple(compress(_COMPARED, map(ne, row[_ALWAYS:], stored)))
+
+
+@lru_cache(maxsize=64)
+def _upsert(columns: tuple[str, ...]) -> Insert:
+    """Writes records whole, and of those that are there already these columns beside version and value."""
+    assigned = ", ".join(f"{name} = excluded.{name}" for name in ("version", "value", *columns))
+    return Insert(
+        f"INSERT INTO records ({', '.join(_COLUMNS)})", len(_COLUMNS), f"ON CONFLICT DO UPDATE SET {assigned}"
+    )
+
+
 _CHANGES = Insert("INSERT INTO changes (key, version, deleted, at)", 4)

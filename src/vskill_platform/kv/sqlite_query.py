@@ -18,6 +18,8 @@ from vskill_platform.kv.sqlite_fields import column, kept_fields, search_table
 
 Row = tuple[Any, ...]
 Parameters = list[Value]
+#: The pairs of each range, how many there are, and the last key where there may be more.
+Joined = tuple[list[bytes], int, str | None]
 #: Executes a statement and fetches all of its rows.
 Read = Callable[[str, Parameters], list[Row]]
 
@@ -28,8 +30,6 @@ _LEAST = -(2**63)
 _MOST = 2**63 - 1
 _LAST_CHARACTER = 0x10FFFF
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
-#: The first searched field counts ten times as much as the next.
-_WEIGHT = 10.0
 
 
 class Clause(msgspec.Struct, frozen=True):
@@ -96,6 +96,25 @@ def read_ranges(
         if len(rows) >= limit:
             break
     return rows
+
+
+def join_ranges(read: Read, ranges: Iterable[Clause], limit: int, now: int) -> Joined:
+    """Living records of the ranges as pairs of key and value, joined by SQLite itself: every row that is fetched
+    waits for the interpreter's lock, and so there is one for each range."""
+    joined: list[bytes] = []
+    left = limit
+    for one in ranges:
+        ((pairs, last, count),) = read(
+            "SELECT CAST(group_concat('[' || json_quote(key) || ',' || value || ']') AS BLOB), max(key), count(*) "  # noqa: S608
+            f"FROM (SELECT key, value FROM records WHERE {one.text} AND {_ALIVE} ORDER BY key LIMIT ?)",
+            [*one.parameters, now, left],
+        )
+        left -= count
+        if count:
+            joined.append(pairs)
+        if not left:
+            return joined, limit, last
+    return joined, limit - left, None
 
 
 # Declared fields.
@@ -259,15 +278,41 @@ def _filter(collection: Collection, name: str, condition: Condition) -> Clause:
             return NEVER
 
 
-def search(collection: Collection, terms: Sequence[str], filters: Sequence[Clause], now: int) -> Clause:
-    """Every matching entry, best first."""
-    table = search_table(collection)
-    weights = ", ".join(str(_WEIGHT / 10**place) for place in range(len(collection.searched)))
-    conditions = [Clause(f"{table} MATCH ?", (_match(terms),)), *filters, Clause(_ALIVE, (now,))]
+def search(
+    collection: Collection, terms: Sequence[str], filters: Sequence[Clause], now: int, most: int | None
+) -> Clause:
+    """Matching entries: first those that match in the most telling field, then any others, the newest of each
+    first, up to a limit (`most`).
+
+    Weighing words by how rare they are would read every match of a common one, and so cost more the more records
+    there are; this order stops at the limit.
+    """
+    match = _match(terms)
+    parts = [f"{collection.searched[0]} : ({match})", match]
+    ranked = [
+        _matching(collection, part, filters, now, rank, -1 if most is None else most)
+        for rank, part in enumerate(parts)
+    ]
+    text = " UNION ALL ".join(f"SELECT * FROM ({one.text})" for one in ranked)  # noqa: S608 - declared names only
     return Clause(
-        f"SELECT {ENTRY} FROM {table} JOIN records ON records.id = {table}.rowid "  # noqa: S608 - declared names only
-        f"WHERE {' AND '.join(one.text for one in conditions)} ORDER BY bm25({table}, {weights}), key",
-        tuple(value for one in conditions for value in one.parameters),
+        "SELECT records.key, CAST(records.value AS BLOB), records.version FROM "  # noqa: S608 - declared names only
+        f"(SELECT id, min(rank) AS rank FROM ({text}) GROUP BY id ORDER BY min(rank), id DESC LIMIT ?) AS found "
+        "CROSS JOIN records ON records.id = found.id ORDER BY found.rank, found.id DESC",
+        (*(value for one in ranked for value in one.parameters), -1 if most is None else most),
+    )
+
+
+def _matching(
+    collection: Collection, match: str, filters: Sequence[Clause], now: int, rank: int, most: int
+) -> Clause:
+    """The newest matches, read from the end of the index's list."""
+    table = search_table(collection)
+    conditions = [Clause(f"{table} MATCH ?", (match,)), *filters, Clause(_ALIVE, (now,))]
+    return Clause(
+        f"SELECT {table}.rowid AS id, {rank} AS rank FROM {table} "  # noqa: S608 - declared names only
+        f"CROSS JOIN records ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {table}.rowid DESC LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), most),
     )
 
 

@@ -104,12 +104,13 @@ async def search_skills(text: str, filters: Filter | None = None, limit: int = 3
 
 async def facets() -> Facets:
     """Every facet's counts. Withdrawn skills have none of these facts, so they are not counted."""
-    kv = require_env("kv").kv
-    counts = {
-        name: {value: n for value, n in (await kv.count_by(SKILLS.prefix, name)).items() if value is not None}
-        for name in Facets.__struct_fields__
-    }
-    return Facets(**counts)
+    counted = await require_env("kv").kv.count_all(SKILLS.prefix)
+    return Facets(
+        **{
+            name: {value: n for value, n in counted[name].items() if value is not None}
+            for name in Facets.__struct_fields__
+        }
+    )
 
 
 def _decoded(entries: tuple[Entry, ...], skips: Skips) -> tuple[PublishedSkill, ...]:
