@@ -32,7 +32,7 @@ from vskill_platform.worker_context import run_with_worker_env
 #: Clients that submit at the same time, as a web server would let them.
 SUBMITTERS = 100
 
-#: Durable steps of one submission: create, claim, report, AUTO_APPROVED, PUBLISHED, ack.
+#: Durable steps of one submission: create, lease, claim, AUTO_APPROVED, PUBLISHED, ack.
 STEPS = 6
 
 _FILES = (SkillFile("SKILL.md", "100644", b"---\nname: skill\ndescription: Does nothing.\n---\n"),)
@@ -86,8 +86,9 @@ def run(workshop: Workshop) -> Report:
         ),
         goals=(at_least("submissions/s from RECEIVED to PUBLISHED", states.median, 1_000.0, unit="/s"),),
         notes=(
-            f"{STEPS} durable steps: create with message, claim, report, AUTO_APPROVED, PUBLISHED with skill, ack.",
-            "The states alone: claim, AUTO_APPROVED, PUBLISHED with skill, ack.",
+            f"{STEPS} durable steps: create with message, lease, claim, AUTO_APPROVED, PUBLISHED with skill, ack.",
+            "The states alone: lease, claim, AUTO_APPROVED, PUBLISHED with skill, ack.",
+            "Every submission brings the same content, so it is scanned once and its report stored once.",
             f"{SUBMITTERS} clients submit at the same time; one worker process, batches of 3, 10 at once.",
         ),
     )

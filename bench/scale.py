@@ -44,12 +44,15 @@ FULL = Scale(
 QUICK = msgspec.structs.replace(
     FULL,
     name="quick",
-    rounds=2,
-    messages=3_000,
-    peer_threads=(1, 4),
-    submissions=500,
-    large=100_000,
+    rounds=1,
+    messages=2_000,
+    peer_threads=(1,),
+    submissions=300,
+    large=30_000,
+    small=3_000,
+    skills=2_000,
     slow_keys=100,
+    jobs=2_000,
 )
 TINY = Scale(
     name="tiny",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bench import context, counts, path, queue, reads, web, scanner
+from bench import context, counts, path, queue, reads, scanner, web
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale

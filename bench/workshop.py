@@ -51,15 +51,15 @@ class Workshop:
 
     def submissions(self, size: int) -> Path:
         """A store with so many submissions, of which `scale.stuck` are stuck."""
-        return self._fill(
+        return self.fill(
             f"{size:,} submissions", submission_puts(size, self.scale.stuck, SystemClock().now())
         )
 
     def skills(self, size: int) -> Path:
         """A store with so many published skills."""
-        return self._fill(f"{size:,} skills", skill_puts(size, SystemClock().now()))
+        return self.fill(f"{size:,} skills", skill_puts(size, SystemClock().now()))
 
-    def _fill(self, what: str, puts: Iterable[Put]) -> Path:
+    def fill(self, what: str, puts: Iterable[Put]) -> Path:
         if what not in self._filled:
             self.say(f"filling a store with {what}")
             path = self.new_file()

@@ -33,11 +33,11 @@ def watch_writer() -> Iterator[WriterCounts]:
 
     def counted(writer: Writer, jobs: list[Any]) -> Any:
         started = time.perf_counter()
-        results = finish(writer, jobs)
+        finished = finish(writer, jobs)
         counts.transactions += 1
-        counts.operations += len(results)
+        counts.operations += len(finished[0])
         counts.seconds += time.perf_counter() - started
-        return results
+        return finished
 
     setattr(Writer, "_finish", counted)  # noqa: B010 - the type checker is right that methods are not assigned
     try:

@@ -247,7 +247,7 @@ async def test_a_record_that_a_live_worker_holds_is_looked_at_again_at_its_claim
     await work(env)
     record = await read(env, submission)
     assert record.state is State.PUBLISHED
-    assert [event.reason for event in record.history][2] == "claim of test expired"
+    assert [event.reason for event in record.history][2] == "its worker's claim expired"
     assert record.attempts.interrupted == 1
 
 

@@ -229,6 +229,23 @@ async def test_TC_076_AC_US2_02_a_malformed_value_is_skipped(any_env):
     assert [skill.name for skill in skills] == ["good"]
 
 
+@pytest.mark.parametrize(
+    "bad", [b"", b"nul", b'{"name": 1}', b"[" * 3000, b'{"name": "x"}],["skill:o/r/made-up",{"name": "x"}']
+)
+async def test_AC_US2_02_a_malformed_value_hides_no_other_and_is_counted(any_env, bad):
+    """Pages are decoded as a whole; one with a malformed record is decoded again, record by record."""
+    for number in range(30):
+        await any_env.kv.put(f"skill:o/r/s{number:02}", b'{"name": "s"}' if number != 14 else bad)
+
+    async def names() -> list[str]:
+        return [skill.slug async for skill in iter_published_skills(page=10)]
+
+    found = await run_with_worker_env(any_env, names)
+    assert found == [f"o/r/s{number:02}" for number in range(30) if number != 14]
+    skipped = any_env.metrics.records_skipped.labels("iter_published_skills", "malformed")
+    assert skipped._value.get() == 1
+
+
 async def test_AC_US2_02_a_failed_read_is_skipped_and_counted(setting):
     for slug in ("a", "b"):
         await setting.put(f"skill:o/r/{slug}", {"name": slug})

@@ -9,7 +9,7 @@ import logging
 import math
 import sys
 from collections.abc import Mapping
-from typing import TextIO, cast
+from typing import Generic, TextIO, TypeVar, cast
 
 import msgspec
 import structlog
@@ -34,6 +34,24 @@ LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 #: Seconds; from a scan that was cached to work that waited for a day.
 STAGE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0)
+
+
+M = TypeVar("M", Counter, Histogram)
+
+
+class Labelled(Generic[M]):
+    """A metric that is raised often: finding its child for a label is one look into a dict. The few values that a
+    label has are written in the code, so the dict stays small."""
+
+    def __init__(self, metric: M) -> None:
+        self.metric: M = metric
+        self._children: dict[str, M] = {}
+
+    def labels(self, value: str) -> M:
+        child = self._children.get(value)
+        if child is None:
+            child = self._children[value] = self.metric.labels(value)
+        return child
 
 
 class QueueFigures(msgspec.Struct, frozen=True):
@@ -61,13 +79,13 @@ class Metrics:
             "records_skipped", "Records that a read had to leave out.", "operation", "reason"
         )
         #: Steps of submissions, by the state that they led to.
-        self.transitions = self._counter("transitions", "Steps of submissions, by new state.", "to")
+        self.transitions = Labelled(self._counter("transitions", "Steps of submissions, by new state.", "to"))
         #: Tries to take a submission up, by how they ended.
-        self.claims = self._counter("claims", "Tries to claim a submission, by outcome.", "outcome")
+        self.claims = Labelled(self._counter("claims", "Tries to claim a submission, by outcome.", "outcome"))
         #: Attempts at submissions, by how they ended.
         self.attempts = self._counter("attempts", "Attempts at submissions, by outcome.", "outcome")
         #: Messages handled, by how they were settled.
-        self.messages = self._counter("messages", "Messages handled, by settlement.", "outcome")
+        self.messages = Labelled(self._counter("messages", "Messages handled, by settlement.", "outcome"))
         #: Submissions for which recovery sent a message.
         self.recovered = self._counter("recovered", "Submissions that recovery sent a message for.")
         #: Runs of scheduled jobs, by job and by how they ended.
@@ -87,7 +105,7 @@ class Metrics:
         #: Batches that this worker process handles at the moment.
         self.batch_in_flight = self._gauge("batches_in_flight", "Batches that are being handled.")
         #: Static scans that a submission needed, by whether rules ran or a stored report was there.
-        self.scans = self._counter("scans", "Static scans that were needed.", "outcome")
+        self.scans = Labelled(self._counter("scans", "Static scans that were needed.", "outcome"))
         #: Questions to the judge, by outcome: answered, cached, skipped, or why it counts as down.
         self.judge_calls = self._counter("judge_calls", "Questions to the judge, by outcome.", "outcome")
         #: When the judge last gave this process a valid answer, in seconds since the epoch; 0 is never.
@@ -117,12 +135,14 @@ class Metrics:
             "judge_last_answer_timestamp_seconds", "When a run with an answer of the judge last ended."
         )
         #: How long submissions stood in a state before this process moved them on, in seconds, by that state.
-        self.stage_duration = Histogram(
-            "vskill_stage_duration_seconds",
-            "How long submissions stood in a state before they were moved on.",
-            ("state",),
-            buckets=STAGE_BUCKETS,
-            registry=self.registry,
+        self.stage_duration = Labelled(
+            Histogram(
+                "vskill_stage_duration_seconds",
+                "How long submissions stood in a state before they were moved on.",
+                ("state",),
+                buckets=STAGE_BUCKETS,
+                registry=self.registry,
+            )
         )
         #: Event streams that are open in this process.
         self.streams_open = self._gauge("streams_open", "Event streams that are open.")

@@ -83,6 +83,7 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     withdrawn: bool = False
 
 
+#: A page of them at once.
 _summaries = msgspec.json.Decoder(list[tuple[str, _SummaryFields]])
 
 
@@ -169,41 +170,35 @@ async def iter_published_skills(page: int = PAGE) -> AsyncIterator[PublishedSkil
 
 
 async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]]:
-    """Page after page, each read while the one before it is decoded."""
     env = require_env("kv")
     skips = Skips("iter_published_skills")
-    after: str | None = None
-    reading = asyncio.create_task(_read_joined(env, after, page))
-    try:
-        while True:
-            joined, start = await reading, after
-            after = joined.after
-            if after is not None:
-                reading = asyncio.create_task(_read_joined(env, after, page))
-                # The thread that reads is to begin before this one decodes.
-                await asyncio.sleep(0)
+    start: str | None = None
+    async for joined in env.kv.joined_pages(SKILLS.prefix, exclude=SKILLS.exclude, page=page):
+        fields = _decoded_at_once(joined)
+        if fields is None:
+            fields = await _decoded_one_by_one(env, start, page, skips)
+        else:
             skips.failed(joined.failed)
-            fields = await _summary_fields(env, joined, start, page, skips)
-            yield [_summary(key, found) for key, found in fields if not found.withdrawn]
-            if after is None:
-                break
-    finally:
-        reading.cancel()
+        yield [_summary(key, found) for key, found in fields if not found.withdrawn]
+        start = joined.after
     skips.report(env)
 
 
-async def _read_joined(env: Env, after: str | None, page: int) -> JoinedPage:
-    return await env.kv.scan_joined(SKILLS.prefix, after=after, limit=page, exclude=SKILLS.exclude)
-
-
-async def _summary_fields(
-    env: Env, joined: JoinedPage, start: str | None, page: int, skips: Skips
-) -> list[tuple[str, _SummaryFields]]:
-    """All at once; one by one only where that fails, to leave out what is malformed and nothing else."""
+def _decoded_at_once(joined: JoinedPage) -> list[tuple[str, _SummaryFields]] | None:
+    """None where one of the page's records is malformed."""
     try:
-        return _summaries.decode(joined.pairs)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        entries = await env.kv.scan(SKILLS.prefix, after=start, limit=page, exclude=SKILLS.exclude)
+        fields = _summaries.decode(joined.pairs)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return fields if len(fields) == joined.count else None
+
+
+async def _decoded_one_by_one(
+    env: Env, after: str | None, page: int, skips: Skips
+) -> list[tuple[str, _SummaryFields]]:
+    """The page read again, to leave out what is malformed and nothing else."""
+    entries = await env.kv.scan(SKILLS.prefix, after=after, limit=page, exclude=SKILLS.exclude)
+    skips.failed(entries.failed)
     decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
     return [(key, fields) for key, fields in decoded if fields is not None]
 

@@ -3,25 +3,30 @@ what it claims. A test that needs a capability runs on the engines that claim it
 others. Nothing is ever skipped.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.contracts.clocks import SPEED, ContractClock, WaitingClock
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
+from tests.support.nats import queue_of, server
 from tests.support.postgres import database_of
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.contract import Broker, BrokerCapability
+from vskill_platform.broker.contract import LEASE_MS, Broker, BrokerCapability, Settlement
 from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.broker.nats import LONGEST_DELAY_MS, NatsBroker
 from vskill_platform.broker.postgres import PostgresBroker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.messages import Send
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Capability
 from vskill_platform.kv.memory import MemoryKV
@@ -45,6 +50,8 @@ class KVEngine(msgspec.Struct, frozen=True):
 class BrokerEngine(msgspec.Struct, frozen=True):
     open: Callable[[Path, Clock], Awaitable[Store]]
     claims: frozenset[BrokerCapability]
+    #: Its server has a clock of its own, so tests really wait, with everything a given number of times shorter.
+    keeps_real_time: bool = False
 
 
 async def open_memory(folder: Path, clock: Clock) -> Store:
@@ -82,6 +89,33 @@ async def open_postgres(folder: Path, clock: Clock) -> Store:
     return Store(kv, broker, close)
 
 
+class FastNats(NatsBroker):
+    """Every delay shorter, by as much as the waiting clock is faster."""
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        return await super().send_batch([Send(one.body, one.key, one.delay_ms // SPEED) for one in sends])
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        return await super().settle(
+            [msgspec.structs.replace(one, delay_ms=one.delay_ms // SPEED) for one in settlements]
+        )
+
+
+async def open_nats(folder: Path, clock: Clock) -> Store:
+    await asyncio.to_thread(server)
+    kind = FastNats if isinstance(clock, WaitingClock) else NatsBroker
+    broker = await kind.open(
+        await queue_of(folder), lease_ms=LEASE_MS // SPEED, longest_delay_ms=LONGEST_DELAY_MS // SPEED
+    )
+    kv = MemoryKV(clock, MemoryBroker(clock))
+
+    async def close() -> None:
+        await broker.close()
+        await kv.close()
+
+    return Store(kv, broker, close)
+
+
 async def open_minimal(folder: Path, clock: Clock) -> Store:
     kv = MinimalKV(clock)
     return Store(kv, MemoryBroker(clock), kv.close)
@@ -100,6 +134,7 @@ MEMORY = frozenset(
 )
 ALL = frozenset(Capability)
 ALL_OF_BROKER = frozenset(BrokerCapability)
+OF_NATS = frozenset({BrokerCapability.DEAD_LETTER_LISTING, BrokerCapability.DURABLE, BrokerCapability.SHARED})
 IN_PROCESS = ALL_OF_BROKER - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 
 KV_ENGINES = {
@@ -113,6 +148,7 @@ BROKER_ENGINES = {
     "memory": BrokerEngine(open_memory, IN_PROCESS),
     "sqlite": BrokerEngine(open_sqlite, ALL_OF_BROKER),
     "postgresql": BrokerEngine(open_postgres, ALL_OF_BROKER),
+    "nats": BrokerEngine(open_nats, OF_NATS, keeps_real_time=True),
 }
 
 BLOB_ENGINES = {
@@ -127,6 +163,25 @@ def _claiming(*needed: Capability) -> list[str]:
 
 def _lacking(capability: Capability) -> list[str]:
     return [name for name, engine in KV_ENGINES.items() if capability not in engine.claims]
+
+
+def _brokers(names: list[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("broker_engine", names, indirect=True)
+
+
+def needs(*capabilities: BrokerCapability) -> pytest.MarkDecorator:
+    """This test runs on the queues that claim all of these."""
+    return _brokers([name for name, one in BROKER_ENGINES.items() if one.claims.issuperset(capabilities)])
+
+
+def lacks(capability: BrokerCapability) -> pytest.MarkDecorator:
+    """This test runs on the queues that say that they lack it."""
+    return _brokers([name for name, one in BROKER_ENGINES.items() if capability not in one.claims])
+
+
+def asks_for_the_time() -> pytest.MarkDecorator:
+    """This test runs on the queues whose clock is ours to set, also back."""
+    return _brokers([name for name, one in BROKER_ENGINES.items() if not one.keeps_real_time])
 
 
 def _store_fixture(names: list[str]):
@@ -159,8 +214,11 @@ kv_without_sending = _kv_fixture(_lacking(Capability.SEND_IN_COMMIT))
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def clock(request: pytest.FixtureRequest) -> ContractClock:
+    """Of a test over queues, the clock that suits the queue."""
+    if "broker_engine" in request.fixturenames and request.getfixturevalue("broker_engine").keeps_real_time:
+        return WaitingClock()
+    return ContractClock()
 
 
 @pytest.fixture(params=KV_ENGINES)

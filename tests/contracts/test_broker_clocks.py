@@ -3,12 +3,14 @@ lease that is fair is never ended before its time (ADR 4)."""
 
 import pytest
 
+from tests.contracts.conftest import asks_for_the_time
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import LEASE_MS, Broker, Depth, Message, latest_lease_end
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.submission import CLOCK_SLACK_MS
 
-pytestmark = pytest.mark.anyio
+# A server that keeps its own time measures leases by a clock that cannot be set back.
+pytestmark = [pytest.mark.anyio, asks_for_the_time()]
 
 HOURS_BACK = -2 * 3_600_000
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -49,6 +50,34 @@ async def keys_of(kv: KV, prefix: str = "", **options) -> list[str]:
 async def value_of(kv: KV, key: str) -> bytes | None:
     entry = await kv.get(key)
     return None if entry is None else entry.value
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 4, 1000])
+async def test_joined_pages_are_what_scanning_gives(kv: KV, page: int):
+    """In the same order, without what is excluded and what is not in the range, to the end."""
+    keys = ["a", 'b:"', "b:1", "b:alias:x", "b:alias:y", "b:b", "b:é", "c"]
+    for key in keys:
+        await kv.put(key, b'{"of": %b}' % msgspec.json.encode(key))
+    found = []
+    async for joined in kv.joined_pages("b:", exclude=("b:alias:",), page=page):
+        pairs = msgspec.json.decode(joined.pairs)
+        assert len(pairs) == joined.count <= page
+        found += pairs
+    assert [(key, value["of"]) for key, value in found] == [
+        (key, key) for key in sorted(keys) if key.startswith("b:") and not key.startswith("b:alias:")
+    ]
+
+
+async def test_joined_pages_of_nothing_are_one_empty_page(kv: KV):
+    assert [page.pairs async for page in kv.joined_pages("none:")] == [b"[]"]
+
+
+async def test_joined_pages_may_be_left_before_their_end(kv: KV):
+    await fill(kv, [f"a:{number}" for number in range(10)])
+    async for page in kv.joined_pages("a:", page=2):
+        assert page.after == "a:1"
+        break
+    assert len((await kv.list("a:")).items) == 10
 
 
 async def test_an_engine_has_exactly_the_capabilities_that_it_is_listed_with(

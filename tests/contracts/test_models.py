@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.conftest import BrokerEngine, KVEngine
+from tests.contracts.conftest import BrokerEngine, KVEngine, asks_for_the_time
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import (
     LEASE_MS,
@@ -149,6 +149,7 @@ class BrokerPair:
         assert await self.broker.depth() == self.model.depth()
 
 
+@asks_for_the_time()
 @HISTORIES
 @given(
     steps=st.lists(rounds, min_size=3, max_size=12).map(lambda made: [step for one in made for step in one])

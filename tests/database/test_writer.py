@@ -179,6 +179,51 @@ async def test_a_bug_in_an_operation_reaches_its_caller_and_the_writer_lives(dat
     await kv.put("a", b"1")
 
 
+class Fatal(BaseException):
+    """What no operation raises and nobody foresees."""
+
+
+async def test_nobody_waits_for_a_writer_that_has_died(database, kv):
+    """The operation that ended the thread, what ran beside it, what waited behind it and what comes later: each
+    hears of it, and closing does not hang."""
+
+    def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
+        raise Fatal("out of the blue")
+
+    async with asyncio.timeout(10):
+        async with Gate(database):
+            beside = asyncio.create_task(kv.put("a", b"1"))
+            fatal = database.submit(Kind("fatal", run), None)
+            behind = [database.submit(recording([]), n) for n in range(writer.MAX_OPERATIONS)]
+            await asyncio.sleep(0.01)
+        outcomes = await asyncio.gather(beside, fatal, *behind, return_exceptions=True)
+        for outcome in outcomes:
+            assert isinstance(outcome, StoreUnavailable)
+            assert "died of Fatal('out of the blue')" in str(outcome)
+        with pytest.raises(StoreUnavailable, match="died"):
+            await kv.put("b", b"1")
+        with pytest.raises(StoreUnavailable, match="died"):
+            await kv.check()
+        assert await kv.get("a") is None
+        await database.close()
+
+
+async def test_what_a_loop_submits_in_one_turn_is_one_transaction(database):
+    """Without anything that holds the writer up: it is not woken before the loop's turn is over."""
+    log: list[list[int]] = []
+    kind = recording(log)
+    for start in range(0, 500, 50):
+        await asyncio.gather(*(database.write(kind, n) for n in range(start, start + 50)))
+    assert log == [list(range(start, start + 50)) for start in range(0, 500, 50)]
+
+
+async def test_closing_in_the_same_turn_finishes_what_was_submitted_before(path, clock):
+    database = await SqliteDatabase.open(path, clock)
+    future = database.submit(recording([]), 1)
+    await database.close()
+    assert await future == 1
+
+
 async def test_a_cancelled_waiter_breaks_nothing_and_its_write_may_stand(database, kv):
     async with Gate(database):
         tasks = [asyncio.create_task(kv.put(f"a:{n}", b"1")) for n in range(3)]

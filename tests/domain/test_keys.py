@@ -39,6 +39,7 @@ BUILT = [
     (keys.webhook("w1"), "webhook:w1"),
     (keys.delivery("01J"), "delivery:01J"),
     (keys.collection("team"), "collection:team"),
+    (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
     (keys.token("h"), "token:h"),
     (keys.session("h"), "session:h"),
     (keys.user("ann"), "user:ann"),

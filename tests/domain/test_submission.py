@@ -86,7 +86,7 @@ def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
         (State.TIER1_SCANNING, State.RECEIVED),
         (State.RECEIVED, State.TIER1_SCANNING),
     ]
-    assert record.history[-2].reason == "claim of w expired"
+    assert record.history[-2].reason == "its worker's claim expired"
     assert (record.attempts.interrupted, record.attempts.started) == (1, 2)
     assert record.held_by("u")
 

@@ -41,6 +41,14 @@ CLOCK_S = 30.0
 #: Locks the schema while it is brought up to date; any number of ours that nobody else uses.
 _MIGRATION_LOCK = 0x76736B6C
 CHANNELS = ("vskill_changes", "vskill_messages")
+#: Whatever the driver raises where the server or the way to it fails.
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 
 _SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -141,7 +149,12 @@ class PostgresDatabase:
             raise StoreUnavailable(f"{self.place} is closed")
         with translated(self.place):
             async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
-                yield connection
+                try:
+                    yield connection
+                except asyncpg.InternalClientError:
+                    # The server's last words were cut off: nobody can use this connection any more.
+                    connection.terminate()
+                    raise
 
     async def fetch(self, statement: str, *arguments: object) -> Sequence[Any]:
         async with self.connection() as connection:
@@ -178,13 +191,7 @@ class PostgresDatabase:
         while True:
             try:
                 await self._hear()
-            except (
-                PlatformError,
-                OSError,
-                asyncpg.PostgresError,
-                asyncpg.InterfaceError,
-                TimeoutError,
-            ) as error:
+            except (PlatformError, *DRIVER_ERRORS) as error:
                 _log.warning("not listening for changes", store=self.place, error=str(error))
             for channel in CHANNELS:
                 self.wake(channel)
@@ -285,6 +292,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
     (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
     (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
+    (asyncpg.InternalClientError, StoreUnavailable, "the connection cannot be used"),
     (TimeoutError, StoreUnavailable, "the server did not answer in time"),
     (OSError, StoreUnavailable, "the server cannot be reached"),
 )
@@ -295,7 +303,7 @@ def translated(place: str) -> Iterator[None]:
     """The driver's errors as ours; each says which server."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except DRIVER_ERRORS as error:
         raise translate(error, place) from error
 
 

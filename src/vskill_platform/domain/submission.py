@@ -266,7 +266,7 @@ def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: S
     """
     ids = iter(event_ids)
     if record.claim is not None:
-        record = _interrupted(record, record.claim, ids, worker, now)
+        record = _interrupted(record, ids, worker, now)
         if not record.state.active:
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
@@ -416,13 +416,14 @@ def owed_violation(record: Owed, state: str, now: int, grace_ms: int) -> str | N
     if record.claim.until + grace_ms >= now:
         return None
     seconds = (now - record.claim.until) // 1000
-    return f"claim of {record.claim.worker} expired {seconds} s ago and nobody took it up"
+    return f"its worker's claim expired {seconds} s ago and nobody took it up"
 
 
-def _interrupted(record: Submission, expired: Claim, ids: Iterator[str], worker: str, now: int) -> Submission:
+def _interrupted(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
     count = record.attempts.interrupted + 1
     attempts = msgspec.structs.replace(record.attempts, interrupted=count)
-    lost = f"claim of {expired.worker} expired"
+    # Reasons are public; which worker it was stands in the step before.
+    lost = "its worker's claim expired"
     actor = f"worker:{worker}"
     if count >= MAX_INTERRUPTED:
         reason = f"{lost}; its worker died {count} times over this submission, so a person must look at it"

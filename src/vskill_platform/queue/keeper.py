@@ -27,11 +27,22 @@ class Keeper:
         self.claim: Renewable | None = None
         self.handling = handling
         self.lost: ClaimLost | None = None
+        self._loop = asyncio.get_running_loop()
+        self._renewing: asyncio.Task[None] | None = None
+        # Most work ends before its first renewal, so only a timer is set for it, not a task.
+        self._timer = self._loop.call_later(RENEW_EVERY_MS / 1000, self._start)
 
-    async def run(self) -> None:
+    def _start(self) -> None:
+        self._renewing = self._loop.create_task(self._run())
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()
+
+    async def _run(self) -> None:
         """Renew claim and lease until stopped; a claim that is lost stops the work."""
         while True:
-            await asyncio.sleep(RENEW_EVERY_MS / 1000)
             try:
                 if self.claim is not None:
                     await self.claim.renew()
@@ -42,13 +53,13 @@ class Keeper:
                 return
             except StoreError as error:
                 require_env("log").log.warning("lease not extended", error=str(error))
+            await asyncio.sleep(RENEW_EVERY_MS / 1000)
 
 
 @asynccontextmanager
 async def kept_alive(message: Message) -> AsyncIterator[Keeper]:
     """Renew while the body runs. A claim that is lost ends the body with ClaimLost, and nothing around it."""
     keeper = Keeper(message, _current_task())
-    renewals = asyncio.create_task(keeper.run())
     try:
         yield keeper
     except asyncio.CancelledError:
@@ -56,7 +67,7 @@ async def kept_alive(message: Message) -> AsyncIterator[Keeper]:
             raise
         raise keeper.lost from None
     finally:
-        renewals.cancel()
+        keeper.stop()
 
 
 def _current_task() -> "asyncio.Task[object]":

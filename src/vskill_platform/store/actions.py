@@ -62,7 +62,7 @@ async def approve(submission_id: str, *, by: str, reason: str, digest: str | Non
             raise TransitionError("there are no stored bytes of that digest to approve", submission=record.id)
         approval = Approval(record.digest, by, require_env("kv").kv.now())
         decision = RecordedDecision(
-            f"approved by {by}: {reason}", certification=Certification.CERTIFIED.value
+            f"approved by a reviewer: {reason}", certification=Certification.CERTIFIED.value
         )
         approved = submission.move(record, State.AUTO_APPROVED, step(), approval=approval, decision=decision)
         return Change(approved, (submission_send(record.id, record.run), _audit("approve", record, step())))

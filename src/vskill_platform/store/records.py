@@ -18,7 +18,7 @@ def decode(entry: Entry, kind: type[T]) -> T:
     """The typed record, or RecordMalformed, which names the key and what is wrong with it."""
     try:
         return msgspec.json.decode(entry.value, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordMalformed(f"{entry.key}: {error}", key=entry.key, reason=str(error)) from error
 
 
