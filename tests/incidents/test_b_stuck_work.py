@@ -42,6 +42,7 @@ from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Outcome, submit_repository
 from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.kv.postgres import PostgresKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import current_pause, pause_queue
@@ -229,8 +230,10 @@ async def test_B5_the_enqueue_fails_after_the_record_was_written(env: Env) -> No
     await published(record_of(submitted))
 
 
-def _with_outbox(env: Env, outbox: DeafBroker) -> MemoryKV | SqliteKV:
+def _with_outbox(env: Env, outbox: DeafBroker) -> MemoryKV | SqliteKV | PostgresKV:
     """The same records, with the messages of a commit going to a queue elsewhere."""
+    if isinstance(env.kv, PostgresKV):
+        return PostgresKV(env.kv._db, outbox)
     if isinstance(env.kv, SqliteKV):
         return SqliteKV(env.kv._db, outbox)
     assert isinstance(env.kv, MemoryKV)
@@ -309,7 +312,7 @@ async def test_B8_a_worker_dies_between_claim_and_finish(env: Env) -> None:
     record = await get_submission(submission.id)
     assert [(event.to, event.reason) for event in record.history[1:4]] == [
         (State.TIER1_SCANNING, "attempt 1 begins"),
-        (State.RECEIVED, "claim of mortal expired"),
+        (State.RECEIVED, "its worker's claim expired"),
         (State.TIER1_SCANNING, "attempt 2 begins"),
     ]
     assert (record.attempts.interrupted, record.attempts.failed) == (1, 0)

@@ -47,7 +47,8 @@ async def test_E6_names_are_for_those_who_may_know(shelf, path):
     with active_env(shelf.env, worker_id=MACHINE):
         await claim_submission(number, again.json()["run"])
     place = f"{URL}/{number}{path}"
-    for headers in ({}, await shelf.token("bob")):
+    nobody: dict[str, str] = {}
+    for headers in (nobody, await shelf.token("bob")):
         text = (await shelf.client.get(place, headers=headers)).text
         assert '"worker":"a worker"' in text
         assert '"actor":"a reviewer"' in text

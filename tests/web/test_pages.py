@@ -143,8 +143,8 @@ async def test_a_skill_page_offers_every_client_and_shows_the_text(site):
     for command in (
         f"npx skills add http://platform.test/{canonical}",
         f"npx vskill install {canonical}",
-        "npx clawhub --registry http://platform.test/clawhub install csv-cleaner",
-        "/plugin marketplace add http://platform.test/marketplace.json",
+        f"npx clawhub --registry http://platform.test/clawhub install {canonical.replace('/', '--')}",
+        f"/plugin marketplace add http://platform.test/{canonical}/marketplace.json",
         f"http://platform.test/api/v1/skills/{canonical}/archive",
     ):
         assert command in page.text

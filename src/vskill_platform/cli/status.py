@@ -41,6 +41,7 @@ def _show_submission(submission_id: str, *, as_json: bool) -> None:
     from vskill_platform.cli.submit_outcomes import explain, print_explanation
     from vskill_platform.submission_store import get_submission
     from vskill_platform.web.api.submission_views import submission_view
+    from vskill_platform.web.visibility import OPERATOR
 
     async def look() -> "tuple[Submission, Explanation]":
         record = await get_submission(submission_id)
@@ -48,7 +49,7 @@ def _show_submission(submission_id: str, *, as_json: bool) -> None:
 
     record, explanation = run_in_env(look)
     if as_json:
-        print_json(submission_view(record))
+        print_json(submission_view(record, OPERATOR))
         return
     print_explanation(console(), explanation)
     print_table(f"\n{record.id}", ("field", "value"), _facts(record))

@@ -257,11 +257,12 @@ async def _followed(done: list[Done], *, quiet: bool) -> list[Done]:
 
 def _result(done: Done) -> Result:
     from vskill_platform.web.api.submission_views import submission_view
+    from vskill_platform.web.visibility import OPERATOR
 
     if done.submitted is None:
         return Result(done.path, "refused", str(done.error), None)
     record = done.submitted.submission
-    view = submission_view(record) if record else None
+    view = submission_view(record, OPERATOR) if record else None
     return Result(done.path, done.submitted.outcome.value, done.submitted.reason, view)
 
 
