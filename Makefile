@@ -8,6 +8,8 @@ BENCH_READY := $(VENV)/.bench-ready
 FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
+NODE := $(VENV)/node
+NODE_READY := $(VENV)/.node-ready
 
 # Folders with Python in them; those of later stages join as they appear.
 CODE := $(wildcard src simulator bench tools fuzz tests)
@@ -25,7 +27,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all browser screenshots check format sim fuzz bench coverage lock build clean
+.PHONY: help setup analysers run test test-all node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,9 +61,19 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 test: $(READY) $(ANALYSERS_READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" $(ARGS)
 
-test-all: test browser ## Also run what needs node or a browser
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "node" $(ARGS) || [ $$? -eq 5 ]
+test-all: test node browser ## Also run what needs node or a browser
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS) || [ $$? -eq 5 ]
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
+
+node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
+
+# One of them needs a newer node than some systems have, so a pinned one comes with them.
+$(NODE_READY): tests/clients/node/package.json tests/clients/node/package-lock.json | $(READY)
+	@command -v npm > /dev/null || { echo "setup: npm was not found; it is needed for the tests of npm clients"; exit 1; }
+	@echo "setup: installing the npm clients into $(NODE) (once)"
+	@mkdir -p $(NODE) && cp tests/clients/node/package.json tests/clients/node/package-lock.json $(NODE)
+	@npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 browser: $(READY) ## Get Chromium where that is possible (as root on Debian), or say what is missing
 	@$(BIN)/python -m tools.browser
@@ -95,6 +107,10 @@ $(FUZZ_READY): fuzz/requirements.lock $(READY)
 fuzz: $(FUZZ_READY) ## Fuzz everything that reads foreign bytes for MINUTES=30 in total; cases found become tests
 	@PYTHONPATH=$(VENV)/fuzz $(BIN)/python -m fuzz --minutes $(MINUTES) $(ARGS)
 
+chaos: $(READY) ## Kill workers and servers and cut the network for MINUTES=5; the account goes to docs/reliability.md
+	@$(BIN)/python -m tests.chaos --minutes $(if $(filter command environment,$(firstword $(origin MINUTES))),$(MINUTES),5) \
+		--write docs/reliability.md $(ARGS)
+
 bench: $(BENCH_READY) ## Measure throughput and reads, as ratios within one run
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -110,6 +126,15 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 
 build: $(READY) ## Build the wheel and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean
+
+reference: $(READY) ## Write the generated pages of docs/reference anew
+	@$(BIN)/python -m tools.reference
+
+docs: $(READY) ## Build the documents as a site into build/docs
+	@$(BIN)/python -m tools.site
+
+audit: $(READY) ## List every package that runs in production (CycloneDX), and say what a real audit needs
+	@$(BIN)/python -m tools.sbom
 
 clean: ## Remove .venv, caches and built files (never data/)
 	@rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -148,8 +148,8 @@ def _arrows(places: dict[State, _Place]) -> Iterator[str]:
     frame_bottom = _TOP + _HEIGHT // 2 + 22
     for state in _ordered(shared):
         end = places[state]
-        start = min(end.x, _frame_right(places) - 16)
-        yield _path(f"active-{state}", f"M{start} {frame_bottom}L{end.x} {end.y - _HEIGHT // 2 - 2}")
+        from_x = min(end.x, _frame_right(places) - 16)
+        yield _path(f"active-{state}", f"M{from_x} {frame_bottom}L{end.x} {end.y - _HEIGHT // 2 - 2}")
     for source in State:
         own = TRANSITIONS[source] - shared if source.active else TRANSITIONS[source]
         for target in _ordered(own):

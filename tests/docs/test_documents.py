@@ -1,8 +1,12 @@
 """The documents' checks: dead links, missing headings and unlisted decision records are found."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tools import docs
+from tools.files import ROOT
 
 
 @pytest.fixture
@@ -73,3 +77,13 @@ def test_a_decision_record_with_another_name_is_reported():
     assert record_messages(["docs/adr/notes.md"], "[n](notes.md)") == [
         "is not named like 0001-what-was-decided.md"
     ]
+
+
+def test_every_figure_that_the_readme_claims_is_in_the_benchmarks():
+    """A run of `make bench` that changes one changes the README too, or this fails."""
+    readme = Path(ROOT, "README.md").read_text("utf-8")
+    claimed = readme.partition("(figures: begin")[2].partition("(figures: end")[0].partition(")")[2]
+    figures = re.findall(r"\d[\d,.]*\d|\d", claimed)
+    measured = set(re.findall(r"\d[\d,.]*\d|\d", Path(ROOT, "docs", "benchmarks.md").read_text("utf-8")))
+    assert figures
+    assert [one for one in figures if one not in measured] == []

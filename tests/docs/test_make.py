@@ -30,7 +30,22 @@ def test_plain_make_lists_every_target_with_one_line_each():
 
 
 @pytest.mark.parametrize(
-    "target", ["run", "test", "test-all", "check", "format", "sim", "bench", "coverage", "lock", "build"]
+    "target",
+    [
+        "run",
+        "test",
+        "test-all",
+        "check",
+        "format",
+        "sim",
+        "bench",
+        "coverage",
+        "lock",
+        "build",
+        "reference",
+        "docs",
+        "audit",
+    ],
 )
 def test_every_target_that_needs_the_environment_sets_it_up_first(target):
     plan = make("--dry-run", "--what-if=requirements-dev.lock", target)

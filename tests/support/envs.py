@@ -34,7 +34,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
 
 #: Engines that a test of the whole may be run on.
-ENGINES = ("memory", "sqlite")
+ENGINES = ("memory", "sqlite", "postgresql")
 
 #: More rounds than any honest piece of work takes; a message that comes again for ever is a bug.
 MOST_ROUNDS = 500
@@ -58,12 +58,12 @@ WAY_TO: dict[State, tuple[State, ...]] = {
 async def open_test_env(
     engine: str, tmp_path: Path, *, clock: Clock | None = None, active: bool = True, **overrides: Any
 ) -> AsyncIterator[Env]:
-    """An environment on `memory` or `sqlite`; the file is kept in `tmp_path`, so opening it again finds it.
+    """An environment on `memory`, `sqlite` or `postgresql`; what `tmp_path` names is there when it is opened again.
 
     An override that names a setting goes into the settings, one that names a field of `Env` replaces it.
     `active=False` does not make it the worker environment of the calling task.
     """
-    settings = _settings(engine, tmp_path, overrides)
+    settings = _settings(await _store_of(engine, tmp_path), tmp_path, overrides)
     async with AsyncExitStack() as stack:
         env = await open_env(settings, stack, clock=clock or ManualClock())
         # Tests of everything around the scanner need no child processes; tests/scan has them.
@@ -91,7 +91,16 @@ def active_env(env: Env, **changes: Any) -> Iterator[Env]:
         worker_env_storage.reset(token)
 
 
-def _settings(engine: str, tmp_path: Path, overrides: dict[str, Any]) -> Settings:
+async def _store_of(engine: str, tmp_path: Path) -> str:
+    if engine == "postgresql":
+        # Imported here: most tests need no server.
+        from tests.support.postgres import database_of  # noqa: PLC0415
+
+        return await database_of(tmp_path)
+    return {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 'vskill.db'}"}[engine]
+
+
+def _settings(store: str, tmp_path: Path, overrides: dict[str, Any]) -> Settings:
     known = {*Settings.__struct_fields__, *Env.__struct_fields__}
     unknown = sorted(set(overrides) - known)
     if unknown:
@@ -100,7 +109,6 @@ def _settings(engine: str, tmp_path: Path, overrides: dict[str, Any]) -> Setting
         given: Settings = overrides["settings"]
         return given
     values = {name: value for name, value in overrides.items() if name in Settings.__struct_fields__}
-    store = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path / 'vskill.db'}"}[engine]
     return Settings(**{"data_dir": str(tmp_path), "store": store, **values})
 
 

@@ -1,4 +1,4 @@
-"""The project's own documents: the Markdown files of `docs/` and the two at the root, read once.
+"""The project's own documents: the Markdown files of `docs/` and those at the root, read once.
 
 In a checkout they are where they are written; a wheel carries a copy of `docs/` inside the package. Where neither is
 there, the list is empty, and the page says so.
@@ -13,12 +13,15 @@ import msgspec
 PACKAGE = Path(__file__).parents[1]
 #: Where they may be: inside the package, or two folders above it in a checkout.
 PLACES = (PACKAGE / "documents", PACKAGE.parents[1])
-ROOT_FILES = ("README.md", "ARCHITECTURE.md")
+ROOT_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+#: What newcomers read first, wherever it lies.
+FIRST = ("docs/README.md", "docs/quickstart.md")
 #: Sections of the index, each with the folder that fills it.
 SECTIONS = {
     "Start here": "",
     "How to": "docs/how-to",
     "Reference": "docs/reference",
+    "Discussions": "docs/discussions",
     "More": "docs",
     "Decisions": "docs/adr",
 }
@@ -67,12 +70,16 @@ def sections(documents: Mapping[str, Document] = DOCUMENTS) -> list[tuple[str, l
     """The index; a folder that is not named gets a section of its own."""
     folders = {**SECTIONS}
     named = set(folders.values())
+    first = [documents[path] for path in FIRST if path in documents]
     for one in documents.values():
         if one.folder not in named:
             named.add(one.folder)
             folders[one.folder.rpartition("/")[2].capitalize()] = one.folder
     grouped = [
-        (title, [one for one in documents.values() if one.folder == folder])
+        (title, [one for one in documents.values() if one.folder == folder and one not in first])
         for title, folder in folders.items()
     ]
+    if first:
+        title, found = grouped[0]
+        grouped[0] = (title, [*first, *found])
     return [(title, found) for title, found in grouped if found]

@@ -1,0 +1,160 @@
+"""Every setting, command, rule, metric, event, state and route is documented, or a test fails.
+
+Settings are held against their page in `tests/test_settings.py`, metrics in `tests/test_observability.py`, events of
+streams in `tests/web/test_live.py`; this file holds the generated pages, and what others left out.
+"""
+
+import ast
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tools import docs, reference, routes_page, states_page
+from tools.files import ROOT
+from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
+from vskill_platform.notifications.notices import Notice, NoticeData, NoticeType
+from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.web.app import ENDPOINTS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def page(path: str) -> str:
+    return Path(ROOT, path).read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(reference.GENERATED))
+def test_a_generated_page_says_what_the_code_says(path):
+    assert page(path) == reference.GENERATED[path](), f"run: {reference.COMMAND}"
+
+
+def test_a_generated_page_that_was_left_behind_is_reported():
+    (problem,) = reference.check(states_page.PATH, states_page.render().replace("NEEDS_REVIEW", "OLD"))
+    assert reference.COMMAND in problem.message
+    assert [one.path for one in reference.check_present([])] == list(reference.GENERATED)
+
+
+def test_writing_touches_only_what_differs(tmp_path):
+    assert sorted(reference.write(tmp_path)) == sorted(reference.GENERATED)
+    (tmp_path / states_page.PATH).write_text("old")
+    assert reference.write(tmp_path) == [states_page.PATH]
+
+
+def drawn_steps() -> dict[State, set[State]]:
+    """What the picture says; an arrow from the frame stands for every active state."""
+    steps: dict[State, set[State]] = {state: set() for state in State}
+    for arrow in ET.fromstring(states_page.picture()).iter(f"{SVG}path"):
+        source, _, target = arrow.get("id", "").partition("-")
+        if source == "active":
+            for state in ACTIVE_STATES:
+                steps[state].add(State(target))
+        elif source in State.__members__:
+            steps[State(source)].add(State(target))
+    return steps
+
+
+def test_the_diagram_shows_every_state_and_exactly_the_allowed_steps():
+    boxes = {one.get("id") for one in ET.fromstring(states_page.picture()).iter(f"{SVG}g")}
+    assert boxes == set(State)
+    assert drawn_steps() == TRANSITIONS
+
+
+def test_the_page_of_states_has_every_step_in_words():
+    for state in State:
+        (row,) = [
+            line
+            for line in states_page.render().splitlines()
+            if re.match(rf"\| {state} \|.*\| (yes|no) \|", line)
+        ]
+        words = row.split("|")[2]
+        assert {
+            State(one.strip()) for one in words.split(",") if one.strip() in State.__members__
+        } == TRANSITIONS[state]
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
+def test_every_route_is_documented_with_who_may_use_it_and_what_it_does(endpoint):
+    rows = [
+        line
+        for line in routes_page.render().splitlines()
+        if line.startswith(f"| `{endpoint.method} {endpoint.path}` |")
+    ]
+    assert len(rows) == 1
+    _, _, who, what, _ = rows[0].split("|")
+    assert who.strip()
+    assert len(what.strip()) > 5
+
+
+def sent_events() -> set[str]:
+    """The names of all frames that the web side makes, from its own source; a plain message has none."""
+    found: set[str] = set()
+    for path in Path(ROOT, "src", "vskill_platform", "web").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "frame":
+                name = node.args[0]
+                assert isinstance(name, ast.Constant), f"{path}:{node.lineno}: an event's name is written out"
+                found.add(str(name.value))
+    return found - {""}
+
+
+def test_every_event_of_a_stream_is_documented():
+    assert {"submission", "counts", "reset", "status"} <= sent_events()
+    for name in sent_events():
+        assert f"`{name}`" in page("docs/reference/events.md"), name
+
+
+def test_every_event_of_a_webhook_is_documented_with_all_that_it_carries():
+    text = page("docs/how-to/webhooks-and-mail.md")
+    for kind in NoticeType:
+        assert f"| `{kind}` |" in text
+    for struct in (Notice, NoticeData):
+        for field in msgspec.structs.fields(struct):
+            assert f'"{field.encode_name}":' in text, field.encode_name
+
+
+def test_the_example_of_a_delivery_is_one():
+    text = page("docs/how-to/webhooks-and-mail.md")
+    example = text.split("```json\n")[1].split("```")[0]
+    assert msgspec.json.decode(example, type=Notice).type is NoticeType.SUBMISSION_DECIDED
+
+
+@pytest.mark.parametrize("alert", AlertCode)
+def test_every_alert_is_documented(alert):
+    assert f"| `{alert}` |" in page("docs/reference/metrics.md")
+
+
+# The checks themselves.
+
+
+def test_a_test_that_a_page_names_exists(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text("async def test_one(): ...\ndef helper(): ...\n")
+    text = "`tests/test_x.py::test_one` and\n`tests/test_x.py::test_two`, `tests/none.py::test_one`, `tests/test_x.py::helper`"
+    found = [str(one) for one in docs.check_named_tests("docs/a.md", text, tmp_path)]
+    assert found == [
+        "docs/a.md:2: names tests/test_x.py::test_two, which is no test",
+        "docs/a.md:2: names tests/none.py::test_one, which is no test",
+        "docs/a.md:2: names tests/test_x.py::helper, which is no test",
+    ]
+
+
+def test_every_threat_names_its_test():
+    rows = [line for line in page("docs/discussions/threat-model.md").splitlines() if line.startswith("| ")]
+    threats = [row for row in rows if row.count("|") == 4 and "shown by" not in row]
+    assert len(threats) > 40
+    assert all(re.search(r"`tests/[\w/]+\.py::test_\w+`", row) for row in threats)
+
+
+def test_a_page_that_the_index_does_not_list_is_reported():
+    paths = [
+        "docs/README.md",
+        "docs/adr/0001-x.md",
+        "docs/adr/README.md",
+        "docs/how-to/a.md",
+        "docs/how-to/b.md",
+    ]
+    found = docs.check_index(paths, "[a](how-to/a.md#top) [adr](adr/README.md)")
+    assert [one.path for one in found] == ["docs/how-to/b.md"]

@@ -1,0 +1,131 @@
+"""The wheel: it holds everything that the product reads, is the same bytes every time, and runs with nothing but
+what the production lock names."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from hatchling.build import build_wheel
+
+from tools.files import ROOT
+from tools.sbom import read_lock
+
+PACKAGE = "src/vskill_platform"
+#: Installed beside what runs in production only to develop it.
+FOR_DEVELOPMENT = (
+    "pytest",
+    "hypothesis",
+    "hatchling",
+    "mypy",
+    "playwright",
+    "schemathesis",
+    "tools",
+    "tests",
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        folder = tmp_path_factory.mktemp("wheel")
+        return folder / build_wheel(str(folder))
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A fresh environment with the wheel and the packages of requirements.lock, and no other.
+
+    The packages are linked from this environment, so that nothing is downloaded.
+    """
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for pin in read_lock((ROOT / "requirements.lock").read_text("utf-8")):
+        try:
+            found = metadata.distribution(pin.name)
+        except metadata.PackageNotFoundError:
+            assert pin.marker, f"{pin.name} is in the lock and not installed: run 'make setup'"
+            continue
+        _link(found, site)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps",
+         "--no-index", "--no-input", "--disable-pip-version-check", str(wheel)],
+        check=True,
+    )  # fmt: skip
+    return folder
+
+
+def _link(found: metadata.Distribution, site: Path) -> None:
+    tops = {one.parts[0] for one in found.files or () if one.parts[0] not in ("..", "__pycache__")}
+    for top in tops:
+        if not (site / top).exists():
+            (site / top).symlink_to(Path(str(found.locate_file(top))))
+
+
+def run(installed: Path, data: Path, *arguments: str, program: str = "vskill-platform") -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VSKILL_", "PYTHON"))}
+    done = subprocess.run(
+        [installed / "bin" / program, *arguments],
+        cwd=data,
+        env={**kept, "VSKILL_DATA_DIR": str(data / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_holds_every_file_of_the_package(wheel):
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", PACKAGE],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    wanted = {path.removeprefix("src/") for path in listing.split("\0") if path and (ROOT / path).is_file()}
+    with zipfile.ZipFile(wheel) as opened:
+        held = set(opened.namelist())
+    assert wanted <= held, sorted(wanted - held)
+    for part in ("web/templates/", "web/static/", "scan/rules/", "examples/"):
+        assert any(name.startswith(f"vskill_platform/{part}") for name in held), part
+    assert any(name.endswith(".sql") for name in held)
+    assert {"vskill_platform/py.typed"} <= held
+
+
+def test_it_is_the_same_bytes_every_time(wheel, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    again = tmp_path / build_wheel(str(tmp_path))
+    assert again.read_bytes() == wheel.read_bytes()
+
+
+def test_it_runs_without_development_packages(installed, tmp_path):
+    assert "verifies agent skills" in run(installed, tmp_path, "--help")
+    checks = json.loads(run(installed, tmp_path, "doctor", "--json"))
+    assert checks and all(one["ok"] for one in checks)
+    for name in FOR_DEVELOPMENT:
+        code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is not None)"
+        run(installed, tmp_path, "-I", "-c", code, program="python")
+
+
+def test_it_scans_and_submits_from_where_it_is_installed(installed, tmp_path):
+    (tmp_path / "tidy").mkdir()
+    (tmp_path / "tidy" / "SKILL.md").write_text("---\nname: tidy\ndescription: Sorts files.\n---\n# Tidy\n")
+    assert "PASS" in run(installed, tmp_path, "scan", "tidy", "--processes", "1")
+    assert json.loads(run(installed, tmp_path, "submit", "tidy", "--no-watch", "--json"))
+    code = (
+        "import vskill_platform, sys; from vskill_platform.web.app import ENDPOINTS; "
+        "from vskill_platform.web.documents import DOCUMENTS; assert 'docs/quickstart.md' in DOCUMENTS; "
+        "assert vskill_platform.__file__.startswith(sys.prefix), vskill_platform.__file__"
+    )
+    run(installed, tmp_path, "-I", "-c", code, program="python")
