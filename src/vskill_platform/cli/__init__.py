@@ -7,10 +7,13 @@ import click
 
 from vskill_platform import __version__
 from vskill_platform.cli.admin import admin
+from vskill_platform.cli.backup import backup, restore
+from vskill_platform.cli.collection import collection
 from vskill_platform.cli.demo import demo
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.keys import keys
+from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.owner import owner
 from vskill_platform.cli.queue import queue
 from vskill_platform.cli.reports import audit, report
@@ -42,7 +45,8 @@ COMMANDS = (
     *(serve, worker, schedule),
     *(scan, submit, status, skill, owner, verify, demo),
     *(queue, review, block, report, audit, repo, webhook, keys, doctor),
-    *(admin, token),
+    *(backup, restore, migrate),
+    *(admin, token, collection),
 )
 
 for command in COMMANDS:

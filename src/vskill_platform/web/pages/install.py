@@ -5,7 +5,6 @@ from starlette.requests import Request
 from vskill_platform.store.dossier import Dossier
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import Way, install_commands
-from vskill_platform.web.clients.flat_names import is_alone
 
 
 def base_address(request: Request) -> str:
@@ -13,9 +12,6 @@ def base_address(request: Request) -> str:
     return public_address(request)
 
 
-async def ways_to_install(request: Request, dossier: Dossier) -> tuple[Way, ...]:
+def ways_to_install(request: Request, dossier: Dossier) -> tuple[Way, ...]:
     """The command of each client; nothing for what cannot be installed."""
-    if not dossier.installable:
-        return ()
-    is_shared = not await is_alone(dossier.skill.slug)
-    return install_commands(base_address(request), dossier.skill, is_shared=is_shared)
+    return install_commands(base_address(request), dossier.skill) if dossier.installable else ()

@@ -74,7 +74,7 @@ async def skill(request: Request) -> Response:
     style = Style(shift=2, base=f"{place}/files/")
     readme = None if text is None else await render_aside(body_of(text), style)
     reported = query_of(request, ReportedQuery).reported
-    return await _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
+    return _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
 
 
 async def flat(request: Request) -> Response:
@@ -85,7 +85,7 @@ async def flat(request: Request) -> Response:
 
 async def files(request: Request) -> Response:
     dossier = await _versioned(request)
-    return await _render(request, "skill_files.html", dossier, "files", shown=None)
+    return _render(request, "skill_files.html", dossier, "files", shown=None)
 
 
 async def file(request: Request) -> Response:
@@ -93,7 +93,7 @@ async def file(request: Request) -> Response:
     path = request.path_params["path"]
     for one in await read_files(dossier):
         if one.path == path:
-            return await _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
+            return _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
     raise NotFound(
         f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}", path=path[:200]
     )
@@ -101,14 +101,14 @@ async def file(request: Request) -> Response:
 
 async def versions(request: Request) -> Response:
     dossier = await read_dossier(_canonical(request))
-    return await _render(request, "skill_versions.html", dossier, "versions")
+    return _render(request, "skill_versions.html", dossier, "versions")
 
 
 async def security(request: Request) -> Response:
     dossier = await _versioned(request)
     findings = dossier.scan.findings if dossier.scan else ()
     counted = [one for one in findings if one.kind is not Kind.CAPABILITY]
-    return await _render(
+    return _render(
         request,
         "skill_security.html",
         dossier,
@@ -126,7 +126,7 @@ async def changes(request: Request) -> Response:
     after = await read_dossier(_canonical(request), asked.to or None)
     old, new = await read_files(before), await read_files(after)
     found = await compare(old, new, kept_of(request).diff_turn)
-    return await _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
+    return _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
 
 
 async def report(request: Request) -> Response:
@@ -136,7 +136,7 @@ async def report(request: Request) -> Response:
     errors = _report_errors(values)
     if errors:
         told = {"errors": errors, "values": values}
-        return await _render(request, "skill.html", dossier, "about", 400, readme=None, reported="", **told)
+        return _render(request, "skill.html", dossier, "about", 400, readme=None, reported="", **told)
     principal = principal_of(request)
     reporter = principal.actor if principal.account else f"user:{client_of(request)}"
     filed = await file_report(
@@ -158,7 +158,7 @@ def _report_errors(values: dict[str, str]) -> dict[str, str]:
     return errors
 
 
-async def _render(
+def _render(
     request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
 ) -> Response:
     base = base_address(request)
@@ -173,7 +173,7 @@ async def _render(
         tab=tab,
         place=_address(dossier),
         base=base,
-        ways=await ways_to_install(request, dossier),
+        ways=ways_to_install(request, dossier),
         why=_why_not(dossier),
         report_kinds=[(one.value, one.value.capitalize()) for one in Category],
         **shown,

@@ -4,6 +4,7 @@ from vskill_platform.web import static_files
 from vskill_platform.web.pages import (
     account,
     admin,
+    clients,
     docs,
     home,
     owners,
@@ -25,6 +26,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *submit.ENDPOINTS,
     *queue.ENDPOINTS,
     *submissions.ENDPOINTS,
+    *clients.ENDPOINTS,
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
     *account.ENDPOINTS,

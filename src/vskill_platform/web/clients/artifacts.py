@@ -1,0 +1,75 @@
+"""What clients download: a version's bytes as one file, its digest, and the count of installs.
+
+Archives are the same bytes every time (`archives`), so the digest that an index names is that of what is served
+later, whichever process makes it. Nothing is kept about who downloads: a download raises the day's counter of its
+skill, unless its address asks for too many.
+"""
+
+import asyncio
+import hashlib
+
+import msgspec
+from starlette.requests import Request
+
+from vskill_platform.archives import zip_archive
+from vskill_platform.domain.content import SkillFile, skill_file_of
+from vskill_platform.domain.errors import RateLimited
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.installs import count_installs
+from vskill_platform.web.kept import Kept, files_of
+from vskill_platform.web.limits import Allowance, take
+
+#: Archives of more than this are made in a thread.
+INLINE_BYTES = 100_000
+#: Bytes of digests that a process keeps.
+_MOST_DIGESTS = 4_000_000
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """How a content is handed out in one piece."""
+
+    #: only SKILL.md, so that file itself; otherwise a zip
+    is_plain: bool
+    #: of exactly the bytes served, hex
+    sha256: str
+
+
+async def artifact_of(request: Request, digest: str) -> Artifact:
+    """Of a content, which never changes: made once in each process."""
+    kept = _kept(request)
+    found = kept.get(digest)
+    if found is None:
+        files = await files_of(digest)
+        is_plain = len(files) == 1
+        body = skill_file_of(files).data if is_plain else await zipped(files)
+        found = Artifact(is_plain, hashlib.sha256(body).hexdigest())
+        kept.put(digest, found, 200)
+    return found
+
+
+async def zipped(files: tuple[SkillFile, ...]) -> bytes:
+    """The archive; a large one is made in a thread."""
+    if sum(len(file.data) for file in files) <= INLINE_BYTES:
+        return zip_archive(files)
+    return await asyncio.to_thread(zip_archive, files)
+
+
+async def count_install(request: Request, skill: PublishedSkill) -> None:
+    """One more install, where the client has not asked for too many in this hour; the download goes on either way."""
+    if request.method != "GET":
+        return
+    try:
+        await take(request, Allowance.INSTALLS)
+    except RateLimited:
+        return
+    finally:
+        request.scope.pop("rate_limit", None)
+    await count_installs([skill.canonical])
+
+
+def _kept(request: Request) -> Kept[Artifact]:
+    state = request.app.state
+    if not hasattr(state, "artifacts"):
+        state.artifacts = Kept(_MOST_DIGESTS)
+    found: Kept[Artifact] = state.artifacts
+    return found

@@ -1,0 +1,433 @@
+"""ClawHub's protocol, version 1, under `/clawhub`: what the `clawhub` command searches, inspects, installs and updates
+with. How skills are called there is in `clawhub_names`, publishing in `clawhub_publish`.
+
+A blocked skill answers with `moderation.isMalwareBlocked`, which the client refuses to install; of a withdrawn one the
+answer to `install` says why. Downloads of either are 403 and 410, whatever the client makes of the rest.
+"""
+
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.archives import ZIP_TYPE
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import FileEntry
+from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.store import catalogue
+from vskill_platform.store.catalogue import Sort
+from vskill_platform.store.records import Skips
+from vskill_platform.store.skills import get_version
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.files import BYTES_TYPE
+from vskill_platform.web.api.names import installable, version_of
+from vskill_platform.web.api.skills import version_records
+from vskill_platform.web.clients.artifacts import count_install, zipped
+from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
+from vskill_platform.web.clients.flat_names import shared_slugs
+from vskill_platform.web.kept import Blocklist, files_of, kept_of
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.responses import attachment, json_response, with_tag
+from vskill_platform.web.routing import Endpoint, get, post, query_of
+from vskill_platform.web.wire import Asked
+from vskill_platform.worker_context import require_env
+
+API = "/clawhub/api/v1"
+SKILL = f"{API}/skills/{{slug}}"
+
+Slug = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Cursor = Annotated[str, msgspec.Meta(max_length=2000)]
+#: Skills in one answer, whatever is asked for.
+MOST = 200
+
+_SORTS = {
+    "updated": Sort.UPDATED,
+    "createdAt": Sort.NEWEST,
+    "newest": Sort.NEWEST,
+    "downloads": Sort.INSTALLS,
+    "installs": Sort.INSTALLS,
+    "installsCurrent": Sort.INSTALLS,
+    "installsAllTime": Sort.INSTALLS,
+    "stars": Sort.INSTALLS,
+    "rating": Sort.INSTALLS,
+    "trending": Sort.INSTALLS,
+}
+#: ASCII as the client's `localeCompare` orders it, without regard to case.
+_COLLATION = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
+_RANKS = {char: rank for rank, char in enumerate(_COLLATION)}
+
+
+class SearchQuery(Asked, frozen=True):
+    """Words to look for; `mode=exact` wants the slug itself."""
+
+    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    limit: Limit = 25
+    mode: str = ""
+    highlighted_only: str = ""
+    non_suspicious_only: str = ""
+
+
+class ListQuery(Asked, frozen=True):
+    """A page of all skills, or of those whose slug begins with `prefix`."""
+
+    limit: Limit = 25
+    cursor: Cursor = ""
+    sort: str = "updated"
+    prefix: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    dir: str = ""
+    non_suspicious_only: str = ""
+
+
+class OwnerQuery(Asked, frozen=True):
+    """Whose skill, where several have the slug."""
+
+    owner_handle: str = ""
+    force_install: str = ""
+
+
+class VersionsQuery(Asked, frozen=True):
+    """A page of versions, newest first; the cursor is the number of those before it."""
+
+    owner_handle: str = ""
+    limit: Limit = 25
+    cursor: Annotated[str, msgspec.Meta(pattern="^[0-9]{0,6}$")] = ""
+
+
+class FileQuery(Asked, frozen=True):
+    """Which file of which version."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)]
+    owner_handle: str = ""
+    version: str = ""
+    tag: str = ""
+
+
+class ResolveQuery(Asked, frozen=True):
+    """Which version has this fingerprint."""
+
+    slug: Slug
+    hash: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    owner_handle: str = ""
+
+
+class DownloadQuery(Asked, frozen=True):
+    """Which version; the current one where none is named."""
+
+    slug: Slug
+    owner_handle: str = ""
+    version: str = ""
+    tag: str = ""
+
+
+# Reading.
+
+
+async def discovery(request: Request) -> Response:
+    base = public_address(request)
+    return json_response({"apiBase": f"{base}/clawhub", "authBase": base})
+
+
+async def search(request: Request) -> Response:
+    """Only what can be installed: the protocol has no mark for what cannot."""
+    asked = query_of(request, SearchQuery)
+    found = await catalogue.search_skills(asked.q, limit=min(asked.limit, MOST))
+    items = await _offered(request, found.items)
+    if asked.mode == "exact":
+        items = [one for one in items if asked.q.lower() in (one.slug, one.name.lower())]
+    shared = await shared_slugs(items)
+    results = [_result(one, shared, rank, len(items)) for rank, one in enumerate(items)]
+    return json_response({"results": results})
+
+
+def _result(skill: PublishedSkill, shared: frozenset[str], rank: int, among: int) -> dict[str, Any]:
+    card = _card(skill, shared)
+    listing = skill.listing
+    return {
+        "source": "clawhub",
+        "slug": card["slug"],
+        "ownerHandle": handle_of(skill),
+        "displayName": card["displayName"],
+        "summary": card["summary"],
+        "version": skill.current_version,
+        # They come in order of relevance, which is all that is known about it.
+        "score": round(1 - rank / max(1, among), 3),
+        "downloads": listing.installs if listing else 0,
+        "updatedAt": skill.updated_at,
+        "owner": {"handle": handle_of(skill), "displayName": skill.owner},
+    }
+
+
+async def list_all(request: Request) -> Response:
+    asked = query_of(request, ListQuery)
+    if asked.sort not in _SORTS:
+        raise InvalidInput(
+            f"There is no order {asked.sort[:40]!r}.", field="sort", fix=f"use {', '.join(_SORTS)}"
+        )
+    if asked.prefix:
+        items, after = await _beginning_with(asked)
+    else:
+        limit = min(asked.limit, MOST)
+        page = await catalogue.list_skills(sort=_SORTS[asked.sort], after=asked.cursor or None, limit=limit)
+        items, after = page.items, page.after
+    offered = await _offered(request, items)
+    shared = await shared_slugs(offered)
+    return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": after})
+
+
+async def _beginning_with(asked: ListQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
+    """By flat names, which are kept in order."""
+    env = require_env("kv")
+    beginning = keys.aliases_of(asked.prefix.lower()).removesuffix(":")
+    page = await env.kv.list(beginning, after=asked.cursor or None, limit=min(asked.limit, MOST))
+    names = dict.fromkeys(keys.parse(key).parts[1] for key in page.items)
+    settled = await env.kv.get_many(keys.skill(name) for name in names)
+    skips = Skips("clawhub_list")
+    skips.failed(settled.failed)
+    found = [skips.decode(settled.found[key], PublishedSkill) for key in sorted(settled.found)]
+    skips.report(env)
+    return tuple(one for one in found if one is not None), page.after
+
+
+async def _offered(request: Request, items: tuple[PublishedSkill, ...]) -> list[PublishedSkill]:
+    blocklist = await kept_of(request).blocklist()
+    return [one for one in items if one.listing is not None and not blocklist.hits_skill(one)]
+
+
+def _card(skill: PublishedSkill, shared: frozenset[str]) -> dict[str, Any]:
+    installs = skill.listing.installs if skill.listing else 0
+    card: dict[str, Any] = {
+        "slug": flat_slug(skill, shared),
+        "displayName": skill.name or skill.slug,
+        "summary": skill.description or None,
+        "tags": {"latest": skill.current_version} if skill.current_version else {},
+        "stats": {"downloads": installs, "installsAllTime": installs, "versions": len(skill.versions)},
+        "createdAt": skill.created_at,
+        "updatedAt": skill.updated_at,
+    }
+    current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
+    if current is not None:
+        card["latestVersion"] = _version(current)
+    return card
+
+
+def _version(ref: VersionRef) -> dict[str, Any]:
+    """Its licence is not told: the protocol knows one licence only, which is nobody's choice here."""
+    return {"version": ref.number, "createdAt": ref.published_at, "changelog": "", "license": None}
+
+
+async def detail(request: Request) -> Response:
+    skill = await asked_skill(
+        request, request.path_params["slug"], query_of(request, OwnerQuery).owner_handle
+    )
+    if isinstance(skill, Response):
+        return skill
+    card = _card(skill, await shared_slugs([skill]))
+    moderation = _moderation(skill, await kept_of(request).blocklist())
+    latest = card.pop("latestVersion", None)
+    return json_response(
+        {
+            "skill": card,
+            "latestVersion": None if moderation["isMalwareBlocked"] else latest,
+            "metadata": None,
+            "owner": {"handle": handle_of(skill), "displayName": skill.owner},
+            "moderation": moderation,
+        }
+    )
+
+
+def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
+    """Our verdict in this protocol's words."""
+    hits = blocklist.hits(skill.identity, (skill.name,), _latest_digest(skill))
+    # What a person took down need not be malicious: for that, `install` says why there is nothing.
+    down = [
+        ref
+        for ref in skill.versions
+        if ref.status is VersionStatus.TAKEN_DOWN and not ref.by.startswith(("admin:", "user:"))
+    ]
+    taint = blocklist.taint(skill.identity)
+    blocked = bool(hits) or (skill.current_version is None and bool(down))
+    reason = hits[0].reason if hits else down[-1].reason if blocked else ""
+    # The client asks about what is suspicious before it hears that there is nothing to install.
+    suspicious = not blocked and taint is not None and skill.current_version is not None
+    if suspicious and taint is not None:
+        reason = f"another skill of this repository is blocked: {taint.reason}"
+    return {
+        "isSuspicious": suspicious,
+        "isMalwareBlocked": blocked,
+        "verdict": "malicious" if blocked else "suspicious" if suspicious else "clean",
+        "reasonCodes": ["blocked"] if blocked else ["tainted"] if suspicious else [],
+        "updatedAt": skill.updated_at,
+        "summary": reason or None,
+    }
+
+
+def _latest_digest(skill: PublishedSkill) -> str | None:
+    return skill.current_digest or (skill.versions[-1].digest if skill.versions else None)
+
+
+async def moderation(request: Request) -> Response:
+    skill = await asked_skill(
+        request, request.path_params["slug"], query_of(request, OwnerQuery).owner_handle
+    )
+    if isinstance(skill, Response):
+        return skill
+    verdict = _moderation(skill, await kept_of(request).blocklist())
+    return json_response({"moderation": {**verdict, "evidence": []}})
+
+
+async def versions(request: Request) -> Response:
+    asked = query_of(request, VersionsQuery)
+    skill = await asked_skill(request, request.path_params["slug"], asked.owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    live = [ref for ref in reversed(skill.versions) if ref.status is VersionStatus.LIVE]
+    begin = int(asked.cursor or 0)
+    shown = live[begin : begin + asked.limit]
+    more = str(begin + asked.limit) if begin + asked.limit < len(live) else None
+    return json_response({"items": [_version(ref) for ref in shown], "nextCursor": more})
+
+
+async def version(request: Request) -> Response:
+    """One version with its files; 403 and 410 where it cannot be installed."""
+    given = request.path_params
+    skill = await asked_skill(request, given["slug"], query_of(request, OwnerQuery).owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    ref = await installable(request, skill, given["version"])
+    record = await get_version(skill.canonical, ref.number)
+    files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
+    shown = {**_version(ref), "files": files}
+    flat = flat_slug(skill, await shared_slugs([skill]))
+    return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
+
+
+async def file(request: Request) -> Response:
+    asked = query_of(request, FileQuery)
+    skill = await asked_skill(request, request.path_params["slug"], asked.owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
+    found = next((one for one in await files_of(ref.digest) if one.path == asked.path), None)
+    if found is None:
+        raise NotFound(f"{skill.canonical} {ref.number} has no file {asked.path!r}.", path=asked.path)
+    response = with_tag(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE)
+    response.headers["content-security-policy"] = "sandbox"
+    return attachment(response, found.path.rpartition("/")[2])
+
+
+def _number(skill: PublishedSkill, number: str, tag: str) -> str | None:
+    if tag and tag != "latest":
+        raise NotFound(f"{skill.canonical} has no tag {tag[:80]!r}.", tag=tag[:80])
+    return number or None
+
+
+# Installing.
+
+
+async def install(request: Request) -> Response:
+    """Where to get the current version, or why there is none; the client shows the message."""
+    slug = request.path_params["slug"]
+    skill = await asked_skill(request, slug, query_of(request, OwnerQuery).owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    try:
+        ref = await installable(request, skill, None)
+    except (Blocked, Withdrawn, NotFound) as error:
+        refusal = {"ok": False, "slug": slug, "reason": "archive_version_missing", "message": error.message}
+        return json_response({**refusal, "status": error.status}, error.status)
+    flat = skill.canonical.replace("/", JOIN)
+    url = f"{public_address(request)}{API}/download?slug={flat}&version={ref.number}"
+    archive = {"version": ref.number, "downloadUrl": url}
+    return json_response({"ok": True, "slug": slug, "installKind": "archive", "archive": archive})
+
+
+async def resolve(request: Request) -> Response:
+    """Which version a folder on the client's disk is, by the fingerprint that the client makes of it."""
+    asked = query_of(request, ResolveQuery)
+    skill = await asked_skill(request, asked.slug, asked.owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    latest = skill.current_version
+    match = None
+    for number, record in (await version_records(skill)).items():
+        if asked.hash in fingerprints(record):
+            match = version_of(skill, number)
+    return json_response(
+        {
+            "match": {"version": match.number} if match else None,
+            "latestVersion": {"version": latest} if latest else None,
+        }
+    )
+
+
+def fingerprints(record: SkillVersion) -> frozenset[str]:
+    """As the client computes it: a hash over `path:sha256`, without hidden files, ordered as its language does.
+
+    That order is known for ASCII; paths in other scripts are tried in the order of their code points, and where that
+    is wrong the client falls back on what it noted when it installed.
+    """
+    shown = [one for one in record.manifest if not _is_hidden(one)]
+    orders = (sorted(shown, key=_collated), sorted(shown, key=lambda one: one.path))
+    texts = ["\n".join(f"{one.path}:{one.sha256}" for one in order) for order in orders]
+    return frozenset(hashlib.sha256(text.encode()).hexdigest() for text in texts)
+
+
+def _is_hidden(entry: FileEntry) -> bool:
+    return any(part.startswith(".") for part in entry.path.split("/"))
+
+
+def _collated(entry: FileEntry) -> tuple[list[tuple[int, int]], list[bool]]:
+    """First by characters without case, then lower case before upper."""
+    ranks = [(_RANKS.get(char, len(_RANKS)), ord(char)) for char in entry.path.lower()]
+    plain = [(rank, 0 if rank < len(_RANKS) else point) for rank, point in ranks]
+    return plain, [char.isupper() for char in entry.path]
+
+
+async def download(request: Request) -> Response:
+    asked = query_of(request, DownloadQuery)
+    skill = await asked_skill(request, asked.slug, asked.owner_handle)
+    if isinstance(skill, Response):
+        return skill
+    ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
+    body = await zipped(await files_of(ref.digest))
+    await count_install(request, skill)
+    return attachment(
+        with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"
+    )
+
+
+async def whoami(request: Request) -> Response:
+    principal = principal_of(request)
+    role = {Guard.ADMIN: "admin", Guard.REVIEWER: "moderator"}.get(principal.role, "user")
+    return json_response({"user": {"handle": principal.name, "displayName": principal.name, "role": role}})
+
+
+async def telemetry(_request: Request) -> Response:
+    """What a client tells after an install. Downloads are counted already, and nothing more is wanted."""
+    return json_response({"ok": True})
+
+
+def _read(path: str, view: Any, **declared: Any) -> Endpoint:
+    return get(path, view, documented=False, **declared)
+
+
+ENDPOINTS = (
+    _read("/.well-known/clawhub.json", discovery),
+    _read("/.well-known/clawdhub.json", discovery),
+    _read(f"{API}/search", search, query=SearchQuery),
+    _read(f"{API}/skills", list_all, query=ListQuery),
+    _read(SKILL, detail, query=OwnerQuery),
+    _read(f"{SKILL}/moderation", moderation, query=OwnerQuery),
+    _read(f"{SKILL}/versions", versions, query=VersionsQuery),
+    _read(f"{SKILL}/versions/{{version}}", version, query=OwnerQuery),
+    _read(f"{SKILL}/file", file, query=FileQuery, media="*/*"),
+    _read(f"{SKILL}/install", install, query=OwnerQuery),
+    _read(f"{API}/resolve", resolve, query=ResolveQuery),
+    _read(f"{API}/download", download, query=DownloadQuery, media="*/*"),
+    _read(f"{API}/whoami", whoami, guard=Guard.AUTHOR),
+    post("/clawhub/api/cli/telemetry/install", telemetry, guard=Guard.AUTHOR, documented=False),
+)

@@ -1,0 +1,94 @@
+"""What skills are called in ClawHub's protocol, which knows an owner's handle and a slug where we have
+`owner/repo/slug`.
+
+The handle is the first part. The slug is ours while no other skill was ever published under it; a skill whose slug is
+shared is called `owner--repo--slug`, which is always understood and means one skill only, because no slug of ours has
+two hyphens in a row. A plain slug that several skills have is refused with the list of them, never guessed; with a
+handle it is good if that owner has one of them. An account's own uploads go by its plain name as a handle too.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.skills import read_skill
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.names import find_skill
+from vskill_platform.web.principal import principal_of
+from vskill_platform.web.responses import json_response
+from vskill_platform.worker_context import require_env
+
+#: Between the parts of a name that is written flat.
+JOIN = "--"
+#: How the handles of accounts that upload begin.
+UPLOADS = "upload~"
+
+
+def handle_of(skill: PublishedSkill) -> str:
+    return skill.canonical.partition("/")[0]
+
+
+def flat_slug(skill: PublishedSkill, shared: frozenset[str]) -> str:
+    """How this protocol calls a skill."""
+    return skill.canonical.replace("/", JOIN) if skill.slug in shared else skill.slug
+
+
+async def named(request: Request, slug: str, handle: str) -> PublishedSkill:
+    """The one skill that a slug means, or Ambiguous, or NotFound."""
+    joined = await _by_parts(slug)
+    if joined is not None:
+        return joined
+    try:
+        return await find_skill(slug) if not handle else await _of_owner(request, slug, handle.lower())
+    except InvalidInput:
+        raise NotFound("Skill not found") from None
+
+
+async def _by_parts(slug: str) -> PublishedSkill | None:
+    """`owner--repo--slug`: the last part has no `--`, and where the others are cut is tried."""
+    rest, found, last = slug.lower().rpartition(JOIN)
+    if not found:
+        return None
+    for at in range(1, len(rest)):
+        if rest.startswith(JOIN, at) and rest[:at] and rest[at + 2 :]:
+            skill, _ = await read_skill(f"{rest[:at]}/{rest[at + 2 :]}/{last}")
+            if skill is not None:
+                return skill
+    return None
+
+
+async def _of_owner(request: Request, slug: str, handle: str) -> PublishedSkill:
+    """An account's own uploads go by its plain name too."""
+    handle = handle.removeprefix("@")
+    if principal_of(request).account in (handle, handle.removeprefix(UPLOADS)):
+        own = f"{UPLOADS}{handle.removeprefix(UPLOADS)}"
+        skill, _ = await read_skill(f"{own}/skills/{slug.lower()}")
+        if skill is not None:
+            return skill
+    return await find_skill(f"{handle}/{slug}")
+
+
+async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkill | Response:
+    """The skill, or the answer that this client shows as a list to choose from."""
+    try:
+        return await named(request, slug, handle)
+    except Ambiguous as error:
+        return await _choices(request, slug, error)
+    except NotFound:
+        raise NotFound(f"Skill not found: {slug[:200]}", skill=slug[:200]) from None
+
+
+async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
+    page = await require_env("kv").kv.list(keys.aliases_of(slug.lower()), limit=20)
+    base = public_address(request)
+    matches = []
+    for canonical in (keys.parse(key).parts[1] for key in page.items):
+        flat = canonical.replace("/", JOIN)
+        handle = canonical.partition("/")[0]
+        matches.append(
+            {"ownerHandle": handle, "slug": slug, "ref": flat, "url": f"{base}/skills/{canonical}"}
+        )
+    body = {"code": "AMBIGUOUS_SKILL_SLUG", "message": error.message, "error": error.message}
+    return json_response({**body, "matches": matches}, 409)

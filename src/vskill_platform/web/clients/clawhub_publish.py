@@ -1,0 +1,193 @@
+"""Publishing with the `clawhub` command: an upload like any other, into the account's own namespace.
+
+The client of today sends each file by itself (`upload-url`, then the bytes), then one document that names them all;
+older ones send everything as one multipart form. Either way the answer is immediate (`pending`), and the verdict
+follows by the same pipeline. Files that are sent and never published are gone after an hour. The version that the
+client proposes is not taken over: a version is the front matter's, or the next number.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
+from vskill_platform.domain.errors import Blocked, InvalidInput, LimitExceeded, NotFound, NotPermitted
+from vskill_platform.domain.submission import Source
+from vskill_platform.intake.submit import Outcome, Submitted, submit_upload
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.clients.clawhub import API
+from vskill_platform.web.clients.clawhub_names import UPLOADS
+from vskill_platform.web.limits import Allowance
+from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import body_of, decode_body, post, read_body
+from vskill_platform.web.wire import Sent
+from vskill_platform.worker_context import require_env
+
+#: How long a file waits to be named by a publication.
+STAGED_MS = 3_600_000
+#: What one account may have waiting, in bytes.
+MOST_STAGED = 100 * 1024 * 1024
+#: A form may hold the files and little more.
+MOST_FORM = DEFAULT_LIMITS.bytes_total + 2_000_000
+
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[int, msgspec.Meta(ge=0, le=DEFAULT_LIMITS.bytes_file)]
+
+
+class UploadBody(Sent, frozen=True):
+    """A file that is about to be sent."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)]
+    size: Size
+    sha256: Sha256
+
+
+class PublishedFile(Sent, frozen=True):
+    """A file that was sent."""
+
+    path: str
+    size: Size
+    sha256: Sha256
+
+
+class PublishBody(Sent, frozen=True):
+    """What is to be published; what the client says beside it has no place here."""
+
+    slug: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    owner_handle: str = ""
+    files: Annotated[tuple[PublishedFile, ...], msgspec.Meta(max_length=DEFAULT_LIMITS.files)] = ()
+
+
+# Files by themselves.
+
+
+async def upload_url(request: Request) -> Response:
+    """Where to send a file. Its ticket is its size and digest, so that nothing else can be sent there."""
+    body = await body_of(request, UploadBody)
+    ticket = f"{body.size}-{body.sha256}"
+    address = f"{public_address(request)}{API}/uploads/{ticket}"
+    return json_response({"uploadUrl": address, "uploadTicket": ticket})
+
+
+async def upload(request: Request) -> Response:
+    ticket = request.path_params["ticket"]
+    data = await read_body(request, DEFAULT_LIMITS.bytes_file)
+    if ticket != _ticket(data):
+        raise InvalidInput(
+            "The bytes are not those of the ticket.", field="body", fix="send the file unchanged"
+        )
+    account = principal_of(request).name
+    await _check_room(account, len(data))
+    kv = require_env("kv").kv
+    await kv.put(keys.upload(account, ticket), base64.b64encode(data), ttl_ms=STAGED_MS)
+    return json_response({"storageId": ticket})
+
+
+def _ticket(data: bytes) -> str:
+    return f"{len(data)}-{hashlib.sha256(data).hexdigest()}"
+
+
+async def _check_room(account: str, size: int) -> None:
+    page = await require_env("kv").kv.list(keys.uploads_of(account), limit=DEFAULT_LIMITS.files * 2)
+    waiting = sum(int(keys.parse(key).parts[1].partition("-")[0]) for key in page.items)
+    if page.after is not None or waiting + size > MOST_STAGED:
+        raise LimitExceeded(
+            "Too much waits to be published.", fix="publish it, or wait an hour", allowed=MOST_STAGED
+        )
+
+
+async def _staged(account: str, wanted: Sequence[PublishedFile]) -> tuple[SkillFile, ...]:
+    tickets = {one.path: f"{one.size}-{one.sha256}" for one in wanted}
+    settled = await require_env("kv").kv.get_many(
+        {keys.upload(account, ticket) for ticket in tickets.values()}
+    )
+    for error in settled.failed.values():
+        raise error
+    files = []
+    for path, ticket in tickets.items():
+        entry = settled.found.get(keys.upload(account, ticket))
+        if entry is None:
+            raise NotFound(
+                f"The file {path[:200]!r} was not sent, or more than an hour ago.", path=path[:200]
+            )
+        files.append(SkillFile(path, "100644", base64.b64decode(entry.value)))
+    return tuple(files)
+
+
+# Publishing.
+
+
+async def publish(request: Request) -> Response:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    account = principal_of(request).name
+    if kind == "multipart/form-data":
+        body, files = await _from_form(request)
+    else:
+        body = await body_of(request, PublishBody)
+        files = await _staged(account, body.files)
+    _check_owner(body.owner_handle, account)
+    done = await submit_upload(files, namespace=account, slug=body.slug, source=Source.CLI, submitter=account)
+    return json_response(_answer(body.slug, done))
+
+
+async def _from_form(request: Request) -> tuple[PublishBody, tuple[SkillFile, ...]]:
+    """The field `payload` is the document, every `files` a file whose name is its path."""
+    form = await request.form(max_files=DEFAULT_LIMITS.files, max_fields=20)
+    try:
+        payload = form.get("payload")
+        if not isinstance(payload, str):
+            raise InvalidInput("The form has no payload.", field="payload", fix="send it as a field of JSON")
+        body = decode_body(payload.encode(), PublishBody)
+        sent = [one for one in form.getlist("files") if isinstance(one, UploadFile)]
+        files = [SkillFile(one.filename or "", "100644", await one.read()) for one in sent]
+    finally:
+        await request.close()
+    return body, tuple(files)
+
+
+def _check_owner(handle: str, account: str) -> None:
+    """Nobody publishes into somebody else's namespace."""
+    plain = handle.removeprefix("@").removeprefix(UPLOADS)
+    if plain and plain.lower() != account.lower():
+        raise NotPermitted(f"You are {account}, and cannot publish as {plain[:100]}.", owner=plain[:100])
+
+
+def _answer(slug: str, done: Submitted) -> dict[str, object]:
+    """The client knows two outcomes: it is public, or it will be if it passes."""
+    if done.outcome is Outcome.BLOCKED or done.submission is None:
+        raise Blocked(f"{slug} is blocked: {done.reason}", skill=slug, reason=done.reason)
+    record = done.submission
+    status = "published" if done.outcome is Outcome.ALREADY_VERIFIED else "pending"
+    return {
+        "ok": True,
+        "skillId": record.id,
+        "versionId": f"{record.id}:{record.run}",
+        "attemptId": record.id,
+        "slug": slug,
+        "status": status,
+        "publicationStatus": status,
+    }
+
+
+_OWN = {"guard": Guard.AUTHOR, "scope": "submit", "documented": False}
+
+ENDPOINTS = (
+    post(f"{API}/skills/-/upload-url", upload_url, body=UploadBody, **_OWN),
+    post(f"{API}/uploads/{{ticket}}", upload, most_body=DEFAULT_LIMITS.bytes_file, **_OWN),
+    post(
+        f"{API}/skills",
+        publish,
+        body=PublishBody,
+        allowance=Allowance.SUBMISSIONS,
+        most_body=MOST_FORM,
+        **_OWN,
+    ),
+)

@@ -1,0 +1,74 @@
+"""How a skill is installed: the commands of each client, for the install box of its page, for `/docs/clients`, and
+for agents. They are typed as they stand here, so what could be read otherwise by a shell is quoted."""
+
+import shlex
+
+import msgspec
+
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.web.clients.flat_names import kebab_name
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One client: its tab, and what to type."""
+
+    id: str
+    title: str
+    commands: tuple[str, ...]
+    note: str = ""
+
+
+def install_commands(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
+    """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
+    without a slash."""
+    name, canonical = kebab_name(skill, is_shared=False), skill.canonical
+    place = _word(f"{base_url}/{canonical}")
+    archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
+    return (
+        Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
+        Way(
+            "vskill",
+            "vskill",
+            (
+                f"export VSKILL_PLATFORM_URL={base_url} VSKILL_API_URL={base_url}",
+                f"npx vskill install {_word(canonical)}",
+            ),
+        ),
+        Way(
+            "clawhub",
+            "clawhub",
+            (f"npx clawhub --registry {base_url}/clawhub install {_word(flat_name(canonical))}",),
+        ),
+        Way(
+            "claude",
+            "Claude Code",
+            (
+                f"/plugin marketplace add {base_url}/{canonical}/marketplace.json",
+                f"/plugin install {name}@{marketplace_name(canonical)}",
+            ),
+            "Inside Claude Code; a marketplace of the whole owner is one address up.",
+        ),
+        Way(
+            "curl",
+            "curl",
+            (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"),
+            "The archive is the same bytes every time.",
+        ),
+    )
+
+
+def _word(text: str) -> str:
+    """Quoted where a shell needs it; a `~` means something at the beginning of a word only."""
+    plain = text[:1] + text[1:].replace("~", "")
+    return text if shlex.quote(plain) == plain else shlex.quote(text)
+
+
+def flat_name(canonical: str) -> str:
+    """As ClawHub's protocol writes a name that can mean one skill only."""
+    return canonical.replace("/", "--")
+
+
+def marketplace_name(text: str) -> str:
+    """A marketplace's name has no spaces: lower-case words with single hyphens."""
+    dashed = "".join(char if char.isascii() and char.isalnum() else "-" for char in text.lower())
+    return "-".join(part for part in dashed.split("-") if part) or "skills"

@@ -1,0 +1,66 @@
+"""One flat name for a skill, for clients that know no other kind.
+
+Our names have three parts; some clients have one flat name space. A skill goes by its slug while no other skill was
+ever published under that slug, and by a longer name that nobody else can have otherwise. The records of flat names
+are never removed, so a slug that was shared once is never given to one of its holders alone: nobody inherits the
+name of a skill that was withdrawn.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.worker_context import require_env
+
+#: What the discovery schema allows.
+MOST_NAME = 64
+#: Characters of the hash that tells skills of one slug apart.
+_HASH = 8
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+#: Beyond this many holders nobody needs the exact number.
+_MOST_HOLDERS = 50
+#: Slugs that are looked up at the same time.
+_AT_ONCE = 16
+
+
+async def shared_slugs(skills: Iterable[PublishedSkill]) -> frozenset[str]:
+    """Of these skills' slugs, those under which more than one skill was ever published."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def shared(slug: str) -> str | None:
+        async with slots:
+            return None if await is_alone(slug) else slug
+
+    slugs = dict.fromkeys(skill.slug for skill in skills)
+    found = await asyncio.gather(*map(shared, slugs))
+    return frozenset(slug for slug in found if slug is not None)
+
+
+async def is_alone(slug: str) -> bool:
+    """Whether no two skills were ever published under this slug."""
+    page = await require_env("kv").kv.list(keys.aliases_of(slug.lower()), limit=_MOST_HOLDERS)
+    holders = [name for name in (keys.parse(key).parts[1] for key in page.items) if slug_in(name) == slug]
+    return len(holders) <= 1 and page.after is None
+
+
+def slug_in(canonical: str) -> str:
+    return canonical.rpartition("/")[2]
+
+
+def kebab_name(skill: PublishedSkill, *, is_shared: bool) -> str:
+    """The slug where it is plain and its own, otherwise with a hash of the canonical name: 1 to 64 of `a-z0-9-`."""
+    if not is_shared and is_kebab(skill.slug):
+        return skill.slug
+    text = "".join(char if char in _PLAIN else "-" for char in skill.slug.lower())
+    plain = "-".join(part for part in text.split("-") if part)[: MOST_NAME - _HASH - 1].strip("-")
+    mark = hashlib.sha256(skill.canonical.encode()).hexdigest()[:_HASH]
+    return f"{plain}-{mark}" if plain else f"skill-{mark}"
+
+
+def is_kebab(name: str) -> bool:
+    """Single hyphens inside, nothing but lower-case letters, digits and those."""
+    if not 1 <= len(name) <= MOST_NAME or not _PLAIN.issuperset(name):
+        return False
+    return not (name.startswith("-") or name.endswith("-") or "--" in name)

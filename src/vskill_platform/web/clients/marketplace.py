@@ -1,0 +1,125 @@
+"""Documents for Claude Code's `/plugin marketplace add`: of everything, an owner, one skill, and a collection.
+
+Each skill is a plugin whose source is a repository that we make of the verified bytes (`plugin_git`): a document at
+an address of its own can name no files beside it. Claude Code asks for an update when a plugin's version changes.
+What is blocked or withdrawn is in no document.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store.collections import get_collection
+from vskill_platform.store.records import Skips
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.clients.commands import marketplace_name
+from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
+from vskill_platform.web.clients.wellknown import described, installable_in, listed_in, prefix_of
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.responses import public_json
+from vskill_platform.web.routing import get
+from vskill_platform.worker_context import require_env
+
+FILE = "marketplace.json"
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What one document is about."""
+
+    name: str
+    owner: str
+    description: str
+    skills: tuple[PublishedSkill, ...]
+    truncated: bool = False
+
+
+async def everything(request: Request) -> Response:
+    skills, truncated = await installable_in("", await kept_of(request).blocklist())
+    named = require_env("settings").settings.registry_name
+    offer = Offer(
+        marketplace_name(named), named, f"Every skill that {named} has verified.", tuple(skills), truncated
+    )
+    return await _document(request, offer)
+
+
+async def of_scope(request: Request) -> Response:
+    """An owner, or one skill."""
+    prefix = prefix_of(request)
+    listed = await listed_in(request, prefix)
+    skills = tuple(listed.skills.values())
+    named = require_env("settings").settings.registry_name
+    about = f"What {named} has verified of {prefix.strip('/')}."
+    return await _document(
+        request, Offer(marketplace_name(prefix), skills[0].owner, about, skills, listed.truncated)
+    )
+
+
+async def of_collection(request: Request) -> Response:
+    found = await get_collection(request.path_params["name"])
+    skills = await _chosen(request, found.skills)
+    named = require_env("settings").settings.registry_name
+    about = found.description or found.title or f"The collection {found.name}."
+    return await _document(request, Offer(found.name, named, about, skills))
+
+
+async def _chosen(request: Request, names: tuple[str, ...]) -> tuple[PublishedSkill, ...]:
+    """In the collection's order, without what cannot be installed now."""
+    env = require_env("kv")
+    blocklist = await kept_of(request).blocklist()
+    settled = await env.kv.get_many(keys.skill(name) for name in names)
+    skips = Skips("collection")
+    skips.failed(settled.failed)
+    entries = (settled.found.get(keys.skill(name)) for name in names)
+    skills = [skips.decode(entry, PublishedSkill) for entry in entries if entry is not None]
+    skips.report(env)
+    return tuple(
+        one for one in skills if one is not None and one.current_version and not blocklist.hits_skill(one)
+    )
+
+
+async def _document(request: Request, offer: Offer) -> Response:
+    base = public_address(request)
+    shared = await shared_slugs(offer.skills) if len(offer.skills) > 1 else frozenset()
+    plugins: dict[str, dict[str, Any]] = {}
+    for skill in offer.skills:
+        name = kebab_name(skill, is_shared=skill.slug in shared)
+        plugins.setdefault(name, _plugin(base, name, skill))
+    document: dict[str, Any] = {
+        "name": offer.name,
+        "owner": {"name": offer.owner},
+        "metadata": {"description": offer.description},
+        "plugins": list(plugins.values()),
+    }
+    if offer.truncated:
+        document["metadata"]["truncated"] = True
+    return public_json(request, msgspec.json.encode(document))
+
+
+def _plugin(base: str, name: str, skill: PublishedSkill) -> dict[str, Any]:
+    place = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
+    plugin: dict[str, Any] = {
+        "name": name,
+        "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
+        "description": described(skill),
+        "version": skill.current_version,
+        "author": {"name": skill.owner},
+        "homepage": f"{base}/skills/{place}",
+    }
+    if skill.listing is not None:
+        plugin["category"] = skill.listing.category
+        if skill.listing.licence not in ("none", "other"):
+            plugin["license"] = skill.listing.licence
+    return plugin
+
+
+ENDPOINTS = (
+    get(f"/{FILE}", everything, documented=False),
+    get(f"/{{owner}}/{FILE}", of_scope, documented=False),
+    get(f"/{{owner}}/{{repo}}/{{slug}}/{FILE}", of_scope, documented=False),
+    get(f"/collections/{{name}}/{FILE}", of_collection, documented=False),
+)

@@ -1,0 +1,321 @@
+"""Agent Skills discovery: `/.well-known/agent-skills/index.json`, which `npx skills add` reads, and the older
+`/.well-known/skills/` beside it.
+
+Every prefix of a canonical name is a scope of its own: `/acme/.well-known/…` lists an owner, `/acme/tools/…` a
+repository, `/acme/tools/lint/…` one skill. What is blocked or withdrawn is in no index, and its files answer 403 or
+410. An index names at most `MOST_LISTED` skills and says `truncated` beyond that: the client downloads everything
+that an index names before it asks which skill is wanted. For the same reason only downloads from the scope of one
+skill count as installs.
+"""
+
+import asyncio
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.archives import ZIP_TYPE
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import skill_file_of
+from vskill_platform.domain.errors import BlobUnavailable, NotFound
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.store import catalogue
+from vskill_platform.store.catalogue import Sort
+from vskill_platform.store.records import Skips
+from vskill_platform.store.skills import get_version
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.files import BYTES_TYPE
+from vskill_platform.web.api.names import find_skill, installable
+from vskill_platform.web.api.skills import version_records, while_unchanged
+from vskill_platform.web.clients.artifacts import artifact_of, count_install, zipped
+from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
+from vskill_platform.web.kept import Blocklist, files_of, kept_of
+from vskill_platform.web.responses import attachment, json_response, with_tag
+from vskill_platform.web.routing import Endpoint, get, query_of
+from vskill_platform.web.wire import Asked, encode
+from vskill_platform.worker_context import require_env
+
+SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+CURRENT = "/.well-known/agent-skills"
+OLDER = "/.well-known/skills"
+SCOPES = ("", "/{owner}", "/{owner}/{repo}", "/{owner}/{repo}/{slug}")
+ONE = SCOPES[3]
+MARKDOWN_TYPE = "text/markdown; charset=utf-8"
+#: Skills in one index.
+MOST_LISTED = 200
+#: Records read at a time.
+PAGE = 100
+MOST_DESCRIPTION = 1024
+#: Contents read at the same time.
+_AT_ONCE = 8
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One skill of an index."""
+
+    name: str
+    description: str
+    #: `skill-md` or `archive`
+    type: str
+    url: str
+    digest: str
+
+
+class Index(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The document of schema 0.2.0."""
+
+    schema: str = msgspec.field(name="$schema")
+    skills: tuple[Entry, ...]
+    #: there are more: a narrower scope lists them
+    truncated: bool = False
+
+
+class OlderEntry(msgspec.Struct, frozen=True):
+    """One skill of the older form, which names files instead of one download."""
+
+    name: str
+    description: str
+    files: tuple[str, ...]
+
+
+class OlderIndex(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The older document; it has no schema."""
+
+    skills: tuple[OlderEntry, ...]
+    truncated: bool = False
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The skills of a scope that can be installed, by the name that each has in it."""
+
+    skills: dict[str, PublishedSkill]
+    truncated: bool = False
+
+
+# The skills of a scope.
+
+
+def prefix_of(request: Request) -> str:
+    """The scope as the beginning of canonical names; empty is everything."""
+    given = request.path_params
+    parts = [given[name] for name in ("owner", "repo", "slug") if name in given]
+    return "".join(f"{part}/" for part in parts)
+
+
+async def listed_in(request: Request, prefix: str) -> Listed:
+    """NotFound where nothing can be installed there, so that no client takes it for an empty scope."""
+    blocklist = await kept_of(request).blocklist()
+    skills, truncated = await installable_in(prefix, blocklist)
+    if not skills and prefix != prefix.lower():
+        # Hosts that compare without case have lower-case names here.
+        skills, truncated = await installable_in(prefix.lower(), blocklist)
+    if not skills:
+        where = prefix.strip("/")[:200] or "this registry"
+        raise NotFound(f"Nothing can be installed from {where}.", scope=prefix[:200])
+    # Within a repository slugs are unique.
+    shared = await shared_slugs(skills) if prefix.count("/") < 2 else frozenset()
+    named: dict[str, PublishedSkill] = {}
+    for skill in skills:
+        named.setdefault(kebab_name(skill, is_shared=skill.slug in shared), skill)
+    return Listed(named, truncated)
+
+
+async def installable_in(prefix: str, blocklist: Blocklist) -> tuple[list[PublishedSkill], bool]:
+    found: list[PublishedSkill] = []
+    after: str | None = None
+    while True:
+        items, after = await _page(prefix, after)
+        found += [one for one in items if one.current_digest and not blocklist.hits_skill(one)]
+        if len(found) > MOST_LISTED or (len(found) == MOST_LISTED and after is not None):
+            return found[:MOST_LISTED], True
+        if after is None:
+            return found, False
+
+
+async def _page(prefix: str, after: str | None) -> tuple[tuple[PublishedSkill, ...], str | None]:
+    """Everything by installs, a part of the names by name."""
+    if not prefix:
+        page = await catalogue.list_skills(sort=Sort.INSTALLS, after=after, limit=PAGE)
+        return page.items, page.after
+    if prefix.count("/") == 3:
+        skill = await _one(prefix.strip("/"))
+        return (() if skill is None else (skill,)), None
+    env = require_env("kv")
+    entries = await env.kv.scan(keys.skill(prefix), after=after, limit=PAGE)
+    skips = Skips("well_known")
+    skips.failed(entries.failed)
+    items = [skips.decode(entry, PublishedSkill) for entry in entries.items]
+    skips.report(env)
+    return tuple(item for item in items if item is not None), entries.after
+
+
+async def _one(canonical: str) -> PublishedSkill | None:
+    try:
+        return await find_skill(canonical)
+    except NotFound:
+        return None
+
+
+# The index of today.
+
+
+async def index(request: Request) -> Response:
+    prefix = prefix_of(request)
+
+    async def make() -> bytes:
+        listed = await listed_in(request, prefix)
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def entry(name: str, skill: PublishedSkill) -> Entry | None:
+            async with slots:
+                return await _entry(request, name, skill, is_one=prefix.count("/") == 3)
+
+        made = await asyncio.gather(*(entry(*item) for item in listed.skills.items()))
+        return encode(Index(SCHEMA, tuple(one for one in made if one is not None), listed.truncated))
+
+    return await while_unchanged(request, make)
+
+
+async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> Entry | None:
+    """None where the content cannot be read now: one skill must not hide the others."""
+    try:
+        artifact = await artifact_of(request, skill.current_digest or "")
+    except BlobUnavailable as error:
+        require_env("log").log.warning("left out of an index", skill=skill.canonical, error=error.message)
+        return None
+    scope = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
+    place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
+    file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
+    kind = "skill-md" if artifact.is_plain else "archive"
+    return Entry(name, described(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
+
+
+def described(skill: PublishedSkill) -> str:
+    """Never empty, never longer than the schema allows."""
+    return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]
+
+
+async def artifact(request: Request) -> Response:
+    """A version in one piece, as an index names it."""
+    given = request.path_params
+    number, _, kind = given["file"].rpartition(".")
+    if kind not in ("md", "zip"):
+        raise NotFound("A version is VERSION.md or VERSION.zip.", file=given["file"][:100])
+    skill = await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}")
+    ref = await installable(request, skill, number)
+    files = await files_of(ref.digest)
+    if kind == "md":
+        response = _plain(request, skill_file_of(files).data, f'"{ref.digest[:24]}-md"')
+    else:
+        response = with_tag(request, await zipped(files), f'"{ref.digest[:24]}-zip"', ZIP_TYPE)
+    return attachment(response, f"{skill.slug}-{number}.{kind}")
+
+
+async def counted_artifact(request: Request) -> Response:
+    """The same from the scope of one skill: who fetches it there, installs it."""
+    response = await artifact(request)
+    given = request.path_params
+    await count_install(request, await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}"))
+    return response
+
+
+def _plain(request: Request, data: bytes, tag: str) -> Response:
+    response = with_tag(request, data, tag, MARKDOWN_TYPE)
+    response.headers["content-security-policy"] = "sandbox"
+    return response
+
+
+# What `skills find` asks, where SKILLS_API_URL names this registry.
+
+
+class FindQuery(Asked, frozen=True):
+    """Words to look for, perhaps among one owner's."""
+
+    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    owner: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+async def find(request: Request) -> Response:
+    """The source is the scope of one skill, which `skills add` takes."""
+    asked = query_of(request, FindQuery)
+    base, blocklist = public_address(request), await kept_of(request).blocklist()
+    found = await catalogue.search_skills(asked.q, limit=min(asked.limit, PAGE))
+    shown = [
+        {
+            "id": one.canonical,
+            "name": kebab_name(one, is_shared=False),
+            "source": f"{base}/{one.canonical}",
+            "installs": one.listing.installs,
+        }
+        for one in found.items
+        if one.listing is not None
+        and not blocklist.hits_skill(one)
+        and (not asked.owner or one.canonical.startswith(f"{asked.owner.lower()}/"))
+    ]
+    return json_response({"skills": shown})
+
+
+# The older form.
+
+
+async def older_index(request: Request) -> Response:
+    prefix = prefix_of(request)
+
+    async def make() -> bytes:
+        listed = await listed_in(request, prefix)
+        made = [await _older_entry(name, skill) for name, skill in listed.skills.items()]
+        return encode(OlderIndex(tuple(one for one in made if one is not None), listed.truncated))
+
+    return await while_unchanged(request, make)
+
+
+async def _older_entry(name: str, skill: PublishedSkill) -> OlderEntry | None:
+    records = await version_records(msgspec.structs.replace(skill, versions=_current(skill)))
+    record = records.get(skill.current_version or "")
+    if record is None:
+        return None
+    return OlderEntry(name, described(skill), tuple(file.path for file in record.manifest))
+
+
+def _current(skill: PublishedSkill) -> Any:
+    return tuple(ref for ref in skill.versions if ref.number == skill.current_version)
+
+
+async def older_file(request: Request) -> Response:
+    """One file of the current version of the skill that has this name in this scope."""
+    given = request.path_params
+    skill = (await listed_in(request, prefix_of(request))).skills.get(given["name"])
+    if skill is None:
+        raise NotFound(f"There is no skill {given['name'][:100]!r} here.", skill=given["name"][:100])
+    ref = await installable(request, skill, None)
+    record = await get_version(skill.canonical, ref.number)
+    entry = next((one for one in record.manifest if one.path == given["path"]), None)
+    if entry is None:
+        raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
+    file = next(one for one in await files_of(ref.digest) if one.path == entry.path)
+    response = with_tag(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE)
+    response.headers["content-security-policy"] = "sandbox"
+    return attachment(response, entry.path.rpartition("/")[2])
+
+
+def _endpoints() -> tuple[Endpoint, ...]:
+    made: list[Endpoint] = []
+    for scope in SCOPES:
+        made += [
+            get(f"{scope}{CURRENT}/index.json", index, documented=False),
+            get(f"{scope}{OLDER}/index.json", older_index, documented=False),
+            get(f"{scope}{OLDER}/{{name}}/{{path:path}}", older_file, media="*/*", documented=False),
+        ]
+    whole = f"{CURRENT}/skills{ONE}/{{file}}"
+    return (
+        *made,
+        get("/api/search", find, query=FindQuery, documented=False),
+        get(whole, artifact, media="*/*", documented=False),
+        get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, media="*/*", documented=False),
+    )
+
+
+ENDPOINTS = _endpoints()

@@ -1,0 +1,34 @@
+"""A real server process on loopback, fed by the real commands, and the real clients that are pointed at it.
+
+The clients are npm packages at pinned versions (`node/package-lock.json`), installed by `make test-all` into
+`.venv/node` together with a node that is new enough for them.
+"""
+
+import pytest
+
+from tests.clients.clients import Clawhub, Skills, find_clients
+from tests.clients.registry import Registry, running
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("registry")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def installed():
+    found = find_clients()
+    if found is None:
+        pytest.skip("the npm clients are not installed: run `make test-all`, or `make node` once")
+    return found
+
+
+@pytest.fixture
+def skills(installed, registry: Registry, tmp_path):
+    return Skills(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def clawhub(installed, registry: Registry, tmp_path):
+    return Clawhub(installed, registry, tmp_path)

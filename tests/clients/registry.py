@@ -1,0 +1,142 @@
+"""A registry that runs as a process of its own, and the operator's commands beside it."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from vskill_platform.bootstrap import env_for
+from vskill_platform.settings import Settings
+from vskill_platform.store.installs import installs_of
+from vskill_platform.worker_context import run_with_worker_env
+
+START_S = 30
+PUBLISH_S = 120
+
+
+def skill_md(name: str, body: str = "", version: str | None = None) -> bytes:
+    head = f"name: {name}\ndescription: A skill called {name}, for tests of clients.\n"
+    if version is not None:
+        head += f"version: {version}\n"
+    return f"---\n{head}---\n# {name}\n\n{body}\n".encode()
+
+
+class Registry:
+    """The address of a running server, and what an operator does on its machine."""
+
+    def __init__(self, folder: Path, url: str, variables: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.url = url
+        self._variables = dict(variables)
+        self._made = 0
+
+    def command(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "vskill_platform", *arguments],
+            cwd=self.folder,
+            env=self._variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PUBLISH_S,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def publish(self, slug: str, files: Mapping[str, bytes], *, namespace: str = "tests") -> str:
+        """Files of one skill, through the real pipeline; an executable one has a name that ends in `.sh`."""
+        self._made += 1
+        root = self.folder / "sources" / str(self._made) / slug
+        write_files(root, files)
+        self.command("submit", str(root), "--namespace", namespace, "--name", slug, "--watch")
+        return f"upload~{namespace}/skills/{slug}"
+
+    def block(self, canonical: str, reason: str) -> None:
+        namespace, _, slug = canonical.split("/")
+        place = f"upload://{namespace.removeprefix('upload~')}/{slug}"
+        self.command("block", "add", "place", place, "--reason", reason, "--severity", "critical")
+
+    def token(self, account: str) -> str:
+        self.command("admin", "create", account, "--role", "author", "--generate")
+        made = json.loads(self.command("token", "create", account, "--name", "tests", "--json"))
+        return str(made["token"])
+
+    def installs(self, canonical: str) -> int:
+        """How many were counted until now; a job takes the number over into lists."""
+        settings = Settings(data_dir=str(self.folder / "data"))
+
+        async def count() -> int:
+            async with env_for(settings) as env:
+                return await run_with_worker_env(env, lambda: installs_of(canonical))
+
+        return asyncio.run(count())
+
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.get(self.url + path, **options)
+
+
+def write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    for path, data in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        if path.endswith(".sh"):
+            target.chmod(0o755)
+
+
+def read_files(root: Path, hidden: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """What is below a folder, without what a client notes there for itself."""
+    found = {one.relative_to(root).as_posix(): one.read_bytes() for one in root.rglob("*") if one.is_file()}
+    return {path: data for path, data in found.items() if not path.startswith(hidden or ("\0",))}
+
+
+@contextmanager
+def running(folder: Path, **variables: str) -> Iterator[Registry]:
+    """`vskill-platform serve` on a free port of loopback, until the block ends."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("VSKILL_")}
+    own = {
+        **plain,
+        "VSKILL_DATA_DIR": str(folder / "data"),
+        "VSKILL_RATE_LIMITS": "off",
+        "VSKILL_BANDIT_COMMAND": "off",
+        "VSKILL_SEMGREP_COMMAND": "off",
+        **variables,
+    }
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vskill_platform", "serve", "--port", "0"],
+            cwd=folder,
+            env=own,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield Registry(folder, _address(process, log), own)
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8", "replace"))
+        if found is not None:
+            return found.group()
+        assert process.poll() is None, log.read_text("utf-8", "replace")
+        time.sleep(0.05)
+    raise AssertionError(log.read_text("utf-8", "replace"))

@@ -1,0 +1,160 @@
+"""ClawHub's protocol without its client: pages, names, the multipart form of older clients, and what is refused."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import pytest
+
+from tests.clients.test_discovery import block
+from tests.support.envs import active_env, run_until_quiet
+from tests.support.shelf import open_shelf
+from vskill_platform.domain.skill import Change, Role, yank
+from vskill_platform.store.skills import get_skill, update_skill
+
+pytestmark = pytest.mark.anyio
+
+API = "/clawhub/api/v1"
+SKILL_MD = b"---\nname: sent\ndescription: A skill that was sent.\n---\n# Sent\n"
+
+
+@pytest.fixture
+async def shelf(tmp_path):
+    async with open_shelf(tmp_path) as opened:
+        yield opened
+
+
+async def test_the_site_names_the_base_of_the_protocol(shelf):
+    answer = (await shelf.client.get("/.well-known/clawhub.json")).json()
+    assert answer["apiBase"] == "http://platform.test/clawhub"
+
+
+async def test_lists_go_page_by_page(shelf):
+    for name in ("a", "b", "c"):
+        await shelf.publish(name)
+    seen, cursor = [], ""
+    while True:
+        page = (await shelf.client.get(f"{API}/skills", params={"limit": 2, "cursor": cursor})).json()
+        seen += [one["slug"] for one in page["items"]]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+    assert sorted(seen) == ["a", "b", "c"]
+    wrong = await shelf.client.get(f"{API}/skills", params={"sort": "sideways"})
+    assert wrong.status_code == 400 and wrong.json()["field"] == "sort"
+
+
+async def test_lists_by_the_beginning_of_a_slug(shelf):
+    for name in ("alpha", "alpine", "beta"):
+        await shelf.publish(name)
+    page = (await shelf.client.get(f"{API}/skills", params={"prefix": "alp"})).json()
+    assert [one["slug"] for one in page["items"]] == ["alpha", "alpine"]
+    exact = (await shelf.client.get(f"{API}/search", params={"q": "beta", "mode": "exact"})).json()
+    assert [one["slug"] for one in exact["results"]] == ["beta"]
+
+
+async def test_flat_names_mean_one_skill_or_nothing(shelf):
+    await shelf.publish("lint")
+    await shelf.publish("lint", repo="https://github.com/acme/re--po")
+    await shelf.publish("lint", repo="https://github.com/other/tools")
+    refused = await shelf.client.get(f"{API}/skills/lint")
+    assert refused.status_code == 409
+    document = refused.json()
+    assert document["code"] == "AMBIGUOUS_SKILL_SLUG" and len(document["matches"]) == 3
+    for one in document["matches"]:
+        found = (await shelf.client.get(f"{API}/skills/{one['ref']}")).json()
+        assert found["skill"]["slug"] == one["ref"]
+    twice = await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "acme"})
+    assert twice.status_code == 409
+    once = await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "other"})
+    assert once.json()["owner"]["handle"] == "other"
+    assert (await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "nobody"})).status_code == 404
+    assert (await shelf.client.get(f"{API}/skills/a--b--c")).status_code == 404
+
+
+async def test_a_withdrawn_skill_has_no_version_and_install_says_why(shelf):
+    skill = await shelf.publish("gone")
+    with active_env(shelf.env):
+        change = Change(Role.OWNER, "user:ada", shelf.env.kv.now(), "superseded by another")
+        await update_skill(skill.canonical, lambda known: yank(known, change))
+    detail = (await shelf.client.get(f"{API}/skills/gone")).json()
+    assert detail["latestVersion"] is None and detail["moderation"]["isMalwareBlocked"] is False
+    install = await shelf.client.get(f"{API}/skills/gone/install")
+    assert install.status_code == 410
+    assert install.json()["ok"] is False and "superseded by another" in install.json()["message"]
+    assert (await shelf.client.get(f"{API}/download", params={"slug": "gone"})).status_code == 410
+    assert (await shelf.client.get(f"{API}/skills/gone/versions/1.0.0")).status_code == 410
+    assert (await shelf.client.get(f"{API}/search", params={"q": "gone"})).json()["results"] == []
+
+
+async def test_a_blocked_skill_is_marked_and_others_of_its_repository_are_suspicious(shelf):
+    await shelf.publish("bad")
+    await shelf.publish("good")
+    await block(shelf, "https://github.com/acme/tools/tree/main/skills/bad")
+    bad = (await shelf.client.get(f"{API}/skills/bad")).json()["moderation"]
+    assert bad["isMalwareBlocked"] and bad["verdict"] == "malicious" and bad["summary"] == "steals tokens"
+    good = (await shelf.client.get(f"{API}/skills/good")).json()["moderation"]
+    assert good["isSuspicious"] and not good["isMalwareBlocked"]
+    assert (await shelf.client.get(f"{API}/download", params={"slug": "bad"})).status_code == 403
+    assert (await shelf.client.get(f"{API}/skills/bad/install")).status_code == 403
+
+
+async def test_install_names_a_download_that_is_the_archive(shelf):
+    await shelf.publish("lint")
+    answer = (await shelf.client.get(f"{API}/skills/lint/install")).json()
+    assert answer["installKind"] == "archive"
+    served = await shelf.client.get(answer["archive"]["downloadUrl"])
+    assert zipfile.ZipFile(io.BytesIO(served.content)).namelist() == ["SKILL.md"]
+
+
+async def test_resolve_knows_every_version_by_its_fingerprint(shelf):
+    await shelf.publish("lint", "old")
+    await shelf.publish("lint", "new")
+    record = (await shelf.client.get(f"{API}/skills/lint/versions/1.0.0")).json()["version"]
+    text = "\n".join(f"{one['path']}:{one['sha256']}" for one in record["files"])
+    asked = {"slug": "lint", "hash": hashlib.sha256(text.encode()).hexdigest()}
+    answer = (await shelf.client.get(f"{API}/resolve", params=asked)).json()
+    assert answer == {"match": {"version": "1.0.0"}, "latestVersion": {"version": "1.0.1"}}
+    versions = (await shelf.client.get(f"{API}/skills/lint/versions", params={"limit": 1})).json()
+    assert [one["version"] for one in versions["items"]] == ["1.0.1"] and versions["nextCursor"] == "1"
+
+
+async def test_the_form_of_older_clients_is_an_upload_like_any_other(shelf):
+    token = await shelf.token("ada")
+    payload = json.dumps({"slug": "sent", "displayName": "Sent", "version": "1.0.0", "changelog": ""})
+    files = [("files", ("SKILL.md", SKILL_MD)), ("files", ("scripts/run.sh", b"#!/bin/sh\n"))]
+    answer = await shelf.client.post(f"{API}/skills", data={"payload": payload}, files=files, headers=token)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["publicationStatus"] == "pending"
+    with active_env(shelf.env):
+        await run_until_quiet(shelf.env)
+        assert (await get_skill("upload~ada/skills/sent")).current_version == "1.0.0"
+    again = await shelf.client.post(f"{API}/skills", data={"payload": payload}, files=files, headers=token)
+    assert again.json()["publicationStatus"] == "published"
+
+
+async def test_publishing_needs_a_token_and_what_was_sent(shelf):
+    body = {"slug": "sent", "files": [{"path": "SKILL.md", "size": 3, "sha256": "0" * 64}]}
+    assert (await shelf.client.post(f"{API}/skills", json=body)).status_code == 401
+    token = await shelf.token("ada")
+    missing = await shelf.client.post(f"{API}/skills", json=body, headers=token)
+    assert missing.status_code == 404 and "was not sent" in missing.json()["error"]
+    reading = await shelf.token("bob", scopes=("read",))
+    assert (await shelf.client.post(f"{API}/skills", json=body, headers=reading)).status_code == 403
+    form = await shelf.client.post(f"{API}/skills", data={"x": "y"}, files={"f": b""}, headers=token)
+    assert form.status_code == 400 and form.json()["field"] == "payload"
+
+
+async def test_bytes_that_are_not_the_tickets_are_refused(shelf):
+    token = await shelf.token("ada")
+    asked = {"path": "SKILL.md", "size": 2, "sha256": hashlib.sha256(b"ab").hexdigest()}
+    ticket = (await shelf.client.post(f"{API}/skills/-/upload-url", json=asked, headers=token)).json()
+    wrong = await shelf.client.post(ticket["uploadUrl"], content=b"cd", headers=token)
+    assert wrong.status_code == 400
+    right = await shelf.client.post(ticket["uploadUrl"], content=b"ab", headers=token)
+    assert right.json()["storageId"] == ticket["uploadTicket"]
+    large = {**asked, "size": 11 * 1024 * 1024}
+    assert (
+        await shelf.client.post(f"{API}/skills/-/upload-url", json=large, headers=token)
+    ).status_code == 400

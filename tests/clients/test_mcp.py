@@ -1,0 +1,112 @@
+"""The MCP server, asked by the real Python client over streamable HTTP, on a real server process."""
+
+import base64
+import json
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+
+from tests.clients.registry import Registry, skill_md
+
+pytestmark = pytest.mark.anyio
+
+FILES = {
+    "SKILL.md": skill_md("tidy", "Tidies up."),
+    "assets/logo.png": bytes(range(256)),
+    "run.sh": b"#!/bin/sh\n",
+}
+NAME = "upload~tests/skills/tidy"
+TOOLS = {"search_skills", "get_skill", "get_security_report", "submit_skill"}
+
+
+@pytest.fixture(scope="module")
+def published(registry: Registry):
+    registry.publish("tidy", FILES)
+    return registry
+
+
+@pytest.fixture(params=["legacy", "auto"])
+async def client(request, published):
+    async with Client(f"{published.url}/mcp", mode=request.param) as opened:
+        yield opened
+
+
+async def test_lists_the_tools_with_their_arguments(client):
+    tools = {one.name: one for one in (await client.list_tools()).tools}
+    assert set(tools) == TOOLS
+    assert tools["get_skill"].input_schema["required"] == ["name"]
+    assert all(one.description for one in tools.values())
+    assert tools["submit_skill"].annotations.read_only_hint is False
+
+
+async def test_searches_reads_and_reports(client):
+    found = (await client.call_tool("search_skills", {"query": "tidy"})).structured_content
+    assert [one["name"] for one in found["results"]] == [NAME]
+    skill = (await client.call_tool("get_skill", {"name": NAME})).structured_content
+    assert skill["content"] == FILES["SKILL.md"].decode() and skill["version"] == "1.0.0"
+    assert {one["path"] for one in skill["files"]} == set(FILES)
+    assert any("npx skills add" in line for line in skill["install"]["skills"])
+    report = await client.call_tool("get_security_report", {"name": "tidy"})
+    assert report.structured_content["overallVerdict"] == "PASS"
+    assert json.loads(report.content[0].text) == report.structured_content
+
+
+async def test_skills_are_resources_with_every_file(client):
+    listed = (await client.list_resources()).resources
+    uri = next(one.uri for one in listed if one.name == NAME)
+    text = (await client.read_resource(uri)).contents[0]
+    assert text.text == FILES["SKILL.md"].decode() and text.mime_type == "text/markdown"
+    picture = (await client.read_resource(f"{uri}/assets/logo.png")).contents[0]
+    assert base64.b64decode(picture.blob) == FILES["assets/logo.png"]
+
+
+async def test_what_is_wrong_is_said_to_the_agent(client):
+    missing = await client.call_tool("get_skill", {"name": "a/b/c"})
+    assert missing.is_error and "a/b/c" in missing.content[0].text
+    wrong = await client.call_tool("search_skills", {"limit": 1000})
+    assert wrong.is_error and "not valid" in wrong.content[0].text
+    refused = await client.call_tool("submit_skill", {"repo_url": "ftp://x"})
+    assert refused.is_error and refused.content[0].text
+    with pytest.raises(MCPError):
+        await client.read_resource("skill://a/b/c")
+    with pytest.raises(MCPError):
+        await client.call_tool("no_such_tool", {})
+
+
+async def test_a_blocked_skill_is_neither_read_nor_listed(client, published):
+    canonical = published.publish("bad", {"SKILL.md": skill_md("bad")})
+    published.block(canonical, "steals tokens")
+    refused = await client.call_tool("get_skill", {"name": canonical})
+    assert refused.is_error and "steals tokens" in refused.content[0].text
+    assert canonical not in {one.name for one in (await client.list_resources()).resources}
+    report = (await client.call_tool("get_security_report", {"name": canonical})).structured_content
+    assert report["overallVerdict"] == "FAIL" and "steals tokens" in report["reason"]
+    published.command(
+        "block", "remove", "place", "upload://tests/bad", "--reason", "the next round of this test"
+    )
+
+
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+async def test_a_page_that_was_pointed_here_by_a_name_of_its_own_is_refused(published):
+    """DNS rebinding: the host must be ours, and so must the page that asks."""
+    async with httpx2.AsyncClient(base_url=published.url, headers=ACCEPT) as asking:
+        assert (await asking.post("/mcp", json=HELLO)).status_code == 200
+        rebound = await asking.post("/mcp", json=HELLO, headers={"host": "evil.example"})
+        assert rebound.status_code == 421
+        foreign = await asking.post("/mcp", json=HELLO, headers={"origin": "https://evil.example"})
+        assert foreign.status_code == 403
+
+
+async def test_a_request_that_is_too_large_or_no_json_is_refused(published):
+    async with httpx2.AsyncClient(base_url=published.url, headers=ACCEPT) as asking:
+        large = await asking.post("/mcp", json={**HELLO, "params": {"x": "y" * 300_000}})
+        assert large.status_code == 413
+        assert (
+            await asking.post("/mcp", content=b"{", headers={"content-type": "application/json"})
+        ).status_code == 400
+        assert (await asking.get("/mcp")).status_code == 405

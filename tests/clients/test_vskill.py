@@ -1,0 +1,326 @@
+"""The `vskill` command against our API: one exchange for each row of what it asks, sent as it sends it (a content type
+even on GET, encoded segments, chunked bodies), with every field that it reads, and the error paths."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from tests.clients.test_discovery import block
+from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.shelf import Shelf, open_shelf
+from vskill_platform.domain.content import SkillFile
+
+pytestmark = pytest.mark.anyio
+
+REPO = "https://github.com/acme/tools"
+NAME = "acme/tools/lint"
+HEADERS = {"content-type": "application/json", "user-agent": "vskill-cli", "accept": "*/*"}
+
+
+class Command:
+    """Asks as the command does."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.headers = dict(HEADERS)
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, code: int = 200, chunked: bool = False
+    ) -> httpx2.Response:
+        content: Any = None if body is None else json.dumps(body).encode()
+        if chunked:
+            content = _chunks(content)
+        answer = await self.shelf.client.request(method, path, headers=self.headers, content=content)
+        assert answer.status_code == code, (answer.status_code, answer.text)
+        assert "location" not in answer.headers
+        if code >= 400:
+            assert isinstance(answer.json()["error"], str) and answer.json()["error"]
+        return answer
+
+    async def get(self, path: str, **options: Any) -> Any:
+        return (await self.ask("GET", path, **options)).json()
+
+    async def post(self, path: str, body: Any, **options: Any) -> Any:
+        return (await self.ask("POST", path, body, **options)).json()
+
+    async def log_in(self, name: str = "ada") -> None:
+        token = await self.shelf.token(name)
+        assert token["Authorization"].startswith("Bearer vsk_")
+        self.headers |= token
+
+
+async def _chunks(data: bytes) -> AsyncIterator[bytes]:
+    for begin in range(0, len(data), 7):
+        yield data[begin : begin + 7]
+
+
+@pytest.fixture
+async def vskill(tmp_path):
+    async with open_shelf(tmp_path) as opened:
+        yield Command(opened)
+
+
+def path_of(name: str) -> str:
+    """Three parts are three segments; any other name is one, encoded."""
+    parts = name.split("/")
+    return "/".join(parts) if len(parts) == 3 else quote(name, safe="")
+
+
+def holds(found: dict[str, Any], **kinds: Any) -> None:
+    for name, kind in kinds.items():
+        assert name in found and isinstance(found[name], kind), (name, found.get(name))
+
+
+NUMBER, TEXT, MAYBE = (int, float), str, (str, type(None))
+
+
+async def test_search(vskill):
+    await vskill.shelf.publish("lint")
+    await vskill.shelf.publish("lint-bad", repo="https://github.com/evil/tools")
+    await block(vskill.shelf, "https://github.com/evil/tools/tree/main/skills/lint-bad")
+    found = await vskill.get("/api/v1/skills/search?q=lint&limit=20")
+    assert found["total"] == 2 and found["pagination"]["hasMore"] is False
+    good, bad = found["results"]
+    holds(good, name=TEXT, author=TEXT, repoUrl=TEXT, certTier=TEXT, trustScore=NUMBER, trustTier=TEXT)
+    holds(good, description=TEXT, vskillInstalls=int, isBlocked=bool, isTainted=bool, currentVersion=TEXT)
+    holds(
+        good,
+        ownerSlug=TEXT,
+        repoSlug=TEXT,
+        skillSlug=TEXT,
+        alternateRepos=list,
+        githubStars=(int, type(None)),
+    )
+    assert (good["ownerSlug"], good["repoSlug"], good["skillSlug"]) == ("acme", "tools", "lint")
+    assert bad["isBlocked"] is True and bad["severity"] == "critical"
+    holds(bad, threatType=MAYBE)
+    assert (await vskill.get("/api/v1/skills/search?q=nothingatall&limit=5"))["results"] == []
+    await vskill.ask("GET", "/api/v1/skills/search?q=lint&limit=1000", code=400)
+
+
+@pytest.mark.parametrize("name", [NAME, "lint", "acme/lint"])
+async def test_one_skill_by_either_form_of_its_name(vskill, name):
+    await vskill.shelf.publish("lint", "Body.")
+    skill = (await vskill.get(f"/api/v1/skills/{path_of(name)}"))["skill"]
+    assert skill["name"] == NAME and skill["currentVersion"] == "1.0.0"
+    holds(skill, author=TEXT, certTier=TEXT, certScore=NUMBER, sha=TEXT, description=TEXT, content=TEXT)
+    holds(skill, vskillInstalls=int, updatedAt=TEXT, repoUrl=TEXT, trustTier=TEXT, trustScore=NUMBER)
+    holds(skill, provenanceVerified=bool)
+    assert skill["content"].startswith("---\nname: lint") and "Body." in skill["content"]
+
+
+async def test_an_unknown_and_an_ambiguous_name(vskill):
+    await vskill.ask("GET", "/api/v1/skills/acme/tools/nothing", code=404)
+    plain = await vskill.ask("GET", "/api/v1/skills/nothing", code=404)
+    assert "x-legacy-ambiguous" not in plain.headers
+    await vskill.shelf.publish("lint")
+    await vskill.shelf.publish("lint", repo="https://github.com/other/tools")
+    several = await vskill.ask("GET", "/api/v1/skills/lint", code=404)
+    assert several.headers["x-legacy-ambiguous"] == "true"
+
+
+async def test_versions_newest_first(vskill):
+    await vskill.shelf.publish("lint", "old")
+    await vskill.shelf.publish("lint", "new", extra=(SkillFile("more.txt", "100644", b"x\n"),))
+    for name in (NAME, "lint"):
+        versions = (await vskill.get(f"/api/v1/skills/{path_of(name)}/versions"))["versions"]
+        assert [one["version"] for one in versions] == ["1.0.1", "1.0.0"]
+        for one in versions:
+            holds(one, certTier=TEXT, createdAt=TEXT, contentHash=TEXT, certScore=NUMBER, diffSummary=TEXT)
+
+
+async def test_diff_and_compare(vskill):
+    await vskill.shelf.publish("lint", "old")
+    await vskill.shelf.publish("lint", "new", extra=(SkillFile("more.txt", "100644", b"x\n"),))
+    base = f"/api/v1/skills/{NAME}/versions"
+    diff = await vskill.get(f"{base}/diff?from=1.0.0&to=1.0.1")
+    assert {name: type(value) for name, value in diff.items()} == dict.fromkeys(
+        ("from", "to", "diffSummary", "contentDiff"), str
+    )
+    assert "-old" in diff["contentDiff"] and "+new" in diff["contentDiff"]
+    same = await vskill.get(f"{base}/diff?from=1.0.1&to=1.0.1")
+    assert same["contentDiff"] == "" and isinstance(same["diffSummary"], str)
+    files = (await vskill.get(f"{base}/compare?from=1.0.0&to=1.0.1"))["files"]
+    for one in files:
+        holds(one, filename=TEXT, status=TEXT, additions=int, deletions=int, patch=TEXT)
+    assert {one["filename"]: one["status"] for one in files} == {"SKILL.md": "modified", "more.txt": "added"}
+    for wrong in ("diff?from=1.0.0", "diff?from=1.0.0&to=9.9.9", "compare?to=1.0.0"):
+        await vskill.ask("GET", f"{base}/{wrong}", code=400)
+
+
+async def test_security(vskill):
+    await vskill.shelf.publish("lint")
+    report = await vskill.get(f"/api/v1/skills/{NAME}/security")
+    assert report["overallVerdict"] == "PASS" and report["reportUrl"]
+    for one in report["providers"]:
+        holds(one, provider=TEXT, status=TEXT, verdict=MAYBE, criticalCount=int)
+        assert one["status"] in {"PASS", "FAIL", "PENDING", "TIMED_OUT"}
+    await vskill.ask("GET", "/api/v1/skills/a/b/c/security", code=404)
+
+
+async def test_the_six_outcomes_of_a_submission(vskill):
+    shelf = vskill.shelf
+    shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
+    body = {"repoUrl": REPO, "skillName": "lint", "skillPath": "skills/lint", "source": "cli"}
+    created = await vskill.post("/api/v1/submissions", body, code=201)
+    assert created["state"] == "RECEIVED" and created["skillPath"] == "skills/lint"
+    holds(created, id=TEXT, skillName=TEXT, createdAt=TEXT)
+    duplicate = await vskill.post("/api/v1/submissions", body)
+    assert duplicate["duplicate"] is True and duplicate["id"] == duplicate["submissionId"] == created["id"]
+    holds(duplicate, state=TEXT)
+    with active_env(shelf.env):
+        await run_until_quiet(shelf.env)
+    verified = await vskill.post("/api/v1/submissions", body)
+    assert verified["alreadyVerified"] is True
+    holds(verified, id=TEXT, skillName=TEXT)
+    shelf.sources.put(REPO, "skills/lint", skill_files("lint", "changed"))
+    requeued = await vskill.post("/api/v1/submissions", body)
+    assert requeued["requeued"] is True and requeued["id"] == created["id"]
+    holds(requeued, state=TEXT)
+    await block(shelf, f"{REPO}/tree/main/skills/lint")
+    blocked = await vskill.post("/api/v1/submissions", body)
+    assert blocked["blocked"] is True and blocked["submissionId"] == created["id"]
+    await vskill.post("/api/v1/submissions", {**body, "skillName": "x", "skillPath": "nowhere"}, code=422)
+
+
+async def test_a_repository_without_a_name_submits_each_of_its_skills(vskill):
+    for name in ("one", "two"):
+        vskill.shelf.sources.put(REPO, f"skills/{name}", skill_files(name))
+    found = await vskill.post("/api/v1/submissions", {"repoUrl": "acme/tools", "source": "cli"}, code=201)
+    assert sorted(one["skillName"] for one in found["results"]) == ["one", "two"]
+
+
+async def test_a_chunked_submission_of_the_companion_and_its_record(vskill):
+    vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
+    body = {"repoUrl": REPO, "skillPath": "skills/lint"}
+    made = await vskill.post("/api/v1/submissions", body, code=201, chunked=True)
+    with active_env(vskill.shelf.env):
+        await run_until_quiet(vskill.shelf.env)
+    record = await vskill.get(f"/api/v1/submissions/{made['id']}")
+    assert record["state"] == "PUBLISHED"
+    assert [one["to"] for one in record["history"]][-1] == "PUBLISHED"
+    assert {"scan", "history", "position"} <= set(record), sorted(record)
+    await vskill.ask("GET", "/api/v1/submissions/sub_nothing", code=404)
+    await vskill.post("/api/v1/submissions", {"repoUrl": "::"}, code=400)
+    await vskill.post("/api/v1/submissions", {"source": "cli"}, code=400)
+
+
+async def test_installs_are_counted_by_every_form_of_a_name(vskill):
+    await vskill.shelf.publish("lint")
+    await vskill.shelf.publish("lint", repo="https://github.com/other/tools")
+    for path, body in (
+        (f"/api/v1/skills/{NAME}/installs", {}),
+        ("/api/v1/skills/lint/installs", {"repoUrl": "acme/tools"}),
+        ("/api/v1/skills/lint/installs", {"repoUrl": REPO}),
+        ("/api/v1/skills/installs", {"skillName": "lint", "repoUrl": "other/tools"}),
+    ):
+        answer = await vskill.shelf.client.post(path, headers=HEADERS, json=body)
+        assert answer.is_success, answer.text
+    await vskill.post("/api/v1/skills/lint/installs", {}, code=404)
+    await vskill.post("/api/v1/skills/installs", {}, code=400)
+
+
+async def test_check_updates_in_order_with_names_as_sent(vskill):
+    first = await vskill.shelf.publish("lint", "old")
+    await vskill.shelf.publish("lint", "new")
+    current = (await vskill.get(f"/api/v1/skills/{NAME}"))["skill"]["sha"]
+    asked = [
+        {"name": "lint", "currentVersion": "1.0.0"},
+        {"name": "nothing", "currentVersion": "1.0.0"},
+        {"name": NAME, "currentVersion": "1.0.1"},
+        {"name": NAME, "currentVersion": "0.0.1", "sha": current},
+        {"name": NAME, "currentVersion": "1.0.1", "sha": first.content_hash},
+    ]
+    results = (await vskill.post("/api/v1/skills/check-updates", {"skills": asked}))["results"]
+    assert [one["name"] for one in results] == [one["name"] for one in asked]
+    assert [one["updateAvailable"] for one in results] == [True, False, False, False, True]
+    assert [one["latest"] for one in results] == ["1.0.1", None, "1.0.1", "1.0.1", "1.0.1"]
+    assert results[0]["installed"] == "1.0.0" and results[0]["versionBump"] == "patch"
+    holds(results[0], certTier=TEXT, certScore=NUMBER)
+    await vskill.post("/api/v1/skills/check-updates", {"skills": asked * 21}, code=400)
+
+
+async def test_the_blocklist_and_whether_one_is_on_it(vskill):
+    await vskill.shelf.publish("lint")
+    await block(vskill.shelf, f"{REPO}/tree/main/skills/lint")
+    whole = await vskill.ask("GET", "/api/v1/blocklist")
+    listed = whole.json()
+    assert listed["count"] == 1 and listed["lastUpdated"] and whole.headers["etag"]
+    (entry,) = listed["entries"]
+    holds(entry, skillName=MAYBE, sourceUrl=MAYBE, contentHash=MAYBE, threatType=MAYBE, severity=TEXT)
+    holds(entry, reason=TEXT, evidenceUrls=list, discoveredAt=TEXT)
+    again = await vskill.shelf.client.get(
+        "/api/v1/blocklist", headers={**HEADERS, "if-none-match": whole.headers["etag"]}
+    )
+    assert again.status_code == 304
+    check = "/api/v1/blocklist/check?name=lint&repoUrl="
+    hit = await vskill.get(check + quote(REPO, safe=""))
+    assert hit["blocked"] is True and hit["entry"]["reason"] == "steals tokens"
+    other = await vskill.get(check + quote("https://github.com/other/tools", safe=""))
+    assert other["blocked"] is False and not other.get("entry")
+    holds(other, rejected=bool, tainted=bool)
+    neighbour = await vskill.get("/api/v1/blocklist/check?name=fine&repoUrl=" + quote(REPO, safe=""))
+    assert neighbour["blocked"] is False and neighbour["tainted"] is True and neighbour["taintReason"]
+
+
+async def test_a_rejected_skill_is_told_by_the_check(vskill):
+    vskill.shelf.sources.put(REPO, "skills/odd", (SkillFile("SKILL.md", "100644", b"no front matter"),))
+    made = await vskill.post("/api/v1/submissions", {"repoUrl": REPO, "skillPath": "skills/odd"}, code=201)
+    with active_env(vskill.shelf.env):
+        await run_until_quiet(vskill.shelf.env)
+    state = (await vskill.get(f"/api/v1/submissions/{made['id']}"))["state"]
+    found = await vskill.get("/api/v1/blocklist/check?name=odd&repoUrl=" + quote(REPO, safe=""))
+    assert found["rejected"] is True
+    rejection = found["rejection"]
+    holds(
+        rejection, skillName=TEXT, reason=TEXT, score=(int, float, type(None)), repoUrl=TEXT, rejectedAt=TEXT
+    )
+    assert rejection["state"] == state
+
+
+async def test_tenants_need_a_token_and_signing_out_makes_it_worthless(vskill):
+    await vskill.ask("GET", "/api/v1/account/tenants", code=401)
+    await vskill.log_in()
+    vskill.headers["x-vskill-tenant"] = "acme"
+    assert isinstance(await vskill.get("/api/v1/account/tenants"), (dict, list))
+    done = await vskill.ask("DELETE", "/api/v1/auth/sign-out-all")
+    assert isinstance(done.json(), dict)
+    await vskill.ask("GET", "/api/v1/account/tenants", code=401)
+
+
+async def test_the_token_exchange_without_github_says_what_is_missing(vskill):
+    refused = await vskill.shelf.client.post(
+        "/api/v1/auth/github/exchange-for-vsk-token", headers=HEADERS, json={"githubToken": "gho_x"}
+    )
+    assert refused.status_code >= 400 and isinstance(refused.json()["error"], str)
+
+
+async def test_too_many_submissions_are_told_when_to_come_back(vskill):
+    vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
+    body = {"repoUrl": REPO, "skillPath": "skills/lint"}
+    for _ in range(10):
+        answer = await vskill.shelf.client.post("/api/v1/submissions", headers=HEADERS, json=body)
+        assert answer.is_success
+    limited = await vskill.ask("POST", "/api/v1/submissions", body, code=429)
+    assert int(limited.headers["retry-after"]) > 0
+    await vskill.log_in()
+    assert (
+        await vskill.shelf.client.post("/api/v1/submissions", headers=vskill.headers, json=body)
+    ).is_success
+
+
+async def test_the_companions_lists_counts_and_positions(vskill):
+    vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
+    await vskill.ask("GET", "/api/v1/submissions?mine=1", code=401)
+    await vskill.log_in()
+    made = await vskill.post("/api/v1/submissions", {"repoUrl": REPO, "skillPath": "skills/lint"}, code=201)
+    mine = await vskill.get("/api/v1/submissions?mine=1")
+    assert [one["id"] for one in mine["submissions"]] == [made["id"]]
+    positions = await vskill.get(f"/api/v1/submissions/positions?ids={made['id']},sub_nothing")
+    assert [one["id"] for one in positions["positions"]] == [made["id"]]
+    assert (await vskill.get("/api/v1/submissions/stats"))["degraded"] is False
+    assert isinstance(await vskill.get("/api/v1/queue/health"), dict)
