@@ -195,7 +195,7 @@ def test_the_same_files_give_the_same_report():
     "unit", ["curl ", "curl\n", "![a](http://", "send https://a ", "never tell the user "]
 )
 def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
-    """100 KB of the words that most patterns begin with: searched in linear time, and never given up."""
-    engine = Engine(bundled_rules(), limits=Limits(cpu_s=60, wall_s=600))
+    """100 KB of the words that most patterns begin with: within the budget of processor time, and never given up."""
+    engine = Engine(bundled_rules(), limits=Limits(wall_s=600))
     report = engine.scan([SKILL_MD, text("a.md", unit * (100_000 // len(unit)))])
     assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")

@@ -5,6 +5,7 @@ Parsing costs more than everything else together, so it is done only where a pat
 a fact could come about. A file that does not parse is read as far as its tree goes.
 """
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -37,6 +38,8 @@ def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
 
     `matches` are the offsets, in order, at which something stands that a rule may yet count.
     """
+    if not telling and not matches:
+        return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
     names: dict[str, Value] = {}
@@ -46,11 +49,24 @@ def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
         if block.language not in PARSED:
             if matched:
                 stretches.extend(_commented(layer, block))
-        elif (matched and block.language != "bash") or telling(block.start, block.end):
+        elif telling(block.start, block.end) or (
+            matched and _roles_matter(layer, block, telling, matches[following:])
+        ):
             stretches.extend(_read(layer, block, names, None if matched else telling))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
-        layer.pieces = overlay(layer.pieces, kept)
+        layer.cut = overlay(layer.pieces, kept)
+        layer.roles |= {Role.COMMENT, Role.QUOTE}
+
+
+def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bool:
+    """Whether reading the block may give a match in it another role: in shell, a comment's or a deny-list's."""
+    if block.language != "bash":
+        return True
+    inside = itertools.takewhile(lambda offset: offset < block.end, matches)
+    commented = any(b"#" in layer.flowing[layer.line_start(offset) : offset + 1] for offset in inside)
+    listed = b"(" in layer.flowing[block.start : block.end]
+    return (commented or listed) and telling.anything(block.start, block.end)
 
 
 def _commented(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:

@@ -149,8 +149,7 @@ class _Scan:
         number = len(self._layers)
         self._layers.append(layer)
         self._facts(number, layer.facts)
-        roles = frozenset(piece.role for piece in layer.pieces)
-        for leaf, offset, length in self._matcher.matches(layer.flowing, roles):
+        for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles):
             self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _search_behind_gates(self) -> None:
@@ -181,7 +180,12 @@ class _Scan:
         self._search_behind_gates()
         promising = self._promising()
         matches = self._matches_of(promising)
-        signs = Signs(self._layers, wide=self._facts_decide(promising), asked=self._ruleset.by_fact)
+        signs = Signs(
+            self._layers,
+            wide=self._facts_decide(promising),
+            asked=self._ruleset.by_fact,
+            ways=self._ruleset.ways_of_running,
+        )
         for number in range(first, len(self._layers)):
             self._budget.check()
             layer = self._layers[number]
@@ -202,8 +206,9 @@ class _Scan:
         return {number: sorted(offsets) for number, offsets in matter.items()}
 
     def _facts_decide(self, rules: list[TextRule]) -> bool:
-        """Whether for one of these rules nothing is missing but a fact."""
-        return not all(possible(self._ruleset.conditions[rule.id], self._seen) for rule in rules)
+        """Whether one of these rules asks for a fact that only common words announce."""
+        asking = self._ruleset.asking_common
+        return bool(self._ruleset.only_common) or any(rule.id in asking for rule in rules)
 
     def _promising(self) -> list[TextRule]:
         """The rules that can hold, whatever facts are still to come."""
@@ -225,7 +230,7 @@ class _Scan:
 
     def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):
-            if _fits(leaf, fact):
+            if fits(leaf, fact):
                 self._spots.setdefault(leaf.number, []).append((number, fact.offset, fact.length))
 
     def judge(self) -> None:
@@ -257,10 +262,12 @@ class _Scan:
 
     def _hit(self, leaf: Leaf, number: int, offset: int, length: int) -> Hit | None:
         layer = self._layers[number]
+        if leaf.files and not self._in_files(leaf.files, layer.path):
+            return None
+        if layer.roles.isdisjoint(leaf.roles):
+            return None
         piece = layer.piece_at(offset)
         if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
-            return None
-        if leaf.files and not self._in_files(leaf.files, layer.path):
             return None
         if leaf.condition.check and not CHECKS[leaf.condition.check](layer.text[offset : offset + length]):
             return None
@@ -304,7 +311,8 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
     return Polarity.NEUTRAL
 
 
-def _fits(leaf: Leaf, fact: Fact) -> bool:
+def fits(leaf: Leaf, fact: Fact) -> bool:
+    """Whether the fact is what the leaf asks for."""
     return all(
         any(fnmatchcase(fact.attributes.get(name, ""), pattern) for pattern in wanted)
         for name, wanted in leaf.condition.attributes.items()

@@ -28,8 +28,8 @@ HINT = (
 Match = tuple[int, int, int]
 
 FORBIDDING, REST = "forbidding", "rest"
-#: The last four from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
-GROUPS = (FORBIDDING, REST, "load", "prose", "code", "data")
+#: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
+GROUPS = (FORBIDDING, REST, "load", "hidden", "prose", "code", "data")
 _PROSE = frozenset({Role.FOLLOW, Role.COMMAND, Role.LOAD, Role.CONFIG, Role.HIDDEN})
 
 
@@ -95,6 +95,8 @@ def _group(leaf: Leaf) -> str:
         return FORBIDDING
     if leaf.roles <= {Role.LOAD}:
         return "load"
+    if leaf.roles <= {Role.HIDDEN}:
+        return "hidden"
     if leaf.roles <= _PROSE:
         return "prose"
     return "data" if Role.DATA in leaf.roles else "code"

@@ -7,6 +7,7 @@ searched, a fact about it, and the place where something was found.
 
 import enum
 from bisect import bisect_right
+from collections.abc import Callable
 
 import msgspec
 
@@ -87,6 +88,9 @@ FACTS: dict[str, tuple[str, ...]] = {
     "declared": ("name",),
 }
 
+#: Facts of code that ordinary words announce, so that it is read for them only when a rule waits for nothing else.
+COMMON_FACTS = ("net.send", "net.fetch", "secret.read", "env.dump", "exec.shell", "exec.dynamic")
+
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
     """Something that is so at one place of a text, whatever its spelling."""
@@ -123,6 +127,13 @@ class CodeBlock(msgspec.Struct, frozen=True, gc=False):
     language: str
 
 
+Cut = list[Piece] | Callable[[], list[Piece]]
+
+
+def pieces_of(cut: Cut) -> list[Piece]:
+    return cut if isinstance(cut, list) else cut()
+
+
 class Layer(msgspec.Struct):
     """One text to be searched: a file as a reader sees it, or what was decoded out of it."""
 
@@ -130,8 +141,8 @@ class Layer(msgspec.Struct):
     path: str
     #: UTF-8, without what a reader cannot see
     text: bytes
-    #: in order, without gaps
-    pieces: list[Piece]
+    #: the pieces, or what cuts them once somebody asks: most texts hold nothing that depends on them
+    cut: Cut
     blocks: list[CodeBlock] = []
     facts: list[Fact] = []
     #: `text` with the line breaks inside paragraphs made spaces: what patterns see
@@ -146,7 +157,15 @@ class Layer(msgspec.Struct):
     sent: dict[str, int] = {}
     #: there was more code than was looked at
     partial: bool = False
+    #: all that its pieces may have
+    roles: frozenset[Role] = ALL_ROLES
     starts: list[int] = []
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """In order, without gaps."""
+        self.cut = pieces_of(self.cut)
+        return self.cut
 
     def piece_at(self, offset: int) -> Piece:
         return self.pieces[self._index(offset)]
@@ -162,8 +181,9 @@ class Layer(msgspec.Struct):
         return self.pieces[low].start, self.pieces[high].end
 
     def _index(self, offset: int) -> int:
-        if len(self.starts) != len(self.pieces):
-            self.starts = [piece.start for piece in self.pieces]
+        pieces = self.pieces
+        if len(self.starts) != len(pieces):
+            self.starts = [piece.start for piece in pieces]
         return max(0, bisect_right(self.starts, offset) - 1)
 
     def line_start(self, offset: int) -> int:

@@ -94,7 +94,8 @@ def speaks_about(text: bytes) -> bool:
 
 def warnings(text: bytes) -> Iterator[int]:
     """Where words begin that speak about bad things or deny something; none goes over the end of a line."""
-    return (match.start() for match in _EITHER.finditer(text))
+    for match in _EITHER.finditer(text):
+        yield match.start()
 
 
 class Title(enum.IntEnum):

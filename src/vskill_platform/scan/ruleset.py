@@ -17,10 +17,19 @@ import yaml
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Category, Kind, Severity
 from vskill_platform.scan.checksums import CHECKS
-from vskill_platform.scan.model import ACTING, ALL_ROLES, ANY_POLARITY, FACTS, Polarity, Role, Unit
+from vskill_platform.scan.model import (
+    ACTING,
+    ALL_ROLES,
+    ANY_POLARITY,
+    COMMON_FACTS,
+    FACTS,
+    Polarity,
+    Role,
+    Unit,
+)
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 2
+ENGINE_VERSION = 3
 RULES_FOLDER = Path(__file__).parent / "rules"
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60
@@ -194,6 +203,25 @@ class Ruleset:
                 asked.setdefault(leaf.condition.fact, []).append(leaf)
         return {name: tuple(leaves) for name, leaves in asked.items()}
 
+    @cached_property
+    def ways_of_running(self) -> tuple[str, ...]:
+        """How a download must be run for a rule to ask for it; none means in any way."""
+        asked = [leaf.condition.attributes.get("how", ()) for leaf in self.by_fact.get("exec.fetched", ())]
+        return tuple(sorted({way for ways in asked for way in ways})) if all(asked) else ()
+
+    @cached_property
+    def asking_common(self) -> frozenset[str]:
+        """The ids of rules that ask for a fact which only common words announce."""
+        asking = (leaf.number for name in COMMON_FACTS for leaf in self.by_fact.get(name, ()))
+        return frozenset(self.by_leaf[number].id for number in asking)
+
+    @cached_property
+    def only_common(self) -> frozenset[str]:
+        """Those of them for which no pattern has to be found first."""
+        return frozenset(
+            rule_id for rule_id in self.asking_common if _by_facts_alone(self.conditions[rule_id])
+        )
+
     def _tree(self, rule: TextRule) -> Node:
         node = self._number(rule, rule.match, Unit.SEGMENT, counts=True)
         return node if isinstance(node, Node) else Node(rule.match.within or Unit.SEGMENT, all=(node,))
@@ -229,6 +257,14 @@ class Ruleset:
         )
         self.leaves.append(leaf)
         return leaf
+
+
+def _by_facts_alone(node: Node | Leaf) -> bool:
+    """Whether a condition can hold although no pattern was found."""
+    if isinstance(node, Leaf):
+        return node.condition.fact is not None
+    alternatives = not node.any or any(map(_by_facts_alone, node.any))
+    return alternatives and all(map(_by_facts_alone, node.all))
 
 
 def leaf_numbers(node: Node | Leaf) -> Iterator[int]:

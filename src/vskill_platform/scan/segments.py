@@ -4,9 +4,11 @@
 Scripts are refined later, by their syntax, and only where something in them matters.
 """
 
+import msgspec
+
 from vskill_platform.scan.languages import PARSED, is_test, language_of, role_of
 from vskill_platform.scan.markdown import cut_markdown
-from vskill_platform.scan.model import CodeBlock, Layer, Piece, Role
+from vskill_platform.scan.model import CodeBlock, Layer, Piece, Role, pieces_of
 from vskill_platform.scan.normal import Normal
 
 
@@ -17,9 +19,14 @@ def segmented(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
     layer.written = normal.written
     layer.facts.extend(normal.facts)
     if is_test(path) and not referenced:
-        for piece in layer.pieces:
-            piece.role = Role.TEST
+        _as_test(layer)
     return layer
+
+
+def _as_test(layer: Layer) -> None:
+    cut = layer.cut
+    layer.cut = lambda: [msgspec.structs.replace(piece, role=Role.TEST) for piece in pieces_of(cut)]
+    layer.roles = frozenset({Role.TEST})
 
 
 def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
@@ -28,7 +35,7 @@ def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -
     warns_from = 0 if like is not None and max(like.warns_from, like.about_from) >= 0 else -1
     piece = Piece(0, len(text), role, 0, warns_from=warns_from)
     block = CodeBlock(0, len(text), "bash")
-    return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True)
+    return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True, roles=frozenset({role}))
 
 
 _KEPT = frozenset({Role.TEST, Role.QUOTE, Role.DATA})
@@ -40,4 +47,5 @@ def _cut(path: str, text: bytes, language: str) -> Layer:
     blocks = (
         [CodeBlock(0, len(text), language)] if language in PARSED or role_of(language) is Role.CODE else []
     )
-    return Layer(path, text, [Piece(0, len(text), role_of(language), 0)], blocks, [], text)
+    role = role_of(language)
+    return Layer(path, text, [Piece(0, len(text), role, 0)], blocks, [], text, roles=frozenset({role}))

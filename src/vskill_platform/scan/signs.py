@@ -1,21 +1,21 @@
 """Which code is worth parsing: words without which no fact that a rule asks for can come about.
 
 Parsing costs more than everything else together, and most skills hold no code that could do harm. A secret that leaves
-needs words of a secret and of a way out, somewhere in the skill; a download that is run needs both in one file; some
-words tell by themselves. `code` parses the blocks that hold such words, and no others unless a pattern matched in them.
+needs words of a secret and of a way out, somewhere in the skill; a download that is run needs both in one file, and of
+the ways to run it one that a rule asks for; some words tell by themselves. `code` parses the blocks that hold such
+words, and no others unless a pattern matched in them.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import re2
 
 from vskill_platform.scan.languages import PARSED
-from vskill_platform.scan.model import FACTS, Layer
+from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
 #: Blocks of one layer that are looked at.
 MOST_BLOCKS = 300
-#: Whether the code between two offsets of a layer may tell something.
-Telling = Callable[[int, int], bool]
 
 #: Decoding, assembling, sockets and broad deletion. Texts glued together may be anything, so they count here.
 _ALONE = re2.compile(
@@ -59,41 +59,125 @@ _LASTING = re2.compile(
     rb"soul\.md|memory\.md|winreg|schtasks|autostart|startup|\breg\b|\bat\b"
 )
 _LASTING_FACTS = ("persist", "install")
+#: What a program must say to run something by one of these ways, as rules name them in `how` of `exec.fetched`. A name
+#: can be imported under another one, but its own stands in the text. What unpickles is told by `_ALONE`.
+_WAYS = {
+    "exec": r"\bexec\b",
+    "eval": r"\beval\b",
+    "compile": r"(?:^|[^\w.])compile\b",
+    "Function": r"\bFunction\b",
+    "loads": r"marshal|pickle|dill",
+    "runIn*": r"\brunIn",
+    "import*": r"__import__|importlib|\bimport\b\s*[(/]",
+}
+#: A shell command that is put together of parts: any of the ways may be meant. Other languages give the shell a text.
+_PUT_TOGETHER = re2.compile(
+    rb"(?m)(?:^|[;&|({`!])[ \t]*(?:(?:sudo|doas|env|command|builtin|exec|nohup|time|then|do|else|if|while)[ \t]+)*"
+    rb"[\w./-]*(?:[$\\]|\w[\"'][\w./-]*[\"'$]|[\"'][\w./-]+[\"']\w)"
+)
+_PARTS = r"[\"'](?:e|ev|eva)[\"'{$]|[}\"'](?:val|al|l)\b"
+
+
+@cache
+def running(ways: tuple[str, ...]) -> "re2._Regexp":
+    """The words of running something by one of these ways; none means any."""
+    if not ways or not _WAYS.keys() >= set(ways):
+        return _RUNNING
+    return re2.compile("|".join([f"(?m){_PARTS}", *(_WAYS[way] for way in ways)]).encode())
 
 
 class Signs:
     """What the code of one skill may tell."""
 
-    def __init__(self, layers: Iterable[Layer], *, wide: bool, asked: Container[str] = FACTS) -> None:
-        """`wide` takes every word for telling: a rule has found its text, and now asks for a fact."""
+    def __init__(
+        self,
+        layers: Iterable[Layer],
+        *,
+        wide: bool,
+        asked: Mapping[str, object] = FACTS,
+        ways: tuple[str, ...] = (),
+    ) -> None:
+        """`wide` takes every word for telling: a rule has found its text, and now asks for a fact. `ways` are those of
+        running a download that a rule asks for."""
         self._always = [_ALONE]
         if any(name in asked for name in _LASTING_FACTS):
             self._always.append(_LASTING)
         if wide:
             self._always += [_SECRET, _SENDING, _RUNNING]
-        found = [layer for layer in layers if layer.blocks]
-        leaks = any(_holds(layer, _SECRET) for layer in found) and any(
-            _holds(layer, _SENDING) for layer in found
-        )
-        self._anywhere = [_SECRET, _SENDING] if leaks else []
+        self._running = running(ways)
+        self._code = {id(layer): _Code(layer) for layer in layers}
+        if self._anywhere(_SECRET) and self._anywhere(_SENDING):
+            self._always += [_SECRET, _SENDING]
 
-    def telling(self, layer: Layer) -> Telling:
-        signs = [*self._always, *self._anywhere]
-        if _holds(layer, _FETCHING) and _holds(layer, _RUNNING):
+    def _anywhere(self, sign: "re2._Regexp") -> bool:
+        return any(code.holds(sign) for code in self._code.values())
+
+    def telling(self, layer: Layer) -> "Telling":
+        return Telling(self._code.get(id(layer)) or _Code(layer), self._always, self._running)
+
+
+class _Code:
+    """All code of one layer as one text, to be searched once for each kind of words."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.flowing = layer.flowing
+        code = [block for block in layer.blocks[:MOST_BLOCKS] if block.language in PARSED]
+        self._text = _joined(layer, code)
+        self._shell = _joined(layer, [block for block in code if block.language == "bash"])
+        self._held: dict[int, bool] = {}
+
+    def holds(self, sign: "re2._Regexp") -> bool:
+        """Whether it may hold one of the words."""
+        if not self._text:
+            return False
+        if id(sign) not in self._held:
+            self._held[id(sign)] = sign.search(self._text) is not None
+        return self._held[id(sign)]
+
+    def runs(self, sign: "re2._Regexp") -> bool:
+        """Whether it may run something by the ways of this sign, also under names that are put together."""
+        return self.holds(sign) or self.holds(_ALONE) or _PUT_TOGETHER.search(self._shell) is not None
+
+
+def _joined(layer: Layer, code: Sequence[CodeBlock]) -> bytes:
+    """Between line breaks, so that what begins or ends a block begins or ends a line."""
+    if not code:
+        return b""
+    return b"\n".join([b"", *(layer.flowing[block.start : block.end] for block in code), b""])
+
+
+class Telling:
+    """Which stretches of one layer's code may tell something."""
+
+    def __init__(self, code: _Code, always: Sequence["re2._Regexp"], running_sign: "re2._Regexp") -> None:
+        self._code = code
+        self._always = always
+        self._signs = self._with_running(running_sign)
+
+    def _with_running(self, sign: "re2._Regexp") -> list["re2._Regexp"]:
+        """What is downloaded and run, and what is decoded and run; of these only what the code holds at all."""
+        code = self._code
+        signs = list(self._always)
+        if code.holds(_FETCHING) and code.runs(sign):
             signs += [_FETCHING, _RUNNING]
-        elif _holds(layer, _ALONE):
+        elif code.holds(_ALONE):
             signs.append(_RUNNING)
-        text = layer.flowing
-        return lambda start, end: _found(signs, text, start, end)
+        return [one for one in signs if code.holds(one)]
 
+    def __bool__(self) -> bool:
+        """Whether any stretch may."""
+        return bool(self._signs)
 
-def _holds(layer: Layer, sign: "re2._Regexp") -> bool:
-    """Whether the layer's code holds one of the words."""
-    blocks = layer.blocks[:MOST_BLOCKS]
-    return any(
-        sign.search(layer.flowing, block.start, block.end) for block in blocks if block.language in PARSED
-    )
+    def __call__(self, start: int, end: int) -> bool:
+        """Whether a fact that a rule asks for may come from this stretch."""
+        return _found(self._signs, self._code.flowing, start, end)
+
+    def anything(self, start: int, end: int) -> bool:
+        """Whether the stretch downloads, runs or tells anything, asked for or not."""
+        return _found(self._with_running(_RUNNING), self._code.flowing, start, end)
 
 
 def _found(signs: Sequence["re2._Regexp"], text: bytes, start: int, end: int) -> bool:
-    return any(sign.search(text, start, end) for sign in signs)
+    """In the stretch by itself: what begins inline code begins a line."""
+    stretch = text[start:end]
+    return any(sign.search(stretch) for sign in signs)
