@@ -30,7 +30,7 @@ LOCK := $(LOCK_ALONE) pyproject.toml
 .PHONY: help setup test-clients analysers run test test-all node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create .venv and install the locked packages (every other target does this by itself)
 

@@ -68,7 +68,7 @@ async def test_the_store_is_closed_when_something_after_it_cannot_be_opened(tmp_
 @pytest.mark.parametrize(
     ("settings", "variable"),
     [
-        (Settings(store="postgresql://localhost/x"), "VSKILL_STORE"),
+        (Settings(store="mysql://localhost/x"), "VSKILL_STORE"),
         (Settings(store="vskill.db"), "VSKILL_STORE"),
         (Settings(store="sqlite:"), "VSKILL_STORE"),
         (Settings(store="memory:", broker="nats://localhost"), "VSKILL_BROKER"),

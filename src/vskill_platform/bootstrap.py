@@ -19,7 +19,7 @@ from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.clock import MAX_SKEW_MS, Clock, SystemClock
 from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, Unsupported
@@ -33,7 +33,7 @@ from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.judge import HttpJudge, make_client
 from vskill_platform.scan.pool import PooledScanner
-from vskill_platform.settings import Settings, check_settings, keys_folder, variable
+from vskill_platform.settings import Settings, check_settings, keys_folder, shown_location, variable
 from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
@@ -46,6 +46,7 @@ from vskill_platform.telemetry import open_tracing
 
 _SYSTEM_CLOCK = SystemClock()
 POSTGRES = ("postgresql", "postgres")
+NATS = ("nats", "tls")
 
 
 @asynccontextmanager
@@ -58,7 +59,7 @@ async def env_for(settings: Settings, *, clock: Clock = _SYSTEM_CLOCK) -> AsyncI
 async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = _SYSTEM_CLOCK) -> Env:
     """Open every resource that the settings name; the stack closes them."""
     check_settings(settings)
-    kv, broker = await _open_store(settings, stack, clock)
+    kv, broker = await open_store(settings, stack, clock)
     blobs = await _open_blobs(settings, stack)
     worker_id = new_worker_id()
     log, metrics = logger(worker=worker_id), Metrics()
@@ -88,11 +89,22 @@ def report_start(env: Env) -> None:
         )
     if env.judge is None:
         env.log.warning("degraded mode: no judge configured", effect="skills are certified SCANNED at most")
+    skew = env.clock.now() - env.kv.now()
+    if abs(skew) > MAX_SKEW_MS:
+        env.log.warning(
+            "this machine's clock differs from the store's",
+            ahead_ms=skew,
+            effect="deadlines follow the store's clock, but times in logs are off; check time synchronisation",
+        )
 
 
 def schema_version(settings: Settings) -> int | None:
     """The version of the schema that this release keeps its records in; None where the engine has none."""
     engine, _ = _split("store", settings.store)
+    if engine in POSTGRES:
+        from vskill_platform.database.postgres import load_steps  # noqa: PLC0415 - an extra
+
+        return len(load_steps())
     return load_migrations()[-1].number if engine == "sqlite" else None
 
 
@@ -101,13 +113,12 @@ def new_worker_id() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
 
 
-async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -> tuple[KV, Broker]:
+async def open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -> tuple[KV, Broker]:
     """The record store and the queue; of one engine, a record and its message are one commit."""
-    if settings.broker != settings.store:
-        raise _unknown_engine("broker", settings.broker, "leave it unset: the store's own queue is used")
     engine, place = _split("store", settings.store)
+    outbox = None if settings.broker == settings.store else await _open_broker(settings, stack)
     if engine in POSTGRES:
-        return await _open_postgres(settings.store, stack)
+        return await _open_postgres(settings.store, stack, clock, outbox)
     if engine == "memory":
         memory_broker = MemoryBroker(clock)
         stack.push_async_callback(memory_broker.close)
@@ -117,17 +128,19 @@ async def _open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) -
     if engine == "sqlite" and place:
         database = await _open_database(Path(place), clock)
         stack.push_async_callback(database.close)
-        sqlite_broker = SqliteBroker(database)
-        stack.push_async_callback(sqlite_broker.close)
-        sqlite_kv = SqliteKV(database, sqlite_broker)
+        broker = outbox or SqliteBroker(database)
+        stack.push_async_callback(broker.close)
+        sqlite_kv = SqliteKV(database, broker)
         stack.push_async_callback(sqlite_kv.close)
-        return sqlite_kv, sqlite_broker
+        return sqlite_kv, broker
     fix = "use sqlite:PATH, postgresql://USER@HOST/DATABASE, or memory: to keep nothing"
     raise _unknown_engine("store", settings.store, fix)
 
 
-async def _open_postgres(location: str, stack: AsyncExitStack) -> tuple[KV, Broker]:
-    """Many machines share it; its driver is an extra of the package."""
+async def _open_postgres(
+    location: str, stack: AsyncExitStack, clock: Clock, outbox: Broker | None
+) -> tuple[KV, Broker]:
+    """Many machines share it, and its clock; a clock that is not this machine's own takes that one's place."""
     try:
         from vskill_platform.broker.postgres import PostgresBroker  # noqa: PLC0415
         from vskill_platform.database.postgres import PostgresDatabase  # noqa: PLC0415
@@ -135,13 +148,29 @@ async def _open_postgres(location: str, stack: AsyncExitStack) -> tuple[KV, Brok
     except ModuleNotFoundError as error:
         fix = "install the extra: pip install 'vskill-platform[postgres]'"
         raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
-    database = await PostgresDatabase.open(location)
+    database = await PostgresDatabase.open(location, clock=None if isinstance(clock, SystemClock) else clock)
     stack.push_async_callback(database.close)
-    broker = PostgresBroker(database)
+    broker = outbox or PostgresBroker(database)
     stack.push_async_callback(broker.close)
     kv = PostgresKV(database, broker)
     stack.push_async_callback(kv.close)
     return kv, broker
+
+
+async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
+    """A queue of its own beside the store; its driver is an extra of the package."""
+    engine, _ = _split("broker", settings.broker)
+    if engine not in NATS or settings.store == "memory:":
+        fix = "use nats://HOST:4222 beside a store that is kept, or leave it unset for the store's own queue"
+        raise _unknown_engine("broker", settings.broker, fix)
+    try:
+        from vskill_platform.broker.nats import NatsBroker  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        fix = "install the extra: pip install 'vskill-platform[nats]'"
+        raise _unknown_engine("broker", engine + ":", fix) from error
+    broker = await NatsBroker.open(settings.broker)
+    stack.push_async_callback(broker.close)
+    return broker
 
 
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
@@ -227,5 +256,5 @@ def _split(setting: str, location: str) -> tuple[str, str]:
 
 
 def _unknown_engine(setting: str, location: str, fix: str) -> InvalidSettings:
-    message = f"{variable(setting)} is {location!r}, which no engine serves: {fix}."
+    message = f"{variable(setting)} is {shown_location(location)!r}, which no engine serves: {fix}."
     return InvalidSettings(message, setting=variable(setting), fix=fix)

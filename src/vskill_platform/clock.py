@@ -7,6 +7,8 @@ import time
 from typing import Protocol
 
 _RANDOM_BYTES = 10
+#: Clocks further apart than this make deadlines look wrong to people.
+MAX_SKEW_MS = 2_000
 
 
 class Clock(Protocol):

@@ -115,9 +115,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The folder that holds everything this process keeps on disk.
     data_dir: Folder = "data"
-    #: Where records live: `sqlite:PATH`, or `memory:` to keep nothing. Default: vskill.db in the data folder.
+    #: Where records live: `sqlite:PATH`, `postgresql://…`, or `memory:`. Default: vskill.db in the data folder.
     store: Location = ""
-    #: Where messages are queued. Default: the store's own queue, so that record and message are one commit.
+    #: Where messages are queued: `nats://HOST:PORT`. Default: the store's own queue, one commit with the records.
     broker: Location = ""
     #: Where content is kept: `files:FOLDER` or `memory:`. Default: blobs in the data folder.
     blobs: Location = ""

@@ -360,7 +360,7 @@ def test_every_command_is_in_the_reference_with_its_own_help():
 @pytest.mark.parametrize("name", sorted(cli.commands))
 def test_every_reading_command_speaks_json(name):
     command = cli.commands[name]
-    reading = {"status", "doctor", "submit", "verify", "demo"}
+    reading = {"status", "doctor", "submit", "verify", "demo", "backup", "restore", "migrate"}
     options = {option for parameter in command.params for option in parameter.opts}
     assert ("--json" in options) == (name in reading)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet
@@ -103,6 +104,40 @@ async def test_a_block_takes_down_what_is_live_and_lifting_it_publishes_again(en
     skill = await get_skill("upload~tests/skills/demo")
     assert (skill.current_version, len(skill.versions)) == ("1.0.0", 1)
     assert not await remove_block(target)
+
+
+class BlocksMeanwhile:
+    """A scanner during whose scan somebody writes an entry: after the pipeline has looked at the blocklist."""
+
+    def __init__(self, env, *entries: BlockEntry) -> None:
+        self._scanner = env.scanner
+        self.ruleset = env.scanner.ruleset
+        self._entries = entries
+
+    async def scan(self, files):
+        for one in self._entries:
+            await add_block(one)
+        return await self._scanner.scan(files)
+
+
+async def test_what_is_blocked_while_it_is_scanned_does_not_go_live(env):
+    """Publishing relies on the look before the scan, and asserts in its commit that nothing has changed since."""
+    record = await submitted()
+    scanner = BlocksMeanwhile(env, entry(env, name_target("demo")))
+    await run_until_quiet(msgspec.structs.replace(env, scanner=scanner))
+    assert await state_of(record) is State.BLOCKED
+    assert await enumerate_published_skills() == []
+
+
+async def test_an_entry_that_hits_another_skill_delays_nothing(env):
+    """The first commit fails, because the blocklist has changed; the next look finds nothing."""
+    record = await submitted()
+    scanner = BlocksMeanwhile(env, entry(env, name_target("another")))
+    await run_until_quiet(msgspec.structs.replace(env, scanner=scanner))
+    ended = await get_submission(record.id)
+    assert ended.state is State.PUBLISHED
+    assert [event.seq for event in ended.history] == list(range(1, len(ended.history) + 1))
+    assert [skill.name for skill in await enumerate_published_skills()] == ["demo"]
 
 
 async def test_what_another_entry_still_hits_stays_blocked(env):

@@ -38,6 +38,12 @@ class BrokerCapability(enum.Enum):
     DEAD_LETTER_LISTING = "dead letter listing"
     #: Any delay is kept by the engine; without it a long delay acks, and recovery sends again.
     LONG_DELAYS = "long delays"
+    #: Sending again brings a waiting message forward; without it the message comes when its short delay ends.
+    PULL_FORWARD = "pulling forward"
+    #: A lease can be made shorter; without it every extension lasts one whole lease.
+    SHORT_LEASES = "short leases"
+    #: `depth` tells delayed, leased and ready apart; without it only their sum and the dead are exact.
+    DEPTH_BY_KIND = "depth by kind"
     DURABLE = "durable"
     SHARED = "shared between processes"
 

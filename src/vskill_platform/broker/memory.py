@@ -44,14 +44,7 @@ class MemoryBroker(Broker):
     """Live messages by id, and a heap of the times at which they are visible."""
 
     engine = "memory"
-    capabilities = frozenset(
-        {
-            BrokerCapability.FENCED_SETTLEMENT,
-            BrokerCapability.FAIR_ORDER,
-            BrokerCapability.DEAD_LETTER_LISTING,
-            BrokerCapability.LONG_DELAYS,
-        }
-    )
+    capabilities = frozenset(BrokerCapability) - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 
     def __init__(self, clock: Clock, lease_ms: int = LEASE_MS) -> None:
         self._clock = clock

@@ -9,13 +9,12 @@ import msgspec
 
 from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import run_async
+from vskill_platform.clock import MAX_SKEW_MS
 
 if TYPE_CHECKING:
     from vskill_platform.env import Env
     from vskill_platform.settings import Settings
 
-#: Clocks further apart than this make deadlines look wrong to people.
-MAX_SKEW_MS = 2_000
 #: How long one check may take.
 CHECK_WITHIN_S = 10.0
 

@@ -1,0 +1,487 @@
+"""The queue on NATS JetStream, for many workers beside any store: a work-queue stream with one subject per key, so
+that a key has at most one live message, and a stream of dead letters beside it.
+
+The server measures leases (its `ack_wait`). What it cannot do is said in `capabilities`, and each lack is made
+good by the record: a late ack is harmless because the record's version decides, and a long delay acks the message
+because recovery sends again when the record is due. A message is never handed out by a record store's commit
+here: it follows the commit, and recovery covers the gap.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, NotFoundError
+
+from vskill_platform.broker.contract import (
+    LEASE_MS,
+    Broker,
+    BrokerCapability,
+    DeadLetter,
+    DeadLetterPage,
+    Delivery,
+    Depth,
+    Outcome,
+    Settlement,
+)
+from vskill_platform.broker.nats_server import (
+    ANSWER_S,
+    Place,
+    connect,
+    create_queues,
+    missing_queues,
+    translate,
+    translated,
+)
+from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.domain.errors import QueueUnavailable
+from vskill_platform.domain.messages import Send
+
+_log = structlog.get_logger(__name__)
+_SYSTEM_CLOCK = SystemClock()
+
+#: A longer delay is not kept by the server: delayed messages would fill its limit of unacknowledged ones.
+LONGEST_DELAY_MS = 5_000
+#: How many publications wait for their acknowledgement at once.
+SENDS_AT_ONCE = 256
+
+#: The server's number for "this subject has its message already".
+_SUBJECT_TAKEN = 10077
+_NO_MESSAGES = ("404", "408")
+_ACK, _NAK, _IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
+_NS_PER_MS = 1_000_000
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True):
+    """What travels as a message's payload: a key may hold characters that no subject or header may."""
+
+    body: bytes
+    key: str | None
+    #: How long it was to wait when it was sent.
+    delay_ms: int = 0
+
+
+class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a dead letter."""
+
+    body: bytes
+    key: str | None
+    reason: str
+    deliveries: int
+    sent_at: int
+
+
+class NatsDelivery(Delivery, frozen=True):
+    """A delivery, and the subject on which the server expects its settlement."""
+
+    reply: str
+
+
+class _Inbox:
+    """Where the server sends messages that were asked for; one request at a time."""
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.answers: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self.listening = True
+        self.subscription: Subscription | None = None
+
+
+_envelopes = msgspec.msgpack.Decoder(Envelope)
+_dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
+
+
+class NatsBroker(Broker):
+    """Messages in JetStream."""
+
+    engine = "nats"
+    capabilities = frozenset(
+        {BrokerCapability.DEAD_LETTER_LISTING, BrokerCapability.DURABLE, BrokerCapability.SHARED}
+    )
+
+    def __init__(
+        self, client: Client, place: Place, lease_ms: int, longest_delay_ms: int, clock: Clock
+    ) -> None:
+        self.place = place
+        self._clock = clock
+        self._client = client
+        self._js: JetStreamContext = client.jetstream(timeout=ANSWER_S)
+        self._lease_ms = lease_ms
+        self._longest_delay_ms = longest_delay_ms
+        #: Where answers to requests for messages come: those in use, and those that can be used again.
+        self._asking: set[_Inbox] = set()
+        self._idle: list[_Inbox] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        location: str,
+        *,
+        lease_ms: int = LEASE_MS,
+        longest_delay_ms: int = LONGEST_DELAY_MS,
+        clock: Clock = _SYSTEM_CLOCK,
+    ) -> "NatsBroker":
+        """Connect, and make the streams if they are not there."""
+        place = Place.of(location)
+        client = await connect(place)
+        broker = cls(client, place, lease_ms, longest_delay_ms, clock)
+        try:
+            with translated(place.shown):
+                await create_queues(broker._js, place, lease_ms)
+        except BaseException:
+            await client.close()
+            raise
+        return broker
+
+    # Sending.
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        kept = [send for send in sends if send.delay_ms <= self._longest_delay_ms]
+        new = 0
+        for start in range(0, len(kept), SENDS_AT_ONCE):
+            chunk = kept[start : start + SENDS_AT_ONCE]
+            new += sum(await self._settled(self._send(send) for send in chunk))
+        return new
+
+    async def _send(self, send: Send) -> bool:
+        payload = msgspec.msgpack.encode(Envelope(send.body, send.key, send.delay_ms))
+        return await self._publish(self.place.subject_of(_token(send.key)), payload)
+
+    async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
+        """False if the subject has its message already. Missing streams are made, once."""
+        for missing in (False, True):
+            self._check_connected()
+            try:
+                await self._js.publish(subject, payload, headers=headers)
+            except APIError as error:
+                if error.err_code == _SUBJECT_TAKEN:
+                    return False
+                raise translate(error, self.place.shown) from error
+            except Exception as error:
+                if missing or not missing_queues(error):
+                    raise translate(error, self.place.shown) from error
+                await self._create_again()
+            else:
+                return True
+        return False
+
+    async def _create_again(self) -> None:
+        """A server that lost its disk, or a new one: the records are the truth, so an empty queue will do."""
+        _log.warning("the queue's streams are gone; making them again", broker=self.place.shown)
+        with translated(self.place.shown):
+            await create_queues(self._js, self.place, self._lease_ms)
+
+    # Receiving.
+
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        deadline = time.monotonic() + max_wait_ms / 1000
+        while not self._closed:
+            taken = self._due(await self._take(limit, deadline))
+            if taken or time.monotonic() >= deadline:
+                return taken
+        return ()
+
+    async def _take(self, limit: int, deadline: float) -> list[Msg]:
+        """What is there; if nothing is, the next message and whatever came with it.
+
+        Asking for one where one waits leaves no part of the request open: what the server would send to
+        somebody who has stopped listening comes again only when its lease ends.
+        """
+        there = await self._pull(limit, 0)
+        left = deadline - time.monotonic()
+        if there or left <= 0 or self._closed:
+            return there
+        first = await self._pull(1, left)
+        if not first or limit == 1:
+            return first
+        try:
+            return [*first, *await self._pull(limit - 1, 0)]
+        except QueueUnavailable:
+            return first
+        except asyncio.CancelledError:
+            self._give_back(first)
+            raise
+
+    async def _pull(self, batch: int, wait_s: float) -> list[Msg]:
+        """One request for messages: those that are there, or where it waits, the first to come."""
+        self._check_connected()
+        taken: list[Msg] = []
+        inbox = self._idle.pop() if self._idle else None
+        try:
+            with translated(self.place.shown):
+                inbox = inbox or await self._new_inbox()
+                self._asking.add(inbox)
+                await self._client.publish(self.place.next_subject, _request(batch, wait_s), inbox.subject)
+                async with asyncio.timeout(wait_s + ANSWER_S):
+                    await self._collect(inbox, batch, taken)
+        except BaseException as error:
+            self._abandon(inbox, taken)
+            if isinstance(error, QueueUnavailable) and self._closed:
+                return []
+            raise
+        self._asking.discard(inbox)
+        self._idle.append(inbox)
+        return taken
+
+    async def _collect(self, inbox: "_Inbox", batch: int, taken: list[Msg]) -> None:
+        while len(taken) < batch and (message := await inbox.answers.get()) is not None:
+            if _status(message) is not None:
+                await self._check_status(message)
+                return
+            taken.append(message)
+
+    async def _new_inbox(self) -> "_Inbox":
+        inbox = _Inbox(self._client.new_inbox())
+
+        async def arrived(message: Msg) -> None:
+            if inbox.listening:
+                inbox.answers.put_nowait(message)
+            else:
+                self._give_back([message])
+
+        inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
+        return inbox
+
+    def _abandon(self, inbox: "_Inbox | None", taken: Iterable[Msg]) -> None:
+        """Nobody waits any more: what came goes back, and so does what is still on its way."""
+        self._give_back(taken)
+        if inbox is None:
+            return
+        self._asking.discard(inbox)
+        inbox.listening = False
+        self._give_back(_rest(inbox.answers))
+        if inbox.subscription is not None and self._client.is_connected:
+            self._in_background(inbox.subscription.drain())  # type: ignore[no-untyped-call]
+
+    async def _check_status(self, message: Msg) -> None:
+        """No messages is an answer; everything else that the server may say is a failure."""
+        status = _status(message)
+        if status in _NO_MESSAGES:
+            return
+        words = (message.headers or {}).get("Description", "nobody answers for the queue")
+        if status == "503" or "Consumer Deleted" in words:
+            await self._create_again()
+            return
+        raise QueueUnavailable(f"{self.place.shown}: {words}", reason=words)
+
+    def _give_back(self, messages: Iterable[Msg]) -> None:
+        """Not waited for: if it fails, the lease ends by itself."""
+        for message in messages:
+            if _status(message) is None and not self._closed:
+                self._in_background(self._client.publish(message.reply, _NAK))
+
+    def _due(self, messages: Iterable[Msg]) -> list[Delivery]:
+        """Deliveries of messages whose delay is over; the others are put off until then."""
+        due: list[Delivery] = []
+        for message in messages:
+            envelope, delivery = _read(message)
+            early = delivery.sent_at + envelope.delay_ms - self._clock.now() if envelope.delay_ms else 0
+            if early > 0 and delivery.deliveries == 1:
+                nak = _nak(min(early, envelope.delay_ms))
+                self._in_background(self._client.publish(delivery.reply, nak))
+                continue
+            if envelope.delay_ms and delivery.deliveries > 1:
+                # The first delivery was the one that put it off.
+                delivery = msgspec.structs.replace(delivery, deliveries=delivery.deliveries - 1)
+            due.append(delivery)
+        return due
+
+    # Settling.
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        first: dict[int, Settlement] = {}
+        for one in settlements:
+            if one.outcome is not None:
+                first.setdefault(one.delivery.id, one)
+        return await self._settled(
+            self._settle(one) if one.outcome is None or first[one.delivery.id] is one else _refuse()
+            for one in settlements
+        )
+
+    async def _settle(self, settlement: Settlement) -> bool:
+        delivery = settlement.delivery
+        assert isinstance(delivery, NatsDelivery)  # noqa: S101 - this broker hands out no other
+        match settlement.outcome:
+            case None:
+                return await self._tell(delivery, _IN_PROGRESS)
+            case Outcome.RETRY if settlement.delay_ms <= self._longest_delay_ms:
+                return await self._tell(delivery, _nak(settlement.delay_ms))
+            case Outcome.DEAD_LETTER:
+                await self._bury(delivery, settlement.reason)
+        return await self._tell(delivery, _ACK)
+
+    async def _tell(self, delivery: NatsDelivery, words: bytes) -> bool:
+        """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
+        self._check_connected()
+        try:
+            await self._client.request(delivery.reply, words, timeout=ANSWER_S)
+        except Exception as error:
+            if missing_queues(error):
+                return False
+            raise translate(error, self.place.shown) from error
+        return True
+
+    async def _bury(self, delivery: NatsDelivery, reason: str) -> None:
+        """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
+        dead = DeadEnvelope(delivery.body, delivery.key, reason, delivery.deliveries, delivery.sent_at)
+        headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
+        await self._publish(self.place.dead_subject, msgspec.msgpack.encode(dead), headers)
+
+    # Looking.
+
+    async def depth(self) -> Depth:
+        """The server does not tell delayed from leased: both count as leased, and so does what was given back."""
+        self._check_connected()
+        with translated(self.place.shown):
+            work, dead, consumer = await asyncio.gather(
+                self._js.stream_info(self.place.work),
+                self._js.stream_info(self.place.dead),
+                self._js.consumer_info(self.place.work, self.place.consumer),
+            )
+        live = work.state.messages
+        ready = min(consumer.num_pending or 0, live)
+        return Depth(ready=ready, delayed=0, leased=live - ready, dead=dead.state.messages)
+
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        items: list[DeadLetter] = []
+        place = after or 0
+        while (
+            len(items) <= limit and (letter := await self._dead_letter(place + 1, onwards=True)) is not None
+        ):
+            items.append(letter)
+            place = letter.id
+        page = tuple(items[:limit])
+        return DeadLetterPage(page, page[-1].id if len(items) > limit else None)
+
+    async def _dead_letter(self, number: int, *, onwards: bool = False) -> DeadLetter | None:
+        self._check_connected()
+        subject = self.place.dead_subject if onwards else None
+        with translated(self.place.shown):
+            try:
+                kept = await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
+            except NotFoundError:
+                return None
+        return _dead_letter(kept)
+
+    async def replay(self, dead_letter_id: int) -> bool:
+        """Queued before it is removed: a crash between the two leaves it in both places, never in none."""
+        letter = await self._dead_letter(dead_letter_id)
+        if letter is None:
+            return False
+        await self._send(Send(letter.body, letter.key))
+        await self.discard(dead_letter_id)
+        return True
+
+    async def discard(self, dead_letter_id: int) -> bool:
+        self._check_connected()
+        with translated(self.place.shown):
+            try:
+                return await self._js.delete_msg(self.place.dead, dead_letter_id)
+            except APIError:
+                # The server has more than one way of saying that there is no such message.
+                if await self._dead_letter(dead_letter_id) is None:
+                    return False
+                raise
+
+    # Closing.
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for inbox in self._asking:
+            inbox.answers.put_nowait(None)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.close()
+
+    def _check_connected(self) -> None:
+        """While the client looks for the server, nobody waits: the caller knows what to do without it."""
+        if self._closed or not self._client.is_connected:
+            raise QueueUnavailable(f"{self.place.shown} cannot be reached", reason="not connected")
+
+    async def _settled(self, calls: "Iterable[Any]") -> list[bool]:
+        """All of them to their end; then the first error, if there was one."""
+        results: list[bool | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
+        for one in results:
+            if isinstance(one, BaseException):
+                raise one
+        return [one is True for one in results]
+
+    def _in_background(self, work: Any) -> None:
+        task = asyncio.ensure_future(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _quietly(work: Any) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
+        _log.debug("message not given back; its lease will end", error=repr(error))
+
+
+async def _refuse() -> bool:
+    """A second settlement of the same delivery in one call."""
+    return False
+
+
+def _token(key: str | None) -> str:
+    """A subject's last part: the same for the same key, and fresh where there is none."""
+    return f"one.{token_hex(16)}" if key is None else f"key.{hashlib.sha256(key.encode()).hexdigest()[:40]}"
+
+
+def _request(batch: int, wait_s: float) -> bytes:
+    wish: dict[str, object] = {"batch": batch}
+    wish.update({"expires": int(wait_s * 1e9)} if wait_s > 0 else {"no_wait": True})
+    return msgspec.json.encode(wish)
+
+
+def _nak(delay_ms: int) -> bytes:
+    if delay_ms <= 0:
+        return _NAK
+    return _NAK + b" " + msgspec.json.encode({"delay": delay_ms * _NS_PER_MS})
+
+
+def _status(message: Msg) -> str | None:
+    """Set where the server says something about the request instead of sending a message."""
+    return None if not message.headers or message.reply else message.headers.get("Status")
+
+
+def _rest(answers: "asyncio.Queue[Msg | None]") -> list[Msg]:
+    rest = []
+    while not answers.empty():
+        message = answers.get_nowait()
+        if message is not None:
+            rest.append(message)
+    return rest
+
+
+def _read(message: Msg) -> tuple[Envelope, NatsDelivery]:
+    """A payload that is none of ours is handed out as it is: the consumer knows what to do with it."""
+    about = message.metadata
+    try:
+        envelope = _envelopes.decode(message.data)
+    except msgspec.DecodeError:
+        envelope = Envelope(message.data, None)
+    sent_at = int(about.timestamp.timestamp() * 1000)
+    numbers = (about.sequence.stream, about.sequence.consumer)
+    return envelope, NatsDelivery(
+        *numbers, envelope.body, envelope.key, about.num_delivered, sent_at, reply=message.reply
+    )
+
+
+def _dead_letter(kept: api.RawStreamMsg) -> DeadLetter:
+    died_at = int(kept.time.timestamp() * 1000) if kept.time is not None else 0
+    dead = _dead_envelopes.decode(kept.data or b"")
+    return DeadLetter(kept.seq or 0, dead.body, dead.key, dead.reason, dead.deliveries, dead.sent_at, died_at)

@@ -1,0 +1,144 @@
+"""Moving up: everything that one store holds, copied into another, while the first may still be in use.
+
+A run walks both stores in the order of their keys and writes what differs, so running it again is always right: after
+an interruption it goes on behind the last page, and after the old processes were stopped it brings over what changed
+since. The target says by a record of its own that it is being filled, and from where; a store that is neither empty
+nor such a copy is refused. The record goes when both are found equal, by count and hash. Content stays where it is:
+its files serve either engine.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from vskill_platform.domain.errors import Conflict, InvalidInput
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.entries import Delete, Operation, Put
+from vskill_platform.settings import shown_location
+from vskill_platform.snapshot import (
+    MARKER,
+    Row,
+    Snapshot,
+    Totals,
+    add_letters,
+    open_snapshot,
+    open_target,
+    puts,
+)
+
+#: Told after each page: records looked at, records written.
+Progress = Callable[[int, int], None]
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """What the target remembers of an unfinished copy."""
+
+    source: str
+    #: The last key that was compared in this run; empty where a run is to begin.
+    after: str = ""
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """How a run ended."""
+
+    compared: int
+    written: int
+    removed: int
+    source: Totals
+    target: Totals
+    #: False where the source has changed since it was copied: stop its processes and run again.
+    equal: bool
+
+
+async def migrate(
+    source: str, target: str, progress: Progress = lambda _compared, _written: None
+) -> Migrated:
+    """Copy what differs, then compare the whole."""
+    if source == target:
+        raise InvalidInput("the source and the target are the same store", field="to")
+    # The source first: a target that is made in vain would only confuse.
+    async with open_snapshot(source) as view, open_target(target) as kv:
+        marker = await _begin(kv, source, target)
+        async with open_snapshot(target) as there:
+            run = _Run(kv, view, there, marker, progress)
+            await run.copy()
+            await _copy_letters(view, there, target)
+    async with open_snapshot(source) as view, open_snapshot(target) as there:
+        expected, found = await view.totals(), await there.totals()
+    equal = expected == found
+    async with open_target(target) as kv:
+        await (kv.delete(MARKER) if equal else _mark(kv, Marker(marker.source)))
+    return Migrated(run.compared, run.written, run.removed, expected, found, equal)
+
+
+class _Run:
+    """One walk over both stores."""
+
+    def __init__(
+        self, kv: KV, source: Snapshot, target: Snapshot, marker: Marker, progress: Progress
+    ) -> None:
+        self._kv = kv
+        self._source = source
+        self._target = target
+        self._marker = marker
+        self._progress = progress
+        self.compared = self.written = self.removed = 0
+
+    async def copy(self) -> None:
+        after = self._marker.after
+        async for page in self._source.pages(after):
+            await self._bring_into_line({row.key: row for row in page}, after, page[-1].key)
+            after = page[-1].key
+            self.compared += len(page)
+            self._progress(self.compared, self.written)
+        await self._bring_into_line({}, after, None)
+
+    async def _bring_into_line(self, wanted: dict[str, Row], after: str, until: str | None) -> None:
+        there = {row.key: row.value for row in await self._target.rows(after, until)}
+        missing = [row for key, row in wanted.items() if there.get(key) != row.value and key != MARKER]
+        extra = [key for key in there if key not in wanted and key != MARKER]
+        operations: list[Operation] = [*puts(missing), *(Delete(key) for key in extra)]
+        if until is not None:
+            operations.append(_marking(msgspec.structs.replace(self._marker, after=until)))
+        if operations:
+            await self._kv.commit(operations)
+        self.written += len(missing)
+        self.removed += len(extra)
+
+
+async def _begin(kv: KV, source: str, target: str) -> Marker:
+    """Take up an unfinished copy, or begin one in an empty store."""
+    name = shown_location(source)
+    entry = await kv.get(MARKER)
+    if entry is not None:
+        marker = msgspec.json.decode(entry.value, type=Marker)
+        if marker.source != name:
+            raise Conflict(
+                f"{shown_location(target)} holds an unfinished copy of {marker.source}, not of {name}: "
+                "finish that one, or give an empty store",
+                key=MARKER,
+            )
+        return marker
+    if (await kv.list("", limit=1)).items:
+        raise Conflict(
+            f"{shown_location(target)} holds records already, and not an unfinished copy of {name}: "
+            "give an empty store",
+            key=MARKER,
+        )
+    marker = Marker(name)
+    await _mark(kv, marker)
+    return marker
+
+
+async def _mark(kv: KV, marker: Marker) -> None:
+    await kv.commit([_marking(marker)])
+
+
+def _marking(marker: Marker) -> Put:
+    return Put(MARKER, msgspec.json.encode(marker), quiet=True)
+
+
+async def _copy_letters(source: Snapshot, target: Snapshot, location: str) -> None:
+    """Those that are not there yet; what a person did with one in the old store meanwhile stays as it was copied."""
+    there = await target.letters()
+    await add_letters(location, [one for one in await source.letters() if one not in there])

@@ -1,0 +1,76 @@
+"""`migrate`, `backup` and `restore` as a person calls them."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.postgres import new_database, server
+from vskill_platform.cli import cli
+
+SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch):
+    """Calls a command over a store of its own, which another environment may name."""
+    for name in [name for name in os.environ if name.startswith("VSKILL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("VSKILL_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("VSKILL_LOG_LEVEL", "error")
+
+    def call(*arguments: object, code: int = 0, **settings: str) -> Result:
+        environment = {f"VSKILL_{name.upper()}": value for name, value in settings.items()}
+        result = CliRunner().invoke(
+            cli, [str(one) for one in arguments], prog_name="vskill-platform", env=environment
+        )
+        assert result.exit_code == code, result.output
+        return result
+
+    return call
+
+
+@pytest.fixture
+def filled(run, tmp_path: Path) -> str:
+    folder = tmp_path / "tidy"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(SKILL_MD)
+    run("submit", folder)
+    return f"sqlite:{tmp_path / 'data' / 'vskill.db'}"
+
+
+def test_an_installation_is_moved_to_postgresql_and_goes_on_there(run, filled):
+    target = asyncio.run(new_database(server()))
+    result = run("migrate", "--from", filled, "--to", target)
+    assert "equal by hash" in result.output
+    assert "records compared" in result.output
+    listed = json.loads(run("queue", "health", "--json", store=target).output)
+    assert listed["violations"] == []
+    again = run("migrate", "--from", filled, "--to", target, code=1)
+    assert "give an empty store" in again.output
+
+
+def test_migrate_answers_in_json(run, filled, tmp_path):
+    result = run("migrate", "--from", filled, "--to", f"sqlite:{tmp_path / 'new.db'}", "--json")
+    answer = json.loads(result.output)
+    assert answer["equal"] is True
+    assert answer["source"] == answer["target"]
+
+
+def test_a_backup_is_verified_and_restored_elsewhere(run, filled, tmp_path):
+    file = tmp_path / "all.tar"
+    assert "found equal" in run("backup", file, "--verify", "--with-keys").output
+    elsewhere = str(tmp_path / "elsewhere")
+    assert "restored and found equal" in run("restore", file, data_dir=elsewhere).output
+    again = run("restore", file, code=1, data_dir=elsewhere)
+    assert "restore into an empty store" in again.output
+    answer = json.loads(run("backup", tmp_path / "again.tar", "--json", data_dir=elsewhere).output)
+    first = json.loads(run("backup", tmp_path / "first.tar", "--json").output)
+    assert answer["totals"] == first["totals"]
+
+
+def test_a_store_that_keeps_nothing_has_no_backup(run, tmp_path):
+    assert "memory:" in run("backup", tmp_path / "b.tar", code=1, store="memory:").output
