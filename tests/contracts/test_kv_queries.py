@@ -16,7 +16,7 @@ from vskill_platform.domain.errors import InvalidInput, StoreUnavailable, Uninde
 from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS, Collection, Field, Value
 from vskill_platform.kv.contract import KV, SEARCH_LIMIT
 from vskill_platform.kv.entries import Capability, Delete, Entry, Put
-from vskill_platform.kv.query import Between, In, Is, Query, evaluate
+from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate
 from vskill_platform.kv.terms import cut_terms, matches
 
 pytestmark = pytest.mark.anyio
@@ -593,7 +593,7 @@ async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
     kinds = [("data", "any"), ("data", "claude"), ("design", "any")]
     stored = {f"skill:o/r/{n:02}": skill(n, *kinds[n % 3]) for n in range(30)}
     await write(kv, {**stored, "skill:o/r/gone": record(name="foo", owner="o", listing=None)})
-    where = {"category": Is("data"), "agent": In(("claude", "codex")), "owner": Is("o")}
+    where: dict[str, Condition] = {"category": Is("data"), "agent": In(("claude", "codex")), "owner": Is("o")}
     seen, after = [], None
     while True:
         page = await kv.select(

@@ -73,7 +73,8 @@ async def test_followers_of_many_writers_see_every_change_once_and_in_one_order(
             await kv.put(f"c:{writer}:{n}", b"{}")
 
     async def follow() -> list[str]:
-        seen, cursor = [], start
+        seen: list[str] = []
+        cursor = start
         while len(seen) < len(written):
             await kv.wait_for_change(cursor, 1_000)
             page = await kv.changes("c:", after=cursor, limit=7)
@@ -81,9 +82,9 @@ async def test_followers_of_many_writers_see_every_change_once_and_in_one_order(
             cursor = page.after
         return seen
 
-    first, second, *_ = await asyncio.wait_for(
-        asyncio.gather(follow(), follow(), *(write(writer) for writer in range(8))), 60
-    )
+    writing = asyncio.gather(*(write(writer) for writer in range(8)))
+    first, second = await asyncio.wait_for(asyncio.gather(follow(), follow()), 60)
+    await writing
     assert first == second
     assert len(first) == len(set(first)) and set(first) == written
 
@@ -218,7 +219,8 @@ async def test_a_server_that_goes_away_is_a_typed_error_and_everything_goes_on_w
         with pytest.raises(StoreUnavailable):
             await broker.take(1, 0)
         await asyncio.to_thread(server.start)
-        assert (await kv.get("k")).value == b"1"
+        kept = await kv.get("k")
+        assert kept is not None and kept.value == b"1"
         cursor = await kv.change_cursor()
         waiting = asyncio.ensure_future(kv.wait_for_change(cursor, 20_000))
         await asyncio.sleep(0.1)

@@ -128,7 +128,9 @@ async def test_a_known_query_parameter_is_accepted(client):
     assert (await client.get("/list?limit=3")).text == "3"
 
 
-READS = [one.path for one in ENDPOINTS if one.method == "GET" and one.guard is Guard.PUBLIC and one.documented]
+READS = [
+    one.path for one in ENDPOINTS if one.method == "GET" and one.guard is Guard.PUBLIC and one.documented
+]
 
 
 @pytest.mark.parametrize("path", READS)
