@@ -9,6 +9,7 @@ from vskill_platform import __version__
 from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
+from vskill_platform.cli.completion import completion
 from vskill_platform.cli.demo import demo
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
@@ -46,7 +47,7 @@ COMMANDS = (
     *(scan, submit, status, skill, owner, verify, demo),
     *(queue, review, block, report, audit, repo, webhook, keys, doctor),
     *(backup, restore, migrate),
-    *(admin, token, collection),
+    *(admin, token, collection, completion),
 )
 
 for command in COMMANDS:
