@@ -27,7 +27,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-clients analysers run test test-all node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit clean
+.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
