@@ -162,6 +162,28 @@ async def test_a_cursor_that_is_not_kept_is_answered_with_a_reset(env: Env, curs
         assert (await events.next()).data["id"] == live.id
 
 
+async def test_changes_that_cannot_be_told_are_passed_over_with_a_reset(
+    env: Env, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever is wrong with one batch, every page loads itself again and what comes after it is told."""
+    real = hub_module.Hub._batch
+    broken = [True]
+
+    async def batch(hub, *arguments):
+        if broken and broken.pop():
+            raise ValueError("planted")
+        return await real(hub, *arguments)
+
+    monkeypatch.setattr(hub_module.Hub, "_batch", batch)
+    async with serving(env) as address, listening(address + STREAM) as events:
+        await events.until_connected()
+        await submit_skill("poison")
+        assert (await events.next()).event == "reset"
+        after = (await submit_skill("after")).submission
+        assert after is not None
+        assert (await events.next()).data["id"] == after.id
+
+
 async def test_who_missed_too_much_is_told_to_load_again(env: Env, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hub_module, "MOST_REPLAYED", 5)
     start = await env.kv.change_cursor()
