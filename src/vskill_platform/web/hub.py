@@ -265,7 +265,9 @@ class Hub:
                     self._env.log.warning("changes cannot be followed", error=error.message, code=error.code)
                     self._tell_all(frame("status", {"store": "unreachable"}, self._cursor))
                 await asyncio.sleep(PAUSE_S)
-            except Exception:  # one batch that cannot be told must neither end all streams nor be tried for ever
+            except (
+                Exception
+            ):  # one batch that cannot be told must neither end all streams nor be tried for ever
                 self._env.log.exception("changes not told")
                 self._cursor = await self._now()
                 self._tell_all(_reset(self._cursor, "some changes could not be told"))
