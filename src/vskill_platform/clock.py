@@ -4,9 +4,11 @@ the store's (`KV.now`), which all workers share."""
 import os
 import threading
 import time
+from functools import lru_cache
 from typing import Protocol
 
-_RANDOM_BYTES = 10
+#: Characters of an id that are random: 16 of 5 bits each.
+_RANDOM_LENGTH = 16
 #: Clocks further apart than this make deadlines look wrong to people.
 MAX_SKEW_MS = 2_000
 
@@ -32,7 +34,7 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._random = b""
+        self._random: list[str] = []
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000
@@ -41,15 +43,14 @@ class SystemClock:
         return time.monotonic()
 
     def new_id(self) -> str:
-        return sortable_id(self.now(), int.from_bytes(self._random_bytes(), "big"))
+        return _time_part(self.now()) + self._random_part()
 
-    def _random_bytes(self) -> bytes:
+    def _random_part(self) -> str:
         """Drawn in blocks: asking the system costs more than everything else about an id."""
         with self._lock:
             if not self._random:
-                self._random = os.urandom(_RANDOM_BYTES * 128)
-            drawn, self._random = self._random[:_RANDOM_BYTES], self._random[_RANDOM_BYTES:]
-        return drawn
+                self._random = _random_parts(128)
+            return self._random.pop()
 
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -57,7 +58,21 @@ _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _SHIFTS = tuple(range(120, -1, -10))
 
 
+#: A random byte's lowest 5 bits as a character.
+_BY_BYTE = bytes(ord(_ALPHABET[byte & 31]) for byte in range(256))
+
+
 def sortable_id(now_ms: int, random_bits: int) -> str:
     """26 characters of Crockford's base 32, lower case: the time first, so that ids sort by it."""
     number = (now_ms << 80) | random_bits
     return "".join([_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS])
+
+
+@lru_cache(maxsize=8)
+def _time_part(now_ms: int) -> str:
+    return sortable_id(now_ms, 0)[:-_RANDOM_LENGTH]
+
+
+def _random_parts(count: int) -> list[str]:
+    drawn = os.urandom(count * _RANDOM_LENGTH).translate(_BY_BYTE).decode()
+    return [drawn[start : start + _RANDOM_LENGTH] for start in range(0, len(drawn), _RANDOM_LENGTH)]

@@ -21,7 +21,7 @@ def connect(path: Path, busy_ms: int = _BUSY_STEP_MS) -> sqlite3.Connection:
     """A bare connection; the file is made if it is not there."""
     # Connections travel between threads, one at a time; SQLite itself is compiled to allow it.
     connection = sqlite3.connect(
-        path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False, cached_statements=512
     )
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection

@@ -5,20 +5,27 @@ from itertools import chain
 
 from vskill_platform.database.writer import Tx
 
-#: So few texts are ever compiled, whatever the number of rows.
-_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)
+#: Up to so many rows are one statement of just that size; more are cut into statements of so many.
+_WHOLE = 32
 
 
 class Insert:
-    """An INSERT of any number of rows, in one statement per power of two."""
+    """An INSERT of any number of rows. Each size is compiled once, when it first occurs."""
 
     def __init__(self, head: str, width: int, tail: str = "") -> None:
-        row = "(" + ", ".join("?" * width) + ")"
-        self._statements = tuple((size, f"{head} VALUES {', '.join([row] * size)} {tail}") for size in _SIZES)
+        self._head = head
+        self._row = "(" + ", ".join("?" * width) + ")"
+        self._tail = tail
+        self._statements: dict[int, str] = {}
 
     def into(self, tx: Tx, rows: Sequence[Sequence[object]]) -> None:
-        start = 0
-        for size, statement in self._statements:
-            while len(rows) - start >= size:
-                tx.execute(statement, list(chain.from_iterable(rows[start : start + size])))
-                start += size
+        for start in range(0, len(rows), _WHOLE):
+            some = rows[start : start + _WHOLE]
+            tx.execute(self._statement(len(some)), list(chain.from_iterable(some)))
+
+    def _statement(self, size: int) -> str:
+        statement = self._statements.get(size)
+        if statement is None:
+            values = ", ".join([self._row] * size)
+            statement = self._statements[size] = f"{self._head} VALUES {values} {self._tail}"
+        return statement
