@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import skill_scanner
-from bench.results import Figure, Goal, Report, at_least, at_most
+from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.skills import skills
 from bench.workshop import Workshop
 from vskill_platform.domain.content import SkillFile
@@ -23,6 +23,8 @@ from vskill_platform.scan.ruleset import bundled_rules
 #: Skills by the scale's name, and how many of them the much slower peer is given; a test's scale compares nothing.
 COUNTS = {"full": (300, 60), "quick": (100, 20)}
 TINY_COUNT = (4, 0)
+#: Of ours over the compared skills, before the peer's and again after it: one takes so little that it is noise.
+PASSES = 3
 
 Skill = tuple[SkillFile, ...]
 
@@ -46,32 +48,35 @@ def run(workshop: Workshop) -> Report:
         at_most("95th percentile of one skill", statistics.median(slow_ms), 100, unit=" ms"),
     ]
     notes = [_described(found)]
+    tables: tuple[Table, ...] = ()
     if compared and skill_scanner.installed():
         _compare(workshop, engine, found[:compared], figures, goals)
-    else:
-        notes.append(skill_scanner.MISSING)
+    elif compared:
+        tables = (Table(("peer", "outcome"), (("Cisco skill-scanner", skill_scanner.MISSING),)),)
     return Report(
-        "scanner", "The static scan of generated skills", tuple(figures), tuple(goals), tuple(notes)
+        "scanner", "The static scan of generated skills", tuple(figures), tuple(goals), tuple(notes), tables
     )
 
 
 def _compare(
     workshop: Workshop, engine: Engine, found: Sequence[Skill], figures: list[Figure], goals: list[Goal]
 ) -> None:
-    """Both on the same few skills, ours right before and right after the peer."""
+    """Both on the same few skills, ours right before and right after the peer; the median of its passes counts."""
     workshop.say(f"asking Cisco's skill-scanner for {len(found)} skills")
     folder = workshop.folder / "skills"
     _write(folder, found)
-    before = sum(_scan(engine, found))
+    ours = [sum(_scan(engine, found)) for _ in range(PASSES)]
     peer = sum(skill_scanner.cpu_seconds(folder))
     thorough = sum(skill_scanner.cpu_seconds(folder, thorough=True))
-    ours = (before + sum(_scan(engine, found))) / 2
+    ours += [sum(_scan(engine, found)) for _ in range(PASSES)]
     shutil.rmtree(folder)
     figures += [
         Figure.of("Cisco skill-scanner, its defaults", "skills / CPU s", [len(found) / peer]),
         Figure.of("Cisco skill-scanner with data flow", "skills / CPU s", [len(found) / thorough]),
     ]
-    goals.append(at_least("as fast as Cisco's skill-scanner on the same skills", peer / ours, 30))
+    goals.append(
+        at_least("as fast as Cisco's skill-scanner on the same skills", peer / statistics.median(ours), 30)
+    )
 
 
 def _scan(engine: Engine, found: Sequence[Skill]) -> list[float]:

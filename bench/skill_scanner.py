@@ -1,6 +1,7 @@
 """Cisco's skill-scanner as a peer: installed into an environment of its own, and run there over folders of skills.
 
-`python -m bench.skill_scanner install` makes the environment. Only its static analysers run: no model, no service.
+`make bench` makes the environment, once, by `python -m bench.skill_scanner install`; where that fails the benchmark
+shows a row that says so, and compares nothing. Only its static analysers run: no model, no service.
 Its import and its rules are loaded before anything is timed, as ours are.
 """
 
@@ -14,24 +15,27 @@ from pathlib import Path
 
 PACKAGE = "cisco-ai-skill-scanner==2.3.2"
 HOME = Path(sys.prefix) / "peers" / "skill-scanner"
-MISSING = (
-    "Cisco's skill-scanner is not installed, so nothing is compared: `python -m bench.skill_scanner install`."
-)
+MISSING = f"not compared: {PACKAGE} is not installed (`python -m bench.skill_scanner install` says why)"
 #: Where its import would ask the network for a list of prices.
 _OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
 PATIENCE_S = 300
 
 
 def installed() -> bool:
-    return (HOME / "ready").exists()
+    """Whether exactly this version is there."""
+    ready = HOME / "ready"
+    return ready.exists() and ready.read_text("utf-8").strip() in {PACKAGE, ""}
 
 
 def install() -> None:
     """Into an environment of its own: what it depends on need not agree with what we depend on."""
+    if installed():
+        return
+    print(f"setup: installing {PACKAGE} into {HOME} (some minutes, once)", flush=True)
     venv.create(HOME, clear=True, with_pip=True)
     command = [str(HOME / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", PACKAGE]
     subprocess.run(command, check=True)
-    (HOME / "ready").touch()
+    (HOME / "ready").write_text(PACKAGE, "utf-8")
 
 
 def cpu_seconds(folder: Path, *, thorough: bool = False) -> list[float]:
@@ -69,7 +73,10 @@ def _scan(folder: Path, *, thorough: bool) -> list[float]:
 def main(arguments: list[str]) -> None:
     match arguments:
         case ["install"]:
-            install()
+            try:
+                install()
+            except (OSError, subprocess.CalledProcessError) as error:
+                sys.exit(f"setup: {PACKAGE} cannot be installed: {error}")
         case ["scan", folder, *options]:
             print(json.dumps(_scan(Path(folder), thorough="thorough" in options)))
         case _:

@@ -2,11 +2,13 @@
 
 import argparse
 import hashlib
+import importlib.util
 import secrets
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from fuzz.child import HEAD, NOT_THERE, NOTE_BYTES
@@ -14,6 +16,10 @@ from fuzz.targets import TARGETS
 
 CASES = Path(__file__).parents[1] / "tests" / "fuzz" / "cases"
 ENGINES = ("mutation", "properties", "coverage")
+#: The package without which an engine cannot run.
+NEEDS = {"properties": "hypothesis", "coverage": "atheris"}
+#: What runs one target under one engine; its arguments follow.
+CHILD = [sys.executable, "-X", "faulthandler", "-m", "fuzz.child"]
 #: One call that takes longer hangs. The machine may be busy, and the scanner stops itself after 10 s.
 HANG_S = 30.0
 LOOK_EVERY_S = 0.5
@@ -29,7 +35,7 @@ class Watched:
         arguments = [target, engine, f"{seconds:g}", str(seed), str(note)]
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-X", "faulthandler", "-m", "fuzz.child", *arguments],
+                [*CHILD, *arguments],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
             )
@@ -87,6 +93,20 @@ def keep(target: str, data: bytes) -> Path:
     return place
 
 
+def engines(asked: Sequence[str]) -> list[str]:
+    """Those that are there. The time of one that is not goes to the others."""
+    there = [one for one in asked if importlib.util.find_spec(NEEDS.get(one, "fuzz")) is not None]
+    for one in asked:
+        if one not in there:
+            print(f"fuzz: {one} is left out: there is no {NEEDS[one]} here", flush=True)
+    return there or list(asked)
+
+
+def share(minutes: float, runs: int) -> float:
+    """Seconds for each run, of the minutes that all have together."""
+    return max(1.0, minutes * 60 / runs)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="for all targets together")
@@ -95,8 +115,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeats a run")
     options = parser.parse_args()
     seed = secrets.randbits(31) if options.seed is None else options.seed
-    pairs = [(t, e) for t in options.target or TARGETS for e in options.engine or ENGINES]
-    seconds = max(1.0, options.minutes * 60 / len(pairs))
+    usable = engines(options.engine or ENGINES)
+    pairs = [(target, engine) for target in options.target or TARGETS for engine in usable]
+    seconds = share(options.minutes, len(pairs))
     print(f"fuzz: {len(pairs)} runs of {seconds:g} s, --seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="vskill-fuzz-") as folder:
         results = [run(target, engine, seconds, seed, Path(folder)) for target, engine in pairs]

@@ -6,6 +6,7 @@ a fact could come about. A file that does not parse is read as far as its tree g
 """
 
 import itertools
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -28,6 +29,11 @@ from vskill_platform.scan.taint import SOURCES, Program, Value
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 50
+#: Shell code is parsed as it is up to this length, which takes 0.2 s at worst; longer code is tried first.
+STRETCH_BYTES = 8 * 1024
+#: Of one stretch. What people write takes a thirtieth of it, what is quadratic several times as much.
+SLOWEST_PARSE_S = 0.03
+TRIES = 3
 
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
@@ -90,7 +96,9 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
 
 def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Telling | None) -> list[Stretch]:
     """`telling` says which functions are worth reading; None reads all."""
-    source = layer.flowing[block.start : block.end]
+    whole = layer.flowing[block.start : block.end]
+    source = parsable(whole) if block.language == "bash" else whole
+    layer.unread = layer.unread or len(source) < len(whole)
     root = _parser(block.language).parse(source).root_node
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
@@ -111,6 +119,28 @@ def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Tell
         for places, role in ((program.comments, Role.COMMENT), (program.refused, Role.QUOTE))
         for start, end in places
     ]
+
+
+def parsable(source: bytes) -> bytes:
+    """The shell code, or as much of it as stands before a stretch that the parser is slow at.
+
+    Its time grows with the square of some statements (one pipe of thousands of commands), it cannot be stopped, and it
+    is quick at everything that people write. So long code is tried a stretch at a time before it is read as a whole.
+    """
+    if len(source) <= STRETCH_BYTES:
+        return source
+    for start in range(0, len(source), STRETCH_BYTES):
+        stretch = source[start : start + STRETCH_BYTES]
+        # What else the machine does may make one try slow, hardly several.
+        if all(_parse_s(stretch) > SLOWEST_PARSE_S for _ in range(TRIES)):
+            return source[:start]
+    return source
+
+
+def _parse_s(source: bytes) -> float:
+    began = time.thread_time()
+    _parser("bash").parse(source)
+    return time.thread_time() - began
 
 
 class _CommandLines:

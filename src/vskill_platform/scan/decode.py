@@ -19,6 +19,8 @@ MOST_BYTES = 256 * 1024
 MOST_CANDIDATES = 400
 #: Enough to tell text from anything else.
 SAMPLE = 96
+#: Enough to tell most of what is neither.
+GLANCE = 8
 
 _BASE64 = re2.compile(rb"[A-Za-z0-9+/_-]{20,}(?:\s*\n\s*[A-Za-z0-9+/_-]{20,})*={0,2}")
 _PRINTABLE = bytes(range(32, 127)) + b"\n\t\r"
@@ -57,8 +59,10 @@ def decoded_layers(text: bytes) -> Iterator[Decoded]:
 
 
 def _candidates(text: bytes) -> Iterator[tuple[int, int, str, bytes]]:
+    long_words = _BASE64.search(text) is not None
     for how, sign, pattern, read in _WAYS:
-        if sign not in text:
+        # What is long enough to be hexadecimal also looks like base64.
+        if not _may_hold(text, sign) or (not sign and not long_words):
             continue
         for count, match in enumerate(pattern.finditer(text)):
             if count == MOST_CANDIDATES:
@@ -66,6 +70,11 @@ def _candidates(text: bytes) -> Iterator[tuple[int, int, str, bytes]]:
             inner = read(match.group())
             if inner is not None:
                 yield match.start(), match.end() - match.start(), how, inner
+
+
+def _may_hold(text: bytes, sign: bytes) -> bool:
+    """Its first byte alone is found much faster, and is rare."""
+    return sign[:1] in text and sign in text
 
 
 def is_text(data: bytes) -> bool:
@@ -91,10 +100,19 @@ def _inflated(data: bytes) -> bytes:
 def _from_base64(written: bytes) -> bytes | None:
     compact = b"".join(written.split()).rstrip(b"=").translate(_URL_SAFE)
     for spelling in (compact, compact[::-1]):
+        # Most are paths and names, as their first bytes show.
+        if not _begins_well(spelling[:GLANCE]):
+            continue
         head = _base64_bytes(spelling[: SAMPLE // 3 * 4])
         if head.startswith(_COMPRESSED) or is_text(head):
             return _text(_base64_bytes(spelling))
     return None
+
+
+def _begins_well(first: bytes) -> bool:
+    """Whether the first characters, a multiple of four, may begin text or something compressed."""
+    data = binascii.a2b_base64(first)
+    return not data.translate(None, _PRINTABLE) or data.startswith(_COMPRESSED)
 
 
 def _base64_bytes(compact: bytes) -> bytes:

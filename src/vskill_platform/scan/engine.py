@@ -17,6 +17,7 @@ from vskill_platform.scan import code, facts, structure
 from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.evaluate import places, possible
+from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, Unit
@@ -155,7 +156,7 @@ class _Scan:
     def _search_behind_gates(self) -> None:
         """The common parts of rules whose rarest part was found, where they could belong to it."""
         for rule_id, gate in self._ruleset.gates.items():
-            if possible(gate, self._seen):
+            if not self._ruleset.gate_leaves[rule_id].isdisjoint(self._spots) and possible(gate, self._seen):
                 self._budget.check()
                 for number in self._layers_behind(rule_id, gate):
                     self._search_rest(number)
@@ -170,7 +171,11 @@ class _Scan:
     def _search_rest(self, number: int) -> None:
         if number not in self._searched:
             self._searched.add(number)
-            for leaf, offset, length in self._matcher.rest(self._layers[number].flowing):
+            layer = self._layers[number]
+            text = searchable(layer.flowing)
+            if len(text) < len(layer.flowing):
+                self.reading.problem(layer.path, "not fully searched: it speaks of curl or wget too often")
+            for leaf, offset, length in self._matcher.rest(text):
                 self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _refine(self, first: int) -> None:
@@ -193,6 +198,8 @@ class _Scan:
             code.refine(layer, signs.telling(layer), matches.get(number, ()))
             if layer.partial and layer.path not in self.reading.sampled:
                 self.reading.sampled.append(layer.path)
+            if layer.unread:
+                self.reading.problem(layer.path, "not fully read: its shell code is too tangled")
             self._facts(number, layer.facts[known:])
             self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
 

@@ -48,7 +48,7 @@ def _addresses(text: bytes) -> Iterator[Fact]:
 
 
 def _declared(layer: Layer) -> Iterator[Fact]:
-    head = layer.pieces[0]
+    head = layer.piece_at(0)
     if head.role is not Role.CONFIG:
         return
     for tools in _TOOLS.finditer(layer.text, 0, head.end):

@@ -1,7 +1,6 @@
 """What a file or a fenced block is, told by its name: which syntax, and which role its text has."""
 
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
 from vskill_platform.scan.model import Role
 from vskill_platform.scan.words import words
@@ -75,7 +74,7 @@ ACTING_CODE = frozenset({"bash", "python", "javascript", "typescript", "tsx", "p
 
 def language_of(path: str, text: bytes) -> str:
     """`prose`, `data`, `config`, or the language of a script."""
-    name = PurePosixPath(path.rpartition("!")[2]).name.lower()
+    name = path.rpartition("!")[2].rstrip("/").rpartition("/")[2].lower()
     if name in _CONFIG_NAMES or "/workflows/" in f"/{path}":
         return "config"
     if any(fnmatchcase(name, pattern) for pattern in _CONFIG_PATTERNS):

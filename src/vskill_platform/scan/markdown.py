@@ -1,13 +1,15 @@
 """Cuts markdown into pieces: front matter, headings, paragraphs, lists, fences, inline code, block quotes, tables and
-what HTML hides. `outline` tells where they are; this module gives them their role and polarity, once somebody asks.
+what HTML hides. `outline` tells where they are; this module gives them their role and polarity, each block's once
+somebody asks for a place in it.
 
 A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
 
+import msgspec
 import re2
 
 from vskill_platform.scan import polarity
@@ -42,6 +44,7 @@ _REFERENCE_COMMENT = re2.compile(
 
 def cut_markdown(path: str, text: bytes) -> Layer:
     outline = Outline(text)
+    parts = Parts(outline)
     unseen = _unseen(text)
     hidden = [Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS]]
     roles = set(_ROLES)
@@ -52,7 +55,7 @@ def cut_markdown(path: str, text: bytes) -> Layer:
     return Layer(
         path,
         text,
-        lambda: _pieces(outline, unseen),
+        (lambda: _pieces(parts, unseen)) if unseen else parts,
         outline.blocks,
         [*outline.facts, *hidden],
         bytes(outline.flowing),
@@ -65,10 +68,8 @@ _ROLES = frozenset(Role) - {Role.LOAD, Role.HIDDEN, Role.TEST}
 Unseen = tuple[int, int, str]
 
 
-def _pieces(outline: Outline, unseen: list[Unseen]) -> list[Piece]:
-    cutter = _Cutter(outline)
-    cutter.run()
-    return overlay(cutter.pieces, (Stretch(start, end, Role.HIDDEN) for start, end, _ in unseen))
+def _pieces(parts: "Parts", unseen: list[Unseen]) -> list[Piece]:
+    return overlay(parts.all(), (Stretch(start, end, Role.HIDDEN) for start, end, _ in unseen))
 
 
 def _unseen(text: bytes) -> list[Unseen]:
@@ -115,99 +116,195 @@ class Lead:
         return last if leads else b""
 
 
-class _Cutter:
-    """The state between blocks."""
+class Heading:
+    """A heading; what it says is worked out for the blocks below it that somebody asks for."""
 
-    def __init__(self, outline: Outline) -> None:
-        self.outline = outline
-        self.text = outline.text
-        self.pieces: list[Piece] = []
-        self.segment = 0
-        self.section = 0
-        #: level of the headings above, and what they say
-        self.headings: list[tuple[int, Title]] = []
-        self.title = Title.PLAIN
-        self.lead = Lead()
-        #: where words of warning begin: found in one pass over the whole text
-        self.warnings = list(polarity.warnings(outline.text))
+    def __init__(self, text: bytes, level: int) -> None:
+        self.text = text
+        self.level = level
 
-    def run(self) -> None:
-        for kind, start, end, said in self.outline.parts:
-            if kind == "item":
-                # A list is one segment, and so is the line that leads it; each of its items is read by itself.
-                self._prose(start, end, Role.FOLLOW, warns=self.headings_warn or self.lead.warns)
-                continue
-            if kind != "front":
-                self.segment += 1
-            _PARTS[kind](self, start, end, said)
-        if not self.pieces:
-            self.pieces.append(Piece(0, len(self.text), Role.FOLLOW, 0))
+    @cached_property
+    def says(self) -> Title:
+        # The title names the skill's subject; if it could warn, a title would switch the rules off for the whole file.
+        return polarity.title_says(self.text) if self.level > 1 else Title.PLAIN
+
+
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """A part of the outline, with everything outside it that decides what it is."""
+
+    kind: str
+    start: int
+    end: int
+    #: its language
+    said: str
+    segment: int
+    section: int
+    #: the headings that it stands under
+    above: tuple[Heading, ...]
+    #: what stood before it
+    lead: Lead
 
     @property
-    def headings_warn(self) -> bool:
+    def title(self) -> Title:
+        return max((heading.says for heading in self.above), default=Title.PLAIN)
+
+    @property
+    def title_warns(self) -> bool:
         return self.title is not Title.PLAIN
 
-    def on_front(self, start: int, end: int, _: str) -> None:
+
+def blocks_of(outline: Outline) -> list[Block]:
+    """The parts in order, each with its place among the others."""
+    blocks: list[Block] = []
+    segment = section = 0
+    above: tuple[Heading, ...] = ()
+    lead = Lead()
+    for kind, start, end, said in outline.parts:
+        if kind == "heading":
+            section += 1
+            heading = Heading(outline.text[start:end], int(said))
+            above = (*(one for one in above if one.level < heading.level), heading)
+            lead = Lead(heading.text, warning=False)
+        # A list is one segment, and so is the line that leads it; each of its items is read by itself.
+        segment += kind not in _CONTINUING
+        blocks.append(Block(kind, start, end, said, segment, section, above, lead))
+        if kind == "paragraph":
+            lead = Lead(outline.text[start:end])
+        elif kind in _FENCES:
+            lead = Lead(lead.text, warning=False)
+        segment += kind == "front"
+    return blocks
+
+
+_CONTINUING = frozenset(("item", "front"))
+_FENCES = frozenset(("fence", "prose"))
+
+
+class Parts:
+    """The pieces of a text, block by block: a text with one match in it is cut where that stands."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._cut: dict[int, list[Piece]] = {}
+
+    @cached_property
+    def _blocks(self) -> list[Block]:
+        """Those with anything in them."""
+        return [block for block in blocks_of(self._outline) if block.start < block.end]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [block.start for block in self._blocks]
+
+    def at(self, offset: int) -> Piece:
+        """The last piece that begins at the offset or before it."""
+        pieces = self._pieces(self._index(offset))
+        return pieces[max(0, bisect_right(pieces, offset, key=_start) - 1)]
+
+    def segment_around(self, offset: int) -> tuple[int, int]:
+        low = high = self._index(offset)
+        if not self._blocks:
+            return 0, len(self._outline.text)
+        segment = self._blocks[low].segment
+        while low > 0 and self._blocks[low - 1].segment == segment:
+            low -= 1
+        while high + 1 < len(self._blocks) and self._blocks[high + 1].segment == segment:
+            high += 1
+        return self._blocks[low].start, self._pieces(high)[-1].end
+
+    def all(self) -> list[Piece]:
+        if not self._blocks:
+            return self._pieces(0)
+        # One pass over the whole text finds its words of warning faster than one pass over each block.
+        warnings = list(polarity.warnings(self._outline.text))
+        return [piece for block in self._blocks for piece in cut(self._outline, block, warnings)]
+
+    def _index(self, offset: int) -> int:
+        return max(0, bisect_right(self._starts, offset) - 1)
+
+    def _pieces(self, index: int) -> list[Piece]:
+        if not self._blocks:
+            return [Piece(0, len(self._outline.text), Role.FOLLOW, 0)]
+        if index not in self._cut:
+            self._cut[index] = cut(self._outline, self._blocks[index])
+        return self._cut[index]
+
+
+def _start(piece: Piece) -> int:
+    return piece.start
+
+
+def cut(outline: Outline, block: Block, warnings: list[int] | None = None) -> list[Piece]:
+    """The pieces of one block. `warnings` are the places of all words of warning, where somebody looked for them."""
+    cutter = _Cutter(outline, block, warnings)
+    _PARTS[block.kind](cutter, block.start, block.end)
+    return cutter.pieces
+
+
+class _Cutter:
+    """Cuts one block."""
+
+    def __init__(self, outline: Outline, block: Block, warnings: list[int] | None) -> None:
+        self.outline = outline
+        self.text = outline.text
+        self.block = block
+        self.warnings = warnings
+        self.pieces: list[Piece] = []
+
+    @cached_property
+    def warns(self) -> bool:
+        """Whether the headings above or the line before it turn it into a warning."""
+        return self.block.title_warns or self.block.lead.warns
+
+    def on_front(self, start: int, end: int) -> None:
         self.pieces.append(Piece(start, end, Role.CONFIG, 0))
-        self.segment += 1
 
-    def on_heading(self, start: int, stop: int, said: str) -> None:
-        text = self.text[start:stop]
-        level = int(said)
-        self.section += 1
-        # The title names the skill's subject; if it could warn, a title would switch the rules off for the whole file.
-        says = polarity.title_says(text) if level > 1 else Title.PLAIN
-        self.headings = [one for one in self.headings if one[0] < level]
-        self.headings.append((level, says))
-        self.title = max(says for _, says in self.headings)
-        self.lead = Lead(text, warning=False)
-        self._add(start, stop, Role.FOLLOW, start if self.headings_warn else -1)
+    def on_heading(self, start: int, end: int) -> None:
+        self._add(start, end, Role.FOLLOW, start if self.block.title_warns else -1)
 
-    def on_paragraph(self, start: int, end: int, _: str) -> None:
-        warns = self.headings_warn and not polarity.asks(self.text[start:end])
+    def on_item(self, start: int, end: int) -> None:
+        self._prose(start, end, Role.FOLLOW, warns=self.warns)
+
+    def on_paragraph(self, start: int, end: int) -> None:
+        warns = self.block.title_warns and not polarity.asks(self.text[start:end])
         self._prose(start, end, Role.FOLLOW, warns=warns)
-        self.lead = Lead(self.text[start:end])
 
-    def on_quote(self, start: int, end: int, _: str) -> None:
-        asks = _ADMONITION.match(self.text[start:end]) is not None and not self.lead.example
-        role = Role.FOLLOW if asks else Role.QUOTE
-        self._prose(start, end, role, warns=self.headings_warn or self.lead.warns)
+    def on_quote(self, start: int, end: int) -> None:
+        asks = _ADMONITION.match(self.text[start:end]) is not None and not self.block.lead.example
+        self._prose(start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.warns)
 
-    def on_table(self, start: int, end: int, _: str) -> None:
+    def on_table(self, start: int, end: int) -> None:
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
-        warns = self.headings_warn or self.lead.warns
-        role = Role.QUOTE if warns or _INDICATORS.search(head) else Role.FOLLOW
+        role = Role.QUOTE if self.warns or _INDICATORS.search(head) else Role.FOLLOW
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)
-            self._prose(at, stop, role, warns=warns)
+            self._prose(at, stop, role, warns=self.warns)
             at = stop + 1
 
     # What cannot be seen, and code.
 
-    def on_comment(self, start: int, end: int, _: str) -> None:
+    def on_comment(self, start: int, end: int) -> None:
         self._add(start, end, Role.HIDDEN, -1)
 
-    def on_text_fence(self, start: int, end: int, _: str) -> None:
-        role = Role.QUOTE if self.lead.example else Role.FOLLOW
-        self._prose(start, end, role, warns=self.headings_warn or self.lead.warns)
-        self.lead = Lead(self.lead.text, warning=False)
+    def on_text_fence(self, start: int, end: int) -> None:
+        role = Role.QUOTE if self.block.lead.example else Role.FOLLOW
+        self._prose(start, end, role, warns=self.warns)
 
-    def on_fence(self, start: int, end: int, language: str) -> None:
-        role = Role.LOAD if language == LOADED else fence_role(language)
+    def on_fence(self, start: int, end: int) -> None:
+        role = Role.LOAD if self.block.said == LOADED else fence_role(self.block.said)
         warns = self._excused(role)
-        first = len(self.pieces)
         self._add(start, end, role, start if warns else -1)
         if not warns:
             marked = polarity.marked_lines(self.text, start, end)
-            self._overlay_from(first, [Stretch(begin, stop, warns=True) for begin, stop in marked])
-        self.lead = Lead(self.lead.text, warning=False)
+            self._overlay_from(0, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
     def _excused(self, role: Role) -> bool:
         """Whether code is shown to warn of it. What runs at load time runs whatever is said about it."""
         if role is Role.LOAD:
             return False
-        return self.lead.warns or (self.title is Title.SUBJECT and not self.lead.asks)
+        lead = self.block.lead
+        return lead.warns or (self.block.title is Title.SUBJECT and not lead.asks)
 
     # Prose.
 
@@ -228,14 +325,17 @@ class _Cutter:
 
     def _speaks_about(self, start: int, end: int) -> bool:
         """Whether a word of warning begins in this stretch."""
+        if self.warnings is None:
+            return polarity.speaks_about(self.text[start:end])
         following = bisect_left(self.warnings, start)
         return following < len(self.warnings) and self.warnings[following] < end
 
     def _sentences(self, start: int, end: int, role: Role) -> None:
+        segment, section = self.block.segment, self.block.section
         for begin, stop in polarity.sentences(self.text, start, end):
             about = (begin, stop) if polarity.is_about(self.text, begin, stop) else (-1, -1)
             for low, high, denied_from in polarity.warned(self.text, begin, stop):
-                self.pieces.append(Piece(low, high, role, self.segment, self.section, denied_from, *about))
+                self.pieces.append(Piece(low, high, role, segment, section, denied_from, *about))
 
     def _code_spans(self, first: int, start: int, end: int) -> None:
         commands = self.outline.commands
@@ -250,12 +350,13 @@ class _Cutter:
 
     def _add(self, start: int, end: int, role: Role, warns_from: int) -> None:
         if end > start:
-            self.pieces.append(Piece(start, end, role, self.segment, self.section, warns_from))
+            self.pieces.append(Piece(start, end, role, self.block.segment, self.block.section, warns_from))
 
 
-_PARTS: dict[str, Callable[[_Cutter, int, int, str], None]] = {
+_PARTS: dict[str, Callable[[_Cutter, int, int], None]] = {
     "front": _Cutter.on_front,
     "heading": _Cutter.on_heading,
+    "item": _Cutter.on_item,
     "paragraph": _Cutter.on_paragraph,
     "quote": _Cutter.on_quote,
     "table": _Cutter.on_table,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yara_x
 
+from vskill_platform.scan.lowering import lowered
 from vskill_platform.scan.model import Role
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
@@ -41,26 +42,32 @@ class Matcher:
         second or more."""
         given = compiled or {}
         leaves = _grouped(ruleset)
-        self._by_name = {name: _Group(ruleset, leaves[name], given.get(name)) for name in leaves}
+        self._by_name = {name: _Group(ruleset, leaves[name], given.get(_stored(name))) for name in leaves}
         self._groups = [self._by_name[name] for name in GROUPS if name not in {FORBIDDING, REST}]
         self._forbidding = self._by_name[FORBIDDING]
 
     def serialised(self) -> dict[str, bytes]:
-        return {name: group.serialised() for name, group in self._by_name.items()}
+        return {_stored(name): group.serialised() for name, group in self._by_name.items()}
 
     def matches(self, text: bytes, roles: frozenset[Role]) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
+        lower = text.lower()
         for group in self._groups:
             if not roles.isdisjoint(group.roles):
-                yield from group.matches(text)
+                yield from group.matches(text, lower)
 
     def rest(self, text: bytes) -> Iterator[Match]:
         """The same for what rules look for only after their rarest part was found."""
-        return self._by_name[REST].matches(text)
+        return self._by_name[REST].matches(text, text.lower())
 
     def forbidding(self, text: bytes) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
-        return self._forbidding.matches(text)
+        return self._forbidding.matches(text, text.lower())
+
+
+def _stored(name: str) -> str:
+    """A group's name on disk: one that was compiled for text as it is written must not be taken for it."""
+    return f"{name}-lower"
 
 
 def _grouped(ruleset: Ruleset) -> dict[str, list[Leaf]]:
@@ -111,8 +118,10 @@ class _Group:
             sharing.setdefault(body(leaf), []).append(leaf)
         self._sharing = {f"pattern_{number}": shared for number, shared in enumerate(sharing.values())}
         self.roles = frozenset(role for shared in sharing.values() for leaf in shared for role in leaf.roles)
+        #: whether it is searched for in lower case, which no pattern may mind
+        self._lower = not any(leaf.condition.case for shared in sharing.values() for leaf in shared)
         if compiled is None:
-            self._rules = _compiled(ruleset, self._sharing)
+            self._rules = _compiled(ruleset, self._sharing, lower=self._lower)
         else:
             self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
         # One must die in the thread that made it, so none is made before there is something to look for.
@@ -130,10 +139,11 @@ class _Group:
         self._rules.serialize_into(file)
         return file.getvalue()
 
-    def matches(self, text: bytes) -> Iterator[Match]:
+    def matches(self, text: bytes, lower: bytes) -> Iterator[Match]:
+        """`lower` is the same text in lower case."""
         if not self._sharing:
             return
-        for found in self._ready().scan(text).matching_rules:
+        for found in self._ready().scan(lower if self._lower else text).matching_rules:
             matches = [(match.offset, match.length) for match in found.patterns[0].matches]
             for leaf in self._sharing[found.identifier]:
                 window = leaf.condition.window if leaf.condition.words else None
@@ -142,10 +152,11 @@ class _Group:
                         yield leaf.number, offset, length
 
 
-def _compiled(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]]) -> yara_x.Rules:
+def _compiled(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]], *, lower: bool) -> yara_x.Rules:
     compiler = yara_x.Compiler(relaxed_re_syntax=False, includes_enabled=False)
     try:
-        compiler.add_source("\n".join(source(name, leaves[0]) for name, leaves in sharing.items()))
+        sources = (source(name, leaves[0], lower=lower) for name, leaves in sharing.items())
+        compiler.add_source("\n".join(sources))
     except yara_x.CompileError:
         for leaves in sharing.values():
             _check_pattern(ruleset, leaves[0])
@@ -162,9 +173,14 @@ def _check_pattern(ruleset: Ruleset, leaf: Leaf) -> None:
         raise InvalidRule(message, rule=rule.id, field="match") from None
 
 
-def source(name: str, leaf: Leaf) -> str:
-    """One YARA rule per pattern, so that only patterns that matched are looked at."""
-    return f"rule {name} {{ strings: $a = {body(leaf)} condition: $a }}"
+def source(name: str, leaf: Leaf, *, lower: bool = False) -> str:
+    """One YARA rule per pattern, so that only patterns that matched are looked at.
+
+    `lower` is for a text in lower case.
+    """
+    pattern = lowered(leaf.pattern or "") if lower else None
+    written = body(leaf) if pattern is None else f"/{literal(pattern)}/"
+    return f"rule {name} {{ strings: $a = {written} condition: $a }}"
 
 
 def body(leaf: Leaf) -> str:

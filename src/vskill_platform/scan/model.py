@@ -8,6 +8,7 @@ searched, a fact about it, and the place where something was found.
 import enum
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -127,11 +128,24 @@ class CodeBlock(msgspec.Struct, frozen=True, gc=False):
     language: str
 
 
-Cut = list[Piece] | Callable[[], list[Piece]]
+class Pieces(Protocol):
+    """The pieces of a text that is cut only around the places that somebody asks for."""
+
+    def at(self, offset: int) -> Piece: ...
+
+    def segment_around(self, offset: int) -> tuple[int, int]: ...
+
+    def all(self) -> list[Piece]: ...
+
+
+#: The pieces, or what cuts them all at once, or what cuts those around a place.
+Cut = list[Piece] | Callable[[], list[Piece]] | Pieces
 
 
 def pieces_of(cut: Cut) -> list[Piece]:
-    return cut if isinstance(cut, list) else cut()
+    if isinstance(cut, list):
+        return cut
+    return cut() if callable(cut) else cut.all()
 
 
 class Layer(msgspec.Struct):
@@ -141,7 +155,7 @@ class Layer(msgspec.Struct):
     path: str
     #: UTF-8, without what a reader cannot see
     text: bytes
-    #: the pieces, or what cuts them once somebody asks: most texts hold nothing that depends on them
+    #: the pieces, or what cuts them once somebody asks: most of most texts holds nothing that depends on them
     cut: Cut
     blocks: list[CodeBlock] = []
     facts: list[Fact] = []
@@ -157,6 +171,8 @@ class Layer(msgspec.Struct):
     sent: dict[str, int] = {}
     #: there was more code than was looked at
     partial: bool = False
+    #: some of its code could not be looked at
+    unread: bool = False
     #: all that its pieces may have
     roles: frozenset[Role] = ALL_ROLES
     starts: list[int] = []
@@ -167,11 +183,20 @@ class Layer(msgspec.Struct):
         self.cut = pieces_of(self.cut)
         return self.cut
 
+    @property
+    def _in_part(self) -> "Pieces | None":
+        """What cuts around a place, as long as nobody asked for everything."""
+        return None if isinstance(self.cut, list) or callable(self.cut) else self.cut
+
     def piece_at(self, offset: int) -> Piece:
-        return self.pieces[self._index(offset)]
+        part = self._in_part
+        return self.pieces[self._index(offset)] if part is None else part.at(offset)
 
     def segment_around(self, offset: int) -> tuple[int, int]:
         """Where the segment begins and ends that the offset stands in."""
+        part = self._in_part
+        if part is not None:
+            return part.segment_around(offset)
         low = high = self._index(offset)
         segment = self.pieces[low].segment
         while low > 0 and self.pieces[low - 1].segment == segment:

@@ -6,6 +6,7 @@ it the role and polarity of each, is `markdown`'s, and is worked out only for a 
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 
 import re2
 
@@ -62,12 +63,15 @@ class Outline:
         #: kind and start of the block being read; "" between blocks
         self._kind = ""
         self._start = 0
-        self._last_closing = text.rfind(b"-->")
         self._run()
         self.commands = list(self._commands()) if b"`" in text else []
         if self.commands:
             inline = [CodeBlock(start, end, "bash") for start, end, _ in self.commands]
             self.blocks = sorted(self.blocks + inline, key=lambda block: block.start)
+
+    @cached_property
+    def _last_closing(self) -> int:
+        return self.text.rfind(b"-->")
 
     @property
     def loads(self) -> bool:
@@ -115,7 +119,7 @@ class Outline:
     def _special(self, at: int, stop: int, line: bytes, stripped: bytes) -> int:
         """A line that may begin something, or a fence that begins on it; where the next line begins."""
         first = stripped[0]
-        if first in _FENCING and (b"```" in stripped[:14] or b"~~~" in stripped[:14]):
+        if first in _FENCING and (b"```" in (head := stripped[:14]) or b"~~~" in head):
             match = _FENCE.match(line)
             if match:
                 return self._fence(at, stop, match.group(1), match.group(2))
@@ -240,6 +244,8 @@ class Outline:
         """Inline code of prose that is something to run."""
         starts = [part[1] for part in self.parts]
         for low, high in code_spans(self.text):
+            if self.text[low - 1 : low] != b"!" and not may_be_command(self.text[low:high].strip(b"`")):
+                continue
             index = bisect_right(starts, low) - 1
             if index < 0:
                 continue
@@ -289,10 +295,18 @@ def is_item(line: bytes) -> bool:
     stripped = line.lstrip()
     if len(line) - len(stripped) > DEEPEST_ITEM:
         return False
+    if stripped[:1] in _MARKS:
+        return stripped[1:2].isspace()
     mark = stripped.split(None, 1)[0]
     if len(mark) == len(stripped):
         return False
-    return mark in _MARKS or (2 <= len(mark) <= 4 and mark[:-1].isdigit() and mark[-1:] in b".)")
+    return 2 <= len(mark) <= 4 and mark[:-1].isdigit() and mark[-1:] in b".)"
+
+
+def may_be_command(span: bytes) -> bool:
+    """Whether its first word is one that begins commands; most inline code is told by that."""
+    first = span.split(None, 1)[:1]
+    return bool(first) and (first[0].lower() in COMMANDS or first[0].startswith((b"./", b"~/")))
 
 
 def is_command(span: bytes) -> bool:

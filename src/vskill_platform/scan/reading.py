@@ -48,7 +48,7 @@ class Reading:
         self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
         for file in files:
             if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
-                self._problem(
+                self.problem(
                     file.path, f"not read: the skill is larger than {self._limits.skill_bytes} bytes"
                 )
                 continue
@@ -67,17 +67,17 @@ class Reading:
 
     def _members(self, kind: str, path: str, data: bytes, depth: int) -> Iterator[Source]:
         if depth >= self._limits.archive_depth:
-            self._problem(path, "not opened: archives lie too deep in each other")
+            self.problem(path, "not opened: archives lie too deep in each other")
             return
         room = self._limits.skill_bytes - self.bytes_scanned - self._unpacked
         try:
             for name, content in members(kind, data, self._limits, room):
                 yield from self._read(f"{path}!{name}", content, depth + 1)
         except TooMuch as error:
-            self._problem(path, f"not fully opened: {error}")
+            self.problem(path, f"not fully opened: {error}")
         except UNREADABLE as error:
             if kind == "zip" or "tar" in path or path.endswith(".tgz"):
-                self._problem(path, f"cannot be opened as an archive: {type(error).__name__}")
+                self.problem(path, f"cannot be opened as an archive: {type(error).__name__}")
 
     def _texts(self, path: str, data: bytes, depth: int) -> Iterator[Source]:
         referenced = path.encode("utf-8", "replace") in self._skill_md
@@ -107,6 +107,7 @@ class Reading:
         else:
             self.bytes_scanned += size
 
-    def _problem(self, path: str, what: str) -> None:
+    def problem(self, path: str, what: str) -> None:
+        """Something of the skill that was not looked at."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(f"{path}: {what}")

@@ -183,6 +183,11 @@ class Ruleset:
         return {rule.id: tuple(leaf_numbers(self.conditions[rule.id])) for rule in self.rules}
 
     @cached_property
+    def gate_leaves(self) -> dict[str, frozenset[int]]:
+        """The leaves of each gate: where none of them was found it is shut."""
+        return {rule_id: frozenset(leaf_numbers(gate)) for rule_id, gate in self.gates.items()}
+
+    @cached_property
     def behind_gates(self) -> dict[str, tuple[Leaf, ...]]:
         """The patterns that are looked for only where the rest of their rule can still hold."""
         return {rule_id: tuple(self._behind(rule_id, gate)) for rule_id, gate in self.gates.items()}
