@@ -1,5 +1,6 @@
 """The `vskill` command against our API: one exchange for each row of what it asks, sent as it sends it (a content type
-even on GET, encoded segments, chunked bodies), with every field that it reads, and the error paths."""
+even on GET, encoded segments, chunked bodies), with every field that it reads, and the error paths. Accounts are in
+`test_vskill_account`, the event streams of its companion in `test_vskill_streams`."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +13,10 @@ import pytest
 from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
+from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import Severity
+from vskill_platform.store.blocklist import add_block
 
 pytestmark = pytest.mark.anyio
 
@@ -131,6 +135,8 @@ async def test_versions_newest_first(vskill):
         assert [one["version"] for one in versions] == ["1.0.1", "1.0.0"]
         for one in versions:
             holds(one, certTier=TEXT, createdAt=TEXT, contentHash=TEXT, certScore=NUMBER, diffSummary=TEXT)
+    for missing in ("acme/tools/nothing", "nothing"):
+        await vskill.ask("GET", f"/api/v1/skills/{path_of(missing)}/versions", code=404)
 
 
 async def test_diff_and_compare(vskill):
@@ -148,8 +154,11 @@ async def test_diff_and_compare(vskill):
     for one in files:
         holds(one, filename=TEXT, status=TEXT, additions=int, deletions=int, patch=TEXT)
     assert {one["filename"]: one["status"] for one in files} == {"SKILL.md": "modified", "more.txt": "added"}
-    for wrong in ("diff?from=1.0.0", "diff?from=1.0.0&to=9.9.9", "compare?to=1.0.0"):
-        await vskill.ask("GET", f"{base}/{wrong}", code=400)
+    for wrong in ("?from=1.0.0", "?to=1.0.0", "", "?from=1.0.0&to=9.9.9", "?from=9.9.9&to=1.0.0"):
+        for what in ("diff", "compare"):
+            await vskill.ask("GET", f"{base}/{what}{wrong}", code=400)
+    for what in ("diff", "compare"):
+        await vskill.ask("GET", f"/api/v1/skills/a/b/c/versions/{what}?from=1.0.0&to=1.0.1", code=404)
 
 
 async def test_security(vskill):
@@ -203,7 +212,8 @@ async def test_a_chunked_submission_of_the_companion_and_its_record(vskill):
     record = await vskill.get(f"/api/v1/submissions/{made['id']}")
     assert record["state"] == "PUBLISHED"
     assert [one["to"] for one in record["history"]][-1] == "PUBLISHED"
-    assert {"scan", "history", "position"} <= set(record), sorted(record)
+    holds(record, scan=dict, timings=dict, position=(dict, type(None)))
+    assert all(isinstance(spent, int) for spent in record["timings"].values())
     await vskill.ask("GET", "/api/v1/submissions/sub_nothing", code=404)
     await vskill.post("/api/v1/submissions", {"repoUrl": "::"}, code=400)
     await vskill.post("/api/v1/submissions", {"source": "cli"}, code=400)
@@ -242,6 +252,8 @@ async def test_check_updates_in_order_with_names_as_sent(vskill):
     assert results[0]["installed"] == "1.0.0" and results[0]["versionBump"] == "patch"
     holds(results[0], certTier=TEXT, certScore=NUMBER)
     await vskill.post("/api/v1/skills/check-updates", {"skills": asked * 21}, code=400)
+    for wrong in ({}, {"skills": [{"currentVersion": "1.0.0"}]}, {"skills": "lint"}):
+        await vskill.post("/api/v1/skills/check-updates", wrong, code=400)
 
 
 async def test_the_blocklist_and_whether_one_is_on_it(vskill):
@@ -265,6 +277,20 @@ async def test_the_blocklist_and_whether_one_is_on_it(vskill):
     holds(other, rejected=bool, tainted=bool)
     neighbour = await vskill.get("/api/v1/blocklist/check?name=fine&repoUrl=" + quote(REPO, safe=""))
     assert neighbour["blocked"] is False and neighbour["tainted"] is True and neighbour["taintReason"]
+    await vskill.ask("GET", "/api/v1/blocklist/check", code=400)
+    await vskill.ask("GET", "/api/v1/blocklist/check?name=lint&repoUrl=%3A%3A", code=400)
+    await vskill.ask("GET", "/api/v1/blocklist?since=now", code=400)
+
+
+async def test_a_blocked_content_is_known_by_its_hash(vskill):
+    skill = await vskill.shelf.publish("lint")
+    with active_env(vskill.shelf.env):
+        now, target = vskill.shelf.env.kv.now(), parse_target("digest", skill.current_digest)
+        await add_block(BlockEntry(target, Severity.CRITICAL, "steals tokens", "system", now, now))
+    hit = await vskill.get(f"/api/v1/blocklist/check?name=else&hash={skill.current_digest}")
+    assert hit["blocked"] is True and hit["entry"]["reason"] == "steals tokens"
+    other = await vskill.get(f"/api/v1/blocklist/check?name=else&hash={'0' * 64}")
+    assert other["blocked"] is False and "entry" not in other
 
 
 async def test_a_rejected_skill_is_told_by_the_check(vskill):
@@ -282,23 +308,6 @@ async def test_a_rejected_skill_is_told_by_the_check(vskill):
     assert rejection["state"] == state
 
 
-async def test_tenants_need_a_token_and_signing_out_makes_it_worthless(vskill):
-    await vskill.ask("GET", "/api/v1/account/tenants", code=401)
-    await vskill.log_in()
-    vskill.headers["x-vskill-tenant"] = "acme"
-    assert isinstance(await vskill.get("/api/v1/account/tenants"), (dict, list))
-    done = await vskill.ask("DELETE", "/api/v1/auth/sign-out-all")
-    assert isinstance(done.json(), dict)
-    await vskill.ask("GET", "/api/v1/account/tenants", code=401)
-
-
-async def test_the_token_exchange_without_github_says_what_is_missing(vskill):
-    refused = await vskill.shelf.client.post(
-        "/api/v1/auth/github/exchange-for-vsk-token", headers=HEADERS, json={"githubToken": "gho_x"}
-    )
-    assert refused.status_code >= 400 and isinstance(refused.json()["error"], str)
-
-
 async def test_too_many_submissions_are_told_when_to_come_back(vskill):
     vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
     body = {"repoUrl": REPO, "skillPath": "skills/lint"}
@@ -313,6 +322,21 @@ async def test_too_many_submissions_are_told_when_to_come_back(vskill):
     ).is_success
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [(f"/api/v1/skills/{NAME}/installs", {}), ("/api/v1/skills/check-updates", {"skills": []})],
+    ids=["installs", "check-updates"],
+)
+async def test_what_is_counted_by_the_hour_says_when_to_come_back(vskill, path, body):
+    await vskill.shelf.publish("lint")
+    codes = [
+        (await vskill.shelf.client.post(path, headers=HEADERS, json=body)).status_code for _ in range(60)
+    ]
+    assert set(codes) <= {200, 201}
+    limited = await vskill.ask("POST", path, body, code=429)
+    assert int(limited.headers["retry-after"]) > 0
+
+
 async def test_the_companions_lists_counts_and_positions(vskill):
     vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
     await vskill.ask("GET", "/api/v1/submissions?mine=1", code=401)
@@ -321,6 +345,12 @@ async def test_the_companions_lists_counts_and_positions(vskill):
     mine = await vskill.get("/api/v1/submissions?mine=1")
     assert [one["id"] for one in mine["submissions"]] == [made["id"]]
     positions = await vskill.get(f"/api/v1/submissions/positions?ids={made['id']},sub_nothing")
-    assert [one["id"] for one in positions["positions"]] == [made["id"]]
-    assert (await vskill.get("/api/v1/submissions/stats"))["degraded"] is False
-    assert isinstance(await vskill.get("/api/v1/queue/health"), dict)
+    (one,) = positions["positions"]
+    assert one["id"] == made["id"] and one["position"]["place"] == 1
+    stats = await vskill.get("/api/v1/submissions/stats")
+    assert stats["degraded"] is False and stats["total"] == stats["active"] == 1
+    health = await vskill.get("/api/v1/queue/health")
+    assert health["healthy"] is True and health["violations"] == []
+    many = ",".join(f"sub_{number}" for number in range(500))
+    for wrong in ("submissions/positions", f"submissions/positions?ids={many}", "submissions?mine=perhaps"):
+        await vskill.ask("GET", f"/api/v1/{wrong}", code=400)

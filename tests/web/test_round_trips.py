@@ -6,7 +6,11 @@ import msgspec
 import pytest
 
 from tests.support.counting_kv import CountingKV
+from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
+from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.scan import Severity
+from vskill_platform.store.blocklist import add_block
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -20,6 +24,14 @@ READS = (
     "/api/v1/skills/acme%2Ftools%2Fskill-1",
     "/api/v1/skills/acme/tools/skill-1/versions",
     "/api/v1/submissions/stats",
+)
+PAGES = (
+    "/skills",
+    "/skills?sort=newest",
+    "/skills?category=other",
+    "/skills?q=skill",
+    "/skills/acme/tools/skill-1",
+    "/owners/acme",
 )
 
 
@@ -40,3 +52,43 @@ async def test_lists_search_and_detail_take_at_most_three_round_trips(tmp_path, 
                 kv.calls.clear()
                 assert (await client.get(path)).status_code == 200
                 assert kv.total <= MOST, (path, dict(kv.calls))
+
+
+@pytest.mark.parametrize("engine", ["memory", "sqlite"])
+async def test_pages_take_at_most_three_round_trips_with_nothing_kept_too(tmp_path, engine):
+    """Each page is the first that a process is asked for, and then asked for again."""
+    async with open_shelf(tmp_path, engine) as shelf:
+        for number in range(3):
+            await shelf.publish(f"skill-{number}")
+        for path in PAGES:
+            kv = CountingKV(shelf.env.kv)
+            async with client_of(msgspec.structs.replace(shelf.env, kv=kv)) as client:
+                for _ in range(2):
+                    kv.calls.clear()
+                    assert (await client.get(path)).status_code == 200
+                    assert 1 <= kv.total <= MOST, (path, dict(kv.calls))
+
+
+@pytest.mark.parametrize("knows", [False, True], ids=["first page", "blocklist read before"])
+async def test_what_was_blocked_a_moment_ago_is_in_no_list(tmp_path, knows):
+    """Whether or not the process has read the whole blocklist; no pass has taken anything down yet."""
+    async with open_shelf(tmp_path) as shelf:
+        await shelf.publish("good")
+        bad = await shelf.publish("bad", repo="https://github.com/evil/tools")
+        async with client_of(shelf.env) as client:
+            if knows:
+                await client.get("/api/v1/blocklist")
+            assert "evil/tools/bad" in (await client.get("/skills")).text
+            now = shelf.env.kv.now()
+            entry = BlockEntry(place_target(bad.identity), Severity.CRITICAL, "bad", "system", now, now)
+            with active_env(shelf.env):
+                await add_block(entry)
+            for path in ("/", "/skills"):
+                text = (await client.get(path)).text
+                assert "acme/tools/good" in text and "evil/tools/bad" not in text, path
+
+
+def client_of(env) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(create_app(env)), base_url="http://platform.test"
+    )

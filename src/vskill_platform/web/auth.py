@@ -30,12 +30,12 @@ _OWN_SITE = frozenset({"same-origin", "none"})
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def authenticate(request: Request) -> Principal:
+async def authenticate(request: Request, *, with_token: bool = True) -> Principal:
     """The principal of a request; anybody where it brings neither cookie nor token."""
     has_cookie = False
     for name, value in request.scope["headers"]:
         # Another scheme is for a proxy in front of us, and says nothing here.
-        if name == b"authorization" and value[:7].lower() == b"bearer ":
+        if with_token and name == b"authorization" and value[:7].lower() == b"bearer ":
             return await _by_token(value[7:].decode("latin-1").strip())
         if name == b"cookie":
             has_cookie = True

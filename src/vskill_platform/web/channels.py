@@ -87,7 +87,7 @@ class Skills(msgspec.Struct, frozen=True):
     """Changes of published skills in plain messages, and decisions about their submissions as a named event."""
 
     viewer: Viewer
-    #: Canonical names in lower case; empty is every skill.
+    #: In lower case, canonical or short (`owner/slug`, `slug`), as clients have them; empty is every skill.
     names: frozenset[str] = frozenset()
 
     def write(self, batch: Batch) -> bytes:
@@ -102,7 +102,14 @@ class Skills(msgspec.Struct, frozen=True):
         return b""
 
     def _wants(self, canonical: str) -> bool:
-        return not self.names or canonical.lower() in self.names
+        return not self.names or not self.names.isdisjoint(_forms(canonical.lower()))
+
+
+def _forms(canonical: str) -> tuple[str, ...]:
+    """The names by which a client may know a skill; a short one may mean several skills, and tells of each."""
+    owner, _, rest = canonical.partition("/")
+    slug = rest.rpartition("/")[2]
+    return canonical, f"{owner}/{slug}", slug
 
 
 def skill_event(skill: PublishedSkill, cursor: str) -> dict[str, object]:

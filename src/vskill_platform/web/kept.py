@@ -6,6 +6,7 @@ or a publication is seen by the next request, and a store that is away is notice
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from vskill_platform.domain.content import SkillFile, skill_file_of, unpack
 from vskill_platform.domain.errors import BlobUnavailable, Unsupported
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.blocklist import all_targets, blocklist_version, list_blocks
+from vskill_platform.store.blocklist import all_targets, blocklist_version, find_hits, list_blocks
 from vskill_platform.web.diffs import FileChange
 from vskill_platform.web.responses import JSON_TYPE, REVALIDATE, tag_of
 from vskill_platform.worker_context import require_env
@@ -128,6 +129,14 @@ class KeptThings:
             known = self._blocklist = _indexed(version, await list_blocks())
         return known
 
+    async def unblocked(self, skills: Sequence[PublishedSkill]) -> tuple[PublishedSkill, ...]:
+        """Those that no entry hits now. A process that has not read the whole blocklist yet asks for the entries that
+        could hit these, so that the first page costs no more round trips than any other."""
+        if self._blocklist is None:
+            return await _without_hits(skills)
+        blocklist = await self.blocklist()
+        return tuple(one for one in skills if not blocklist.hits_skill(one))
+
     async def skill_md(self, digest: str) -> str:
         """The SKILL.md of a content, which never changes."""
         text = self._texts.get(digest)
@@ -185,6 +194,13 @@ async def files_of(digest: str) -> tuple[SkillFile, ...]:
     if data is None:
         raise BlobUnavailable(f"the stored files of {digest} are missing", digest=digest)
     return unpack(data, digest)
+
+
+async def _without_hits(skills: Sequence[PublishedSkill]) -> tuple[PublishedSkill, ...]:
+    targets = [all_targets(one.identity, (one.name,), one.current_digest) for one in skills]
+    wanted = {target for own in targets for target in own}
+    hit = {entry.target for entry in await find_hits(wanted)} if wanted else set()
+    return tuple(one for one, own in zip(skills, targets, strict=True) if hit.isdisjoint(own))
 
 
 def _indexed(version: int, entries: list[BlockEntry]) -> Blocklist:

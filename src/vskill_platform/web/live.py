@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from vskill_platform.domain.errors import NotSignedIn
+from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.web.channels import Skills, Submissions
 from vskill_platform.web.hub import Channel, Hub, Subscription
 from vskill_platform.web.routing import get, query_of
@@ -50,7 +50,7 @@ class SubmissionsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, ren
 class SkillsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Which skills."""
 
-    #: Canonical names, separated by commas; none is all.
+    #: Names, canonical or short, separated by commas; none is all. One that nobody has yet is waited for.
     skills: Names | None = None
 
 
@@ -112,19 +112,23 @@ async def submissions(request: Request) -> Response:
     query, viewer = query_of(request, SubmissionsQuery), viewer_of(request)
     if query.mine and viewer.account is None:
         raise NotSignedIn
-    channel = Submissions(viewer, _names(query.ids), query.mine)
+    channel = Submissions(viewer, _names(query.ids, "ids"), query.mine)
     return await open_stream(request, channel, query.after)
 
 
 async def skills(request: Request) -> Response:
     """Every change of published skills, in plain messages."""
     query = query_of(request, SkillsQuery)
-    names = frozenset(name.lower() for name in _names(query.skills))
+    names = frozenset(name.lower() for name in _names(query.skills, "skills"))
     return await open_stream(request, Skills(viewer_of(request), names), query.after)
 
 
-def _names(text: str | None) -> frozenset[str]:
-    return frozenset(part.strip() for part in (text or "").split(",") if part.strip())
+def _names(text: str | None, field: str) -> frozenset[str]:
+    found = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
+    if text is not None and not found:
+        # It would be a stream of everything, which was not meant.
+        raise InvalidInput(f"{field}: there is no name in it.", field=field, fix="name one, or leave it out")
+    return found
 
 
 ENDPOINTS = (

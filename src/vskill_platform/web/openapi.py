@@ -15,7 +15,7 @@ from vskill_platform import __version__
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.principal import Guard
 from vskill_platform.web.problems import PROBLEM_TYPE, Problem
-from vskill_platform.web.routing import Endpoint
+from vskill_platform.web.routing import Endpoint, path_pattern
 
 JSON = "application/json"
 REFERENCE = "#/components/schemas/{name}"
@@ -177,8 +177,15 @@ def operation_id(endpoint: Endpoint) -> str:
 
 def _path_parameters(endpoint: Endpoint) -> list[Document]:
     names = [part.strip("{}").partition(":")[0] for part in endpoint.path.split("/") if part.startswith("{")]
-    schema = {"type": "string", "minLength": 1}
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "pattern": path_pattern(name)},
+        }
+        for name in names
+    ]
 
 
 def _query_parameters(endpoint: Endpoint, schemas: Schemas) -> list[Document]:

@@ -9,14 +9,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+import re2
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermitted, NotSignedIn
+from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.web import auth
 from vskill_platform.web.limits import Allowance, take
 from vskill_platform.web.principal import Guard, Principal
+from vskill_platform.web.wire import PLAIN
+
+#: What a part of a documented path may be, by its name; the others are any name.
+PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$"}
 
 View = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T")
@@ -63,6 +69,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     most_body: int = MOST_BODY
     #: A page's form: what it sends must carry the page's secret.
     is_form: bool = False
+    #: What it is for is to get a token: one that has expired and is still sent along does not keep its owner out.
+    signs_in: bool = False
     #: It goes on as long as the client listens.
     is_stream: bool = False
     #: Part of the API, and so of its document; pages are not.
@@ -95,7 +103,7 @@ def form(path: str, view: View, **declared: Any) -> Endpoint:
 async def answer(endpoint: Endpoint, request: Request) -> Response:
     """Who asks, may they, what do they ask for, is it their turn; then the view."""
     scope = request.scope
-    principal = await auth.authenticate(request)
+    principal = await auth.authenticate(request, with_token=not endpoint.signs_in)
     scope["principal"] = principal
     if endpoint.guard is not Guard.PUBLIC:
         if principal.account is None and endpoint.method == "GET" and endpoint.media == "text/html":
@@ -106,6 +114,8 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     if endpoint.method != "GET":
         await auth.check_csrf(request, is_form=endpoint.is_form)
     scope["query"] = parse_query(request, endpoint.query)
+    if endpoint.documented:
+        check_path(scope["path_params"])
     if endpoint.allowance is not None:
         await take(request, endpoint.allowance)
     return auth.finished(request, await endpoint.view(request))
@@ -121,6 +131,20 @@ def _require(endpoint: Endpoint, principal: Principal) -> None:
 
 
 # What a request brings.
+
+
+def path_pattern(name: str) -> str:
+    return PATH_PATTERNS.get(name, PLAIN)
+
+
+def check_path(parts: Mapping[str, str]) -> None:
+    """InvalidInput for what no address of ours has; said by the part's name, before anything is looked up."""
+    for name, value in parts.items():
+        if has_control_characters(value):
+            raise InvalidInput(f"{name} has control characters.", field=name, fix="remove them")
+        if name in PATH_PATTERNS and not re2.fullmatch(PATH_PATTERNS[name], value):
+            fix = f"give what matches {PATH_PATTERNS[name]}"
+            raise InvalidInput(f"{value[:80]!r} is no {name}.", field=name, fix=fix)
 
 
 def query_of(request: Request, kind: type[T]) -> T:

@@ -23,6 +23,10 @@ class Sent(msgspec.Struct, frozen=True, rename="camel"):
     """A JSON body that clients send; what they send beside it is none of our business."""
 
 
+#: What may be part of a name: no control characters, line separators or direction overrides. The document says so
+#: with it; `has_control_characters` is what decides.
+PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+
 encode = msgspec.json.Encoder().encode
 
 #: How the names of fields that hold a point in time end.

@@ -123,6 +123,7 @@ ENDPOINTS = (
     post(
         "/api/v1/auth/github/exchange-for-vsk-token",
         exchange,
+        signs_in=True,
         body=GitHubToken,
         answer=ClientToken,
         tag="account",

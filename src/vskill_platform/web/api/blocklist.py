@@ -18,7 +18,7 @@ from vskill_platform.web.api.names import find_skill
 from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.responses import json_response, public_json
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.wire import Asked, Wire, encode, iso_time
+from vskill_platform.web.wire import PLAIN, Asked, Wire, encode, iso_time
 
 REFUSED = frozenset({State.REJECTED, State.TIER1_FAILED})
 #: Refused submissions of one name that are looked at.
@@ -53,9 +53,9 @@ class BlocklistAnswer(Wire, frozen=True):
 class CheckQuery(Asked, frozen=True):
     """A skill by name, by content, or both; `repoUrl` says which one of that name."""
 
-    name: Annotated[str, msgspec.Meta(max_length=400)] | None = None
+    name: Annotated[str, msgspec.Meta(max_length=400, pattern=PLAIN)] | None = None
     repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
-    hash: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    hash: Annotated[str, msgspec.Meta(max_length=200, pattern=PLAIN)] | None = None
 
 
 class RejectionView(Wire, frozen=True):

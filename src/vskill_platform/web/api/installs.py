@@ -19,9 +19,11 @@ from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.limits import Allowance
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
-from vskill_platform.web.wire import Sent, Wire
+from vskill_platform.web.wire import PLAIN, Sent, Wire
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+#: A name that is looked up at once; among several, an odd one is told as unknown instead.
+PlainName = Annotated[str, msgspec.Meta(min_length=1, max_length=400, pattern=PLAIN)]
 MOST_SKILLS = 100
 #: Names that are looked up at the same time.
 AT_ONCE = 16
@@ -30,8 +32,8 @@ AT_ONCE = 16
 class InstallBody(Sent, frozen=True):
     """What was installed; all of it may be left out where the address names the skill."""
 
-    skill_name: Name | None = None
-    name: Name | None = None
+    skill_name: PlainName | None = None
+    name: PlainName | None = None
     #: `owner/repo` or a URL: tells skills of one name apart
     repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
 

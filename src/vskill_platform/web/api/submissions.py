@@ -36,7 +36,7 @@ from vskill_platform.web.responses import json_response
 from vskill_platform.web.rights import require_rights
 from vskill_platform.web.routing import body_of, get, post, query_of
 from vskill_platform.web.visibility import Viewer, viewer_of
-from vskill_platform.web.wire import Asked, Sent, Wire, iso_time
+from vskill_platform.web.wire import PLAIN, Asked, Sent, Wire, iso_time
 from vskill_platform.worker_context import require_env
 
 SUBMISSIONS = "/api/v1/submissions"
@@ -275,7 +275,7 @@ class SubmissionsAnswer(Wire, frozen=True):
 class PositionsQuery(Asked, frozen=True):
     """Ids of submissions, separated by commas."""
 
-    ids: Annotated[str, msgspec.Meta(min_length=1, max_length=6000)]
+    ids: Annotated[str, msgspec.Meta(min_length=1, max_length=6000, pattern=PLAIN)]
 
 
 class OnePosition(Wire, frozen=True):

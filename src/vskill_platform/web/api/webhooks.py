@@ -16,6 +16,9 @@ from vskill_platform.web.wire import Sent, Wire, iso_time
 
 WEBHOOKS = "/api/v1/webhooks"
 
+#: Control characters are named one by one: not every reader of the document counts the same ones as space.
+_ADDRESS = r"^https?://[^\x00-\x20\x7f-\xa0\s/?#@]+([/?][!-~]*)?$"
+
 
 class WebhookView(Wire, frozen=True):
     """Who hears of what. The secret is shown once, when it is made."""
@@ -36,7 +39,7 @@ class WebhooksAnswer(Wire, frozen=True):
 class WebhookBody(Sent, frozen=True):
     """An address, and what it wants to hear of."""
 
-    url: Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/?#@]+([/?][!-~]*)?$", max_length=2048)]
+    url: Annotated[str, msgspec.Meta(pattern=_ADDRESS, max_length=2048)]
     events: Annotated[tuple[NoticeType, ...], msgspec.Meta(min_length=1, max_length=10)]
 
 

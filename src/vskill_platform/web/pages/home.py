@@ -4,40 +4,46 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.queue.health import QueueHealth, queue_health
-from vskill_platform.store.catalogue import Sort
-from vskill_platform.web.pages.skills import listed, recent_facets
-from vskill_platform.web.recent import Recent
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.queue.health import QueueHealth
+from vskill_platform.store.catalogue import Sort, list_skills
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.pages.queue import recent_health
+from vskill_platform.web.pages.skills import recent_facets
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 from vskill_platform.worker_context import require_env
 
 #: Of each list, as many as fill two rows on a desk.
 SHOWN = 6
-#: How old the line about the queue may be.
-HEALTH_AGE_S = 2.0
 
 
 async def home(request: Request) -> Response:
-    popular = await listed(request, sort=Sort.INSTALLS, limit=SHOWN)
-    newest = await listed(request, sort=Sort.NEWEST, limit=SHOWN)
+    popular, newest = await _lists(request)
     counts = await recent_facets(request)
-    recent: Recent = request.app.state.recent
     return render(
         request,
         "home.html",
-        popular=[one for one in popular.items if one.listing and one.listing.installs],
-        newest=newest.items,
+        popular=[one for one in popular if one.listing and one.listing.installs],
+        newest=newest,
         facets=counts,
         categories=sorted(counts.category.items(), key=lambda pair: (-pair[1], pair[0])),
-        health=await recent.get("home health", HEALTH_AGE_S, _health),
+        health=await _health(request),
     )
 
 
-async def _health() -> QueueHealth | None:
+async def _lists(request: Request) -> list[list[PublishedSkill]]:
+    """What is installed most and what is new, without what was blocked a moment ago: one look for both."""
+    pages = [await list_skills(sort=sort, limit=SHOWN) for sort in (Sort.INSTALLS, Sort.NEWEST)]
+    shown = await kept_of(request).unblocked([one for found in pages for one in found.items])
+    names = {one.canonical for one in shown}
+    return [[one for one in found.items if one.canonical in names] for found in pages]
+
+
+async def _health(request: Request) -> QueueHealth | None:
     """None where it cannot be told just now: the page says so instead of failing as a whole."""
     try:
-        return await queue_health()
+        return await recent_health(request)
     except PlatformError as error:
         require_env("log").log.warning("health not shown", error=error.message, code=error.code)
         return None

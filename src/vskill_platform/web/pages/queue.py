@@ -130,12 +130,18 @@ async def _look(request: Request, query: QueueQuery, states: frozenset[State]) -
     cursor = await kv.change_cursor()
     counts = await count_submissions()
     found = await find_submissions(states=states, text=query.q, after=query.after, limit=PAGE)
-    health = await recent.get("queue health", HEALTH_AGE_S, queue_health)
+    health = await recent_health(request)
     activity = await recent.get("activity", ACTIVITY_AGE_S, recent_activity)
     now = kv.now()
     line = await waiting_line() if any(waits(one, now) for one in found.items) else None
     rows = tuple(_row(one, line, activity) for one in found.items)
     return Look(counts, found, health, activity, rows, cursor, now)
+
+
+async def recent_health(request: Request) -> QueueHealth:
+    """Whether anything is stuck, looked at once for everybody who asks meanwhile."""
+    recent: Recent = request.app.state.recent
+    return await recent.get("queue health", HEALTH_AGE_S, queue_health)
 
 
 def _row(record: Submission, line: Line | None, activity: Activity | None) -> ShownRow:

@@ -122,9 +122,7 @@ async def listed(
 ) -> SkillPage:
     """A page of the list without what was blocked a moment ago and is about to be taken down."""
     found = await list_skills(filters, sort, after, limit)
-    blocklist = await kept_of(request).blocklist()
-    shown = tuple(one for one in found.items if not blocklist.hits_skill(one))
-    return msgspec.structs.replace(found, items=shown)
+    return msgspec.structs.replace(found, items=await kept_of(request).unblocked(found.items))
 
 
 async def recent_facets(request: Request) -> Facets:

@@ -1,0 +1,156 @@
+"""Answers of the API and pages for people among few and among many published skills: how long one takes, and how often
+it asks the store, with nothing kept from a request before and with everything.
+
+`python -m bench.web_pages` runs it alone.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.measure import take_turns
+from bench.results import Figure, Goal, at_most
+from bench.scale import FULL
+from bench.web_store import ASKED, Forgetful, body_of, filled, names_of, opened
+from bench.workshop import Workshop, open_workshop
+from tests.support.counting_kv import CountingKV
+from vskill_platform.web.app import create_app
+
+MOST_ROUND_TRIPS = 3
+MOST_GROWTH = 3.0
+#: Answers that one sample is the mean of.
+CALLS = 30
+COLD, WARM = "nothing kept", "again at once"
+_MS = 1000
+
+HOME_NOTE = (
+    "The home page also says whether anything is stuck. That is a look at the whole queue, once in two seconds for "
+    "everybody who asks, so its first answer is shown here and only the others have a limit."
+)
+FIRST_NOTE = (
+    "The API marks what is blocked by the whole blocklist, which a process reads when it needs it first; that one "
+    "reading is not counted. Pages ask only for the entries that could hit what they show, and all they ask is counted."
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One kind of answer."""
+
+    name: str
+    #: Its address, for a store with so many skills.
+    path_of: Callable[[int], str]
+    is_page: bool = False
+
+
+def _one(count: int) -> str:
+    names = names_of(count)
+    return names[ASKED // 2 % len(names)]
+
+
+def _word(count: int) -> str:
+    return names_of(count)[3].rpartition("/")[2]
+
+
+HOME = Asked("home page", lambda _: "/", is_page=True)
+ANSWERS = (
+    Asked("list", lambda _: "/api/v1/skills?limit=30"),
+    Asked("list of a category", lambda _: "/api/v1/skills?category=testing"),
+    Asked("search for one skill", lambda count: f"/api/v1/skills/search?q={_word(count)}"),
+    Asked("search for a common word", lambda _: "/api/v1/skills/search?q=invoices"),
+    Asked("detail", lambda count: f"/api/v1/skills/{_one(count)}"),
+    HOME,
+    Asked("list page", lambda _: "/skills", is_page=True),
+    Asked("category page", lambda _: "/skills?category=testing", is_page=True),
+    Asked("search page, one skill", lambda count: f"/skills?q={_word(count)}", is_page=True),
+    Asked("search page, a common word", lambda _: "/skills?q=invoices", is_page=True),
+    Asked("skill page", lambda count: f"/skills/{_one(count)}", is_page=True),
+)
+
+
+def measure(workshop: Workshop, small: int, large: int) -> tuple[tuple[Figure, ...], tuple[Goal, ...]]:
+    """Figures and goals of every kind of answer."""
+    stores = {count: filled(workshop, count) for count in (small, large)}
+    rivals: dict[str, Callable[[], float]] = {}
+    for one in ANSWERS:
+        for count, store in stores.items():
+            rivals[_among(one, count)] = partial(_time, workshop, store, one.path_of(count))
+    samples = take_turns(workshop.scale.rounds, rivals)
+    times = {name: Figure.of(name, "ms", taken) for name, taken in samples.items()}
+    growth = [
+        at_most(
+            f"{one.name}: among {large:,} ÷ among {small:,}",
+            times[_among(one, large)].median / times[_among(one, small)].median,
+            MOST_GROWTH,
+        )
+        for one in ANSWERS
+    ]
+    trips, limits = _round_trips(workshop, stores)
+    return (*times.values(), *trips), (*growth, *limits)
+
+
+def _among(one: Asked, count: int) -> str:
+    return f"{one.name} among {count:,}"
+
+
+# Time.
+
+
+def _time(workshop: Workshop, store: Path, path: str) -> float:
+    return workshop.run(_timed(store, path))
+
+
+async def _timed(store: Path, path: str) -> float:
+    """Milliseconds that one answer takes that is made anew."""
+    async with opened(store) as env:
+        app = Forgetful(create_app(env))
+        await body_of(app, path)
+        began = time.perf_counter()
+        for _ in range(CALLS):
+            await body_of(app, path)
+        return (time.perf_counter() - began) / CALLS * _MS
+
+
+# Round trips.
+
+
+def _round_trips(workshop: Workshop, stores: dict[int, Path]) -> tuple[list[Figure], list[Goal]]:
+    figures, goals = [], []
+    for one in ANSWERS:
+        counted = [workshop.run(_counted(store, one.path_of(count), one)) for count, store in stores.items()]
+        cold, warm = (max(taken) for taken in zip(*counted, strict=True))
+        for when, most in ((COLD, cold), (WARM, warm)):
+            figures.append(Figure.of(f"{one.name}, {when}", "round trips", [most]))
+        most = warm if one is HOME else max(cold, warm)
+        goals.append(at_most(f"{one.name}: store round trips", most, MOST_ROUND_TRIPS, unit=""))
+    return figures, goals
+
+
+async def _counted(store: Path, path: str, one: Asked) -> tuple[int, int]:
+    """How often the store is asked by a process that knows nothing yet, and how often right afterwards."""
+    async with opened(store) as env:
+        kv = CountingKV(env.kv)
+        app = create_app(msgspec.structs.replace(env, kv=kv))
+        await body_of(app, path)
+        cold = kv.total if one.is_page else kv.total - kv.calls["scan"]
+        kv.calls.clear()
+        await body_of(app, path)
+        return cold, kv.total
+
+
+def main() -> None:
+    """Alone, with what it says on the standard output."""
+    with open_workshop(msgspec.structs.replace(FULL, rounds=3)) as workshop:
+        figures, goals = measure(workshop, 1_000, 10 * workshop.scale.skills)
+    for figure in figures:
+        print(
+            f"{figure.name}: {figure.median:,.2f} {figure.unit} ({figure.least:,.2f} to {figure.most:,.2f})"
+        )
+    for goal in goals:
+        print(f"{goal.name}: {goal.value:.2f}, wanted {goal.limit}: {'met' if goal.met else 'NOT MET'}")
+
+
+if __name__ == "__main__":
+    main()

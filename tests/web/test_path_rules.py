@@ -1,0 +1,53 @@
+"""What a part of an address or a name may be: the document's patterns say exactly what is refused, and a refusal names the
+part."""
+
+import re
+
+import pytest
+
+from vskill_platform.domain.identity import has_control_characters
+from vskill_platform.web.wire import PLAIN
+
+DIGEST = "a" * 64
+
+
+def test_the_documented_pattern_is_what_is_refused():
+    """Every character up to U+FFFF, and the tags beyond; what cannot be sent as UTF-8 aside."""
+    codes = (*range(0xD800), *range(0xE000, 0x10000), *range(0xE0000, 0xE0200))
+    sent = [chr(code) for code in codes]
+    refused = {char for char in sent if has_control_characters(char)}
+    assert refused == {char for char in sent if not re.fullmatch(PLAIN, char)}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/api/v1/skills/a%01b", "name"),
+        ("/api/v1/skills/acme/to%E2%80%AEols/lint", "repo"),
+        ("/api/v1/skills/acme/tools/lint%0A/versions", "slug"),
+        ("/api/v1/submissions/sub%00", "submission_id"),
+        ("/api/v1/external-scans/00", "digest"),
+        (f"/api/v1/external-scans/{DIGEST.upper()}", "digest"),
+        ("/api/v1/blocklist/check?name=a%01b", "name"),
+        ("/api/v1/submissions/positions?ids=a%C2%9C", "ids"),
+    ],
+)
+async def test_what_no_name_can_be_is_refused_by_the_part_it_stands_in(client, path, field):
+    answer = await client.get(path)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert answer.json()["fix"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/skills/acme/tools/%E6%97%A5%E6%9C%AC",
+        "/api/v1/skills/f%C3%BCr",
+        "/api/v1/skills/100%25",
+        "/api/v1/skills/a:b",
+    ],
+)
+async def test_a_name_in_any_language_is_looked_up(client, path):
+    assert (await client.get(path)).status_code == 404
