@@ -5,6 +5,8 @@ or has a next attempt time. `violations` lists what breaks that, and the list is
 worker to be alive: the web side computes it from the store.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
@@ -14,7 +16,7 @@ from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import Entry
-from vskill_platform.kv.query import Between, Condition, Is
+from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, count_dead_letters, find_alerts
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
@@ -28,7 +30,7 @@ EXPIRED_GRACE_MS = 2 * CLAIM_MS
 #: The list is cut here, and says so.
 MOST_VIOLATIONS = 100
 
-_RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
+_RESTING = frozenset(State) - ACTIVE_STATES
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -110,25 +112,24 @@ async def _violations(env: Env, counts: SubmissionCounts, now: int) -> list[Viol
 async def _suspects(env: Env, counts: SubmissionCounts, now: int) -> list[Entry]:
     """What could break the invariant, found by index: active without a due time, expired, or at rest with one."""
     suspects = await _unreadable(env) if counts.unreadable else []
-    for state in sorted(ACTIVE_STATES):
-        suspects += await _ask(env, state, {"due_at": Is(None)})
-        if state is not State.RECEIVED:
-            suspects += await _ask(env, state, {"due_at": Between(most=now - EXPIRED_GRACE_MS)})
-    for state in _RESTING:
-        suspects += await _ask(env, state, {"due_at": Between()})
-    return suspects
+    suspects += await _ask(env, ACTIVE_STATES, Is(None))
+    suspects += await _ask(env, ACTIVE_STATES - {State.RECEIVED}, Between(most=now - EXPIRED_GRACE_MS))
+    return suspects + await _ask(env, _RESTING, Between())
 
 
-async def _ask(env: Env, state: State, where: dict[str, Condition]) -> list[Entry]:
-    order = "key" if isinstance(where["due_at"], Is) else "due_at"
+async def _ask(env: Env, states: Iterable[State], due: Condition) -> list[Entry]:
     page = await env.kv.select(
         SUBMISSIONS.prefix,
-        where={"state": Is(state.value), **where},
-        order_by=order,
+        where={"state": _any_of(states), "due_at": due},
+        order_by="key" if isinstance(due, Is) else "due_at",
         limit=MOST_VIOLATIONS + 1,
     )
     _raise_failed(page.failed)
     return list(page.items)
+
+
+def _any_of(states: Iterable[State]) -> In:
+    return In(tuple(sorted(state.value for state in states)))
 
 
 async def _unreadable(env: Env) -> list[Entry]:
@@ -179,19 +180,16 @@ async def _oldest_due(env: Env) -> int | None:
 
 
 async def _last_ended(env: Env) -> int | None:
-    ended: list[int] = []
-    for state in _RESTING:
-        page = await env.kv.select(
-            SUBMISSIONS.prefix,
-            where={"state": Is(state.value)},
-            order_by="updated_at",
-            descending=True,
-            limit=1,
-        )
-        _raise_failed(page.failed)
-        times = [SUBMISSIONS.fields["updated_at"].read(entry.value) for entry in page.items]
-        ended += [at for at in times if isinstance(at, int)]
-    return max(ended, default=None)
+    page = await env.kv.select(
+        SUBMISSIONS.prefix,
+        where={"state": _any_of(_RESTING)},
+        order_by="updated_at",
+        descending=True,
+        limit=1,
+    )
+    _raise_failed(page.failed)
+    ended = [SUBMISSIONS.fields["updated_at"].read(entry.value) for entry in page.items]
+    return next((at for at in ended if isinstance(at, int)), None)
 
 
 def _raise_failed(failed: dict[str, PlatformError]) -> None:

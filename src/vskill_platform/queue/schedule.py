@@ -11,7 +11,7 @@ import structlog
 
 from vskill_platform.env import Env
 from vskill_platform.queue.jobs import JOBS, Job
-from vskill_platform.store.jobs import JobRecord, finish_tick, read_job, renew_tick, take_tick
+from vskill_platform.store.jobs import JobRecord, finish_tick, read_jobs, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: How often due ticks are looked for.
@@ -37,7 +37,8 @@ class JobHealth(msgspec.Struct, frozen=True):
 async def job_health(jobs: Sequence[Job] = JOBS) -> tuple[JobHealth, ...]:
     """Every job, whether or not it ever ran."""
     now = require_env("kv").kv.now()
-    return tuple([_health(job, (await read_job(job.name))[0], now) for job in jobs])
+    records = await read_jobs(job.name for job in jobs)
+    return tuple(_health(job, records[job.name], now) for job in jobs)
 
 
 def _health(job: Job, record: JobRecord, now: int) -> JobHealth:

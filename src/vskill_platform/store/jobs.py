@@ -1,6 +1,8 @@
 """The record of each scheduled job: when it is due, how it last went, where it goes on. A tick is taken by
 compare-and-swap, so any number of schedules may run and none leads."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from vskill_platform.domain import keys
@@ -42,6 +44,16 @@ async def read_job(name: str) -> tuple[JobRecord, int]:
     """The job's record and version; a job that never ran has an empty one."""
     entry = await require_env("kv").kv.get(keys.job(name))
     return (JobRecord(name), ABSENT) if entry is None else (decode(entry, JobRecord), entry.version)
+
+
+async def read_jobs(names: Iterable[str]) -> dict[str, JobRecord]:
+    """The records of these jobs, in one read; one that cannot be read raises."""
+    wanted = {keys.job(name): name for name in names}
+    settled = await require_env("kv").kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    found = {wanted[key]: decode(entry, JobRecord) for key, entry in settled.found.items()}
+    return {name: found.get(name) or JobRecord(name) for name in wanted.values()}
 
 
 async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> JobRecord | None:
