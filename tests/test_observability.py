@@ -1,5 +1,6 @@
 """Logs that machines and people can read, and metrics that are all documented."""
 
+import errno
 import io
 import json
 import logging
@@ -104,6 +105,20 @@ def test_lines_of_other_packages_have_the_same_form():
     configure_logging(Settings(log_format="json"), out)
     logging.getLogger("uvicorn.error").warning("invalid request from %s", "peer")
     assert json.loads(out.getvalue())["event"] == "invalid request from peer"
+
+
+class FullDisk(io.StringIO):
+    """A file that cannot grow."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_log_that_cannot_be_written_ends_nobodys_work():
+    """A worker once died of the line that said why its store was away: both were on the same full disk."""
+    log = configure_logging(Settings(), FullDisk())
+    log.warning("cannot receive")
+    logging.getLogger("asyncio").warning("nor this")
 
 
 def test_two_environments_count_for_themselves():

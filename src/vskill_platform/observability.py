@@ -5,6 +5,8 @@ batch, job or request is bound with `structlog.contextvars`, so that it ends wit
 `docs/reference/metrics.md` describes every metric.
 """
 
+import contextlib
+import io
 import logging
 import math
 import sys
@@ -59,7 +61,8 @@ class QueueFigures(msgspec.Struct, frozen=True):
 
     violations: int = 0
     oldest_waiting_s: float = 0
-    dead_letters: int = 0
+    #: NaN where the queue could not be asked.
+    dead_letters: float = 0
     judge_last_answer_s: float = 0
     messages: Mapping[str, float] = {}
     stale_jobs: Mapping[str, float] = {}
@@ -203,7 +206,7 @@ class Metrics:
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """Send every log line of this process, other packages' included, to one stream in one form."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    out = stream or sys.stderr
+    out = cast("TextIO", SteadyStream(stream or sys.stderr))
     structlog.configure(
         processors=[*_common(), *_rendering(settings, out)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -212,6 +215,26 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> Filte
     )
     _route_standard_logging(settings, out, level)
     return logger()
+
+
+class SteadyStream(io.TextIOBase):
+    """Where log lines go. One that cannot be written (the log's own disk is full, its reader has gone) is lost, and
+    does not end the work that it tells of: a worker must outlive the disk of its log."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._out.flush()
+
+    def isatty(self) -> bool:
+        return self._out.isatty()
 
 
 def logger(**fields: object) -> FilteringBoundLogger:

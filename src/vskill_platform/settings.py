@@ -28,6 +28,9 @@ Processes = Annotated[int, msgspec.Meta(ge=0, le=256, description="a whole numbe
 Milliseconds = Annotated[
     int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
 ]
+Drain = Annotated[
+    int, msgspec.Meta(ge=0, le=600_000, description="a whole number of milliseconds from 0 to 600000")
+]
 Mebibytes = Annotated[
     int, msgspec.Meta(ge=1, le=65_536, description="a whole number of mebibytes from 1 to 65536")
 ]
@@ -149,6 +152,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     stuck_threshold_ms: Milliseconds = 300_000
     #: How long a stopping worker lets running work finish before it hands it back.
     shutdown_grace_ms: Milliseconds = 10_000
+    #: How long a stopping web process goes on answering while `/readyz` says no; more than a proxy's checks are apart.
+    drain_ms: Drain = 0
     #: Hosts that repositories may be on, separated by commas or spaces; `*` allows every public host.
     allowed_hosts: tuple[HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
     #: Hosts that may have private addresses, such as a company's own git server; `http://HOST:PORT` is one without TLS.

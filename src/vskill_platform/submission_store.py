@@ -31,6 +31,8 @@ TRIES = 50
 #: The pause after an unavailable store, doubled up to the most.
 PAUSE_MS = 20
 PAUSE_MOST_MS = 1_000
+#: Nor is an unavailable store asked again after this long: each try may have taken the engine's own time limit.
+UNAVAILABLE_S = 2.0
 
 
 # What the requirements name.
@@ -380,6 +382,8 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
 async def persist(write: Callable[[], Awaitable[T]]) -> T:
     """Try a write again after a conflict at once, after an unavailable store with a pause."""
     pause = PAUSE_MS
+    clock = require_env("clock").clock
+    began = clock.monotonic()
     for tries_left in range(TRIES - 1, -1, -1):
         try:
             return await write()
@@ -387,7 +391,8 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
             if not tries_left:
                 raise
         except StoreUnavailable:
-            if not tries_left or pause > PAUSE_MOST_MS:
+            waited_s = clock.monotonic() - began
+            if not tries_left or pause > PAUSE_MOST_MS or waited_s > UNAVAILABLE_S:
                 raise
             await asyncio.sleep(pause / 1000)
             pause *= 2

@@ -1,4 +1,5 @@
-"""A stretch of network between workers and their store that a test can cut, stall or half-close."""
+"""A stretch of network between two of a run (clients and web, workers and their store) that a test can cut, stall or
+half-close."""
 
 import asyncio
 import contextlib

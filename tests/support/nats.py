@@ -43,6 +43,11 @@ class Server:
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         command = [str(program()), "-a", "127.0.0.1", "-p", str(self.port), "-js"]
         command += ["-sd", str(self.folder / "data")]

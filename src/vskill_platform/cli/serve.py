@@ -112,9 +112,12 @@ def _running(
 
     if roles.web and listener is not None:
         hub = Hub(env)
-        yield "web", serve_web(create_app(env, hub=hub), env.settings, listener, stop, hub.close)
+        yield "web", serve_web(create_app(env, hub=hub, stop=stop), env.settings, listener, stop, hub.close)
     elif listener is not None:
-        yield "metrics", serve_web(create_app(env, operations.ENDPOINTS), env.settings, listener, stop)
+        yield (
+            "metrics",
+            serve_web(create_app(env, operations.ENDPOINTS, stop=stop), env.settings, listener, stop),
+        )
     if roles.work:
         yield "worker", run_consumer(env, stop)
     if roles.schedule:
@@ -148,25 +151,24 @@ async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) ->
 
     from vskill_platform.cli.output import console, plain
 
+    # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.
+    link = await _first_admin_link(env, listener) if roles.web and listener is not None else None
     lines = Table.grid(padding=(0, 2))
     for name, value in _places(env.settings, roles, listener):
         lines.add_row(plain(name), plain(value))
     console().print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
-    if roles.web and listener is not None:
-        await _offer_first_admin(env, listener)
+    if link is not None:
+        console().print(plain("Open this once to make the first admin account:"))
+        # On a line of its own, so that it can be copied.
+        console().print(plain(link), soft_wrap=True)
 
 
-async def _offer_first_admin(env: "Env", listener: socket.socket) -> None:
-    """No default password exists: until somebody is admin, this link makes one, once. It stands on a line of its
-    own, so that it can be copied."""
-    from vskill_platform.cli.output import console, plain
+async def _first_admin_link(env: "Env", listener: socket.socket) -> str | None:
+    """No default password exists: until somebody is admin, this link makes one, once."""
     from vskill_platform.store.setup import first_admin_link
     from vskill_platform.web.server import address_of
 
-    link = await first_admin_link(env, env.settings.public_url or address_of(listener))
-    if link is not None:
-        console().print(plain("Open this once to make the first admin account:"))
-        console().print(plain(link), soft_wrap=True)
+    return await first_admin_link(env, env.settings.public_url or address_of(listener))
 
 
 def _places(settings: "Settings", roles: Roles, listener: socket.socket | None) -> Iterator[tuple[str, str]]:

@@ -32,6 +32,8 @@ _log = structlog.get_logger(__name__)
 #: How long one statement may take before it fails as unavailable: a hanging server hangs nobody for longer (E9).
 STATEMENT_S = 10.0
 CONNECT_S = 5.0
+#: One step of the schema, such as an index over a million records, and waiting for another process's.
+MIGRATION_S = 3600.0
 #: How long a caller waits for a free connection.
 ACQUIRE_S = 5.0
 #: Watches look again after this even when nobody told them to: notifications may be lost with their connection.
@@ -85,6 +87,8 @@ class PostgresDatabase:
         self._watches: dict[str, set[asyncio.Event]] = {channel: set() for channel in CHANNELS}
         self._users: set[object] = set()
         self._closed = False
+        #: Whether the listening connection looks for its server.
+        self._away = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -95,7 +99,8 @@ class PostgresDatabase:
         with translated(shown_location(location)):
             pool = await asyncpg.create_pool(
                 location,
-                min_size=1,
+                # No least number: the pool would keep it up by itself, and write a traceback at every try of an outage.
+                min_size=0,
                 max_size=connections,
                 timeout=CONNECT_S,
                 command_timeout=STATEMENT_S,
@@ -191,11 +196,23 @@ class PostgresDatabase:
         while True:
             try:
                 await self._hear()
+                self._lost("the connection broke")
             except (PlatformError, *DRIVER_ERRORS) as error:
-                _log.warning("not listening for changes", store=self.place, error=str(error))
+                self._lost(_words(error))
             for channel in CHANNELS:
                 self.wake(channel)
             await asyncio.sleep(POLL_S)
+
+    def _lost(self, reason: str) -> None:
+        """An outage is one line at its beginning and one at its end, however often the server is looked for."""
+        if not self._away:
+            self._away = True
+            _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
+
+    def _found(self) -> None:
+        if self._away:
+            self._away = False
+            _log.info("the store's server is back", store=self.place)
 
     async def _hear(self) -> None:
         connection = await asyncpg.connect(self.location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
@@ -204,6 +221,7 @@ class PostgresDatabase:
         try:
             for channel in CHANNELS:
                 await connection.add_listener(channel, self._heard)
+            self._found()
             await broken.wait()
         finally:
             with contextlib.suppress(Exception):
@@ -251,7 +269,7 @@ async def wait_for(event: asyncio.Event, seconds: float) -> None:
 async def migrate(connection: Any, place: str) -> None:
     """Bring the schema to the newest version, one process at a time; refuse a newer one."""
     steps = await asyncio.to_thread(load_steps)
-    await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK)
+    await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK, timeout=MIGRATION_S)
     try:
         await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
         found = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
@@ -264,7 +282,7 @@ async def migrate(connection: Any, place: str) -> None:
             )
         for number, script in enumerate(steps[found:], start=found + 1):
             async with connection.transaction():
-                await connection.execute(script)
+                await connection.execute(script, timeout=MIGRATION_S)
                 await connection.execute("INSERT INTO schema_version VALUES ($1)", number)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
@@ -291,6 +309,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
     (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
+    (asyncpg.PostgresIOError, StoreUnavailable, "the server cannot use its disk"),
     (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
     (asyncpg.InternalClientError, StoreUnavailable, "the connection cannot be used"),
     (TimeoutError, StoreUnavailable, "the server did not answer in time"),
@@ -307,7 +326,13 @@ def translated(place: str) -> Iterator[None]:
         raise translate(error, place) from error
 
 
+#: What a server says whose file cannot grow for another reason than a full disk: a quota, or a limit of files.
+_CANNOT_GROW = ("could not extend file", "could not write to file")
+
+
 def translate(error: BaseException, place: str) -> PlatformError:
+    if isinstance(error, asyncpg.PostgresError) and str(error).startswith(_CANNOT_GROW):
+        return StoreFull(f"{place}: the disk is full ({_words(error)})", reason=_words(error))
     for kind, ours, meaning in _BY_CLASS:
         if isinstance(error, kind):
             return ours(f"{place}: {meaning} ({_words(error)})", reason=_words(error))

@@ -287,6 +287,13 @@ class NoEnvironment(PlatformError):
         )
 
 
+class Stopping(PlatformError):
+    """This process is stopping; send to another one."""
+
+    code = "stopping"
+    status = 503
+
+
 class InvalidSettings(PlatformError):
     """The settings are not valid."""
 

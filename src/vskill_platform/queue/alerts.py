@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.queue.schedule import JobHealth
 from vskill_platform.store.statistics import JudgeWatch
 from vskill_platform.worker_context import require_env
@@ -22,6 +23,7 @@ _MOST_LETTERS = 1_000
 class AlertCode(enum.StrEnum):
     """Every alert there is, by the name that metrics and programs know it by."""
 
+    QUEUE_AWAY = "queue_away"
     OLDEST_WAITING = "oldest_waiting"
     NO_COMPLETION = "no_completion"
     JOB_STALE = "job_stale"
@@ -55,8 +57,17 @@ class Facts(msgspec.Struct, frozen=True):
     stalled: bool
     paused: bool
     jobs: tuple[JobHealth, ...]
-    dead_letters: DeadLetters
+    #: Or why the queue could not be asked.
+    dead_letters: DeadLetters | QueueUnavailable
     judge: JudgeWatch
+
+
+async def look_at_dead_letters() -> DeadLetters | QueueUnavailable:
+    """A queue that is away says nothing about the records, so whoever asks for those still learns about them."""
+    try:
+        return await count_dead_letters()
+    except QueueUnavailable as error:
+        return error
 
 
 async def count_dead_letters() -> DeadLetters:
@@ -80,7 +91,7 @@ async def count_dead_letters() -> DeadLetters:
 
 def find_alerts(facts: Facts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
-    return (*_of_the_line(facts), *_of_jobs(facts.jobs), *_of_letters(facts), *_of_the_judge(facts))
+    return (*_of_the_queue(facts), *_of_the_line(facts), *_of_jobs(facts.jobs), *_of_the_judge(facts))
 
 
 def _of_the_line(facts: Facts) -> Iterator[Alert]:
@@ -107,9 +118,12 @@ def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
             yield Alert(AlertCode.JOB_STALE, text, job.name)
 
 
-def _of_letters(facts: Facts) -> Iterator[Alert]:
+def _of_the_queue(facts: Facts) -> Iterator[Alert]:
     letters = facts.dead_letters
-    if letters.recent:
+    if isinstance(letters, QueueUnavailable):
+        text = f"The queue's server does not answer; what is accepted meanwhile waits for it. {letters}"
+        yield Alert(AlertCode.QUEUE_AWAY, text)
+    elif letters.recent:
         text = f"{letters.recent} dead letters in the last hour, {letters.total} in all; look at why, then replay."
         yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
 

@@ -17,7 +17,7 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, In, Is
-from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, count_dead_letters, find_alerts
+from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.store.records import decode
@@ -59,6 +59,7 @@ class QueueHealth(msgspec.Struct, frozen=True):
     at: int
     #: What an operator must look at, the gravest first.
     alerts: tuple[Alert, ...] = ()
+    #: None where the queue could not be asked; an alert says so.
     dead_letters: DeadLetters | None = None
     judge: JudgeWatch | None = None
 
@@ -78,7 +79,7 @@ async def queue_health() -> QueueHealth:
         stalled=stalled,
         paused=pause is not None,
         jobs=await job_health(),
-        dead_letters=await count_dead_letters(),
+        dead_letters=await look_at_dead_letters(),
         judge=await watch_judge(),
     )
     return QueueHealth(
@@ -93,7 +94,7 @@ async def queue_health() -> QueueHealth:
         jobs=facts.jobs,
         at=now,
         alerts=find_alerts(facts),
-        dead_letters=facts.dead_letters,
+        dead_letters=facts.dead_letters if isinstance(facts.dead_letters, DeadLetters) else None,
         judge=facts.judge,
     )
 

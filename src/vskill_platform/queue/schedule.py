@@ -9,6 +9,7 @@ from contextvars import Context
 import msgspec
 import structlog
 
+from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.store.jobs import JobRecord, finish_tick, read_jobs, renew_tick, take_tick
@@ -72,7 +73,8 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
             raise
         except Exception as problem:
             error = str(problem) or repr(problem)
-            env.log.exception("job failed", error=error)
+            # An error of ours says all that there is to say.
+            env.log.error("job failed", error=error, exc_info=not isinstance(problem, PlatformError))  # noqa: TRY400
         _count(env, job, error)
         duration_ms = int((env.clock.monotonic() - started) * 1000)
         await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)

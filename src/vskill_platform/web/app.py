@@ -4,6 +4,7 @@ A view is an async function from a request to a response. It finds the environme
 which `RequestContext` sets around the whole call; errors are rendered in `problems`.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.types import ASGIApp
@@ -60,6 +61,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-def create_app(env: Env, endpoints: Sequence[Endpoint] = ENDPOINTS, hub: Hub | None = None) -> ASGIApp:
-    """The application over one environment. Who stops it closes the hub first, so that no stream holds it up."""
-    return RequestContext(Application(env, endpoints, hub), env)
+def create_app(
+    env: Env,
+    endpoints: Sequence[Endpoint] = ENDPOINTS,
+    hub: Hub | None = None,
+    stop: asyncio.Event | None = None,
+) -> ASGIApp:
+    """The application over one environment. Who stops it closes the hub first, so that no stream holds it up; from
+    `stop` on it says that it is not ready."""
+    return RequestContext(Application(env, endpoints, hub, stop), env)

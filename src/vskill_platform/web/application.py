@@ -3,6 +3,7 @@
 It is the innermost of the two layers that a request goes through; `context` stands around it.
 """
 
+import asyncio
 from collections.abc import Iterable
 
 from starlette.datastructures import State
@@ -28,12 +29,20 @@ _READING = frozenset({"GET", "HEAD"})
 class Application:
     """An ASGI application over a table of endpoints. `state` holds what lives as long as the process."""
 
-    def __init__(self, env: Env, endpoints: Iterable[Endpoint], hub: Hub | None = None) -> None:
+    def __init__(
+        self,
+        env: Env,
+        endpoints: Iterable[Endpoint],
+        hub: Hub | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> None:
         self.endpoints = tuple(endpoints)
         self.state = State()
         self.state.limiter = Limiter(env.settings)
         self.state.live = hub or Hub(env)
         self.state.recent = Recent(env.clock)
+        #: Set when the process has been asked to end.
+        self.state.stop = stop or asyncio.Event()
         #: Answers that may be given again; on the way of every request, so no lookup by name.
         self.kept = KeptThings()
         self._tree = Tree(self.endpoints)

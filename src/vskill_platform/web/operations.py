@@ -1,13 +1,14 @@
 """Addresses for operators and their machines: is it up, is it ready, what do its metrics say."""
 
 import asyncio
+import math
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
 from vskill_platform.broker.contract import Depth
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+from vskill_platform.domain.errors import PlatformError, QueueUnavailable, Stopping, StoreUnavailable
 from vskill_platform.observability import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
@@ -40,8 +41,10 @@ async def healthz(_request: Request) -> Response:
     return json_response(Up("ok", __version__))
 
 
-async def readyz(_request: Request) -> Response:
-    """The store answers and can be written; otherwise 503 with the reason."""
+async def readyz(request: Request) -> Response:
+    """The store answers and can be written, and the process is not about to end; otherwise 503 with the reason."""
+    if request.app.state.stop.is_set():
+        raise Stopping
     kv = require_env("kv").kv
     try:
         async with asyncio.timeout(READY_WITHIN_S):
@@ -56,7 +59,7 @@ async def metrics(_request: Request) -> Response:
     env = require_env("metrics")
     try:
         async with asyncio.timeout(READY_WITHIN_S):
-            found, depth = await queue_health(), await env.broker.depth()
+            found, depth = await queue_health(), await _depth()
     except (PlatformError, TimeoutError) as error:
         env.log.warning("queue not looked at for metrics", error=str(error) or "no answer in time")
         env.metrics.show_submissions(None)
@@ -67,15 +70,23 @@ async def metrics(_request: Request) -> Response:
     return Response(env.metrics.render(), media_type=METRICS_TYPE)
 
 
-def _figures(found: QueueHealth, depth: Depth) -> QueueFigures:
+async def _depth() -> Depth | None:
+    """None where the queue is away, which an alert says."""
+    try:
+        return await require_env("broker").broker.depth()
+    except QueueUnavailable:
+        return None
+
+
+def _figures(found: QueueHealth, depth: Depth | None) -> QueueFigures:
     holding = {alert.code for alert in found.alerts}
     answered = found.judge.last_answer_at if found.judge else None
     return QueueFigures(
         violations=len(found.violations),
         oldest_waiting_s=(found.oldest_waiting_ms or 0) / 1000,
-        dead_letters=depth.dead,
+        dead_letters=depth.dead if depth else math.nan,
         judge_last_answer_s=(answered or 0) / 1000,
-        messages={"ready": depth.ready, "delayed": depth.delayed, "leased": depth.leased},
+        messages={"ready": depth.ready, "delayed": depth.delayed, "leased": depth.leased} if depth else {},
         stale_jobs={job.name: int(job.stale) for job in found.jobs},
         job_successes={job.name: job.last_success / 1000 for job in found.jobs if job.last_success},
         alerts={code.value: int(code in holding) for code in AlertCode},

@@ -61,20 +61,34 @@ async def serve(
     stop: asyncio.Event,
     at_stop: Callable[[], None] | None = None,
 ) -> None:
-    """Answer until `stop` is set, then let running requests finish within the grace. `at_stop` ends those that would
-    never finish by themselves: event streams."""
+    """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
+    ends those that would never finish by themselves: event streams."""
     server = _Server(server_config(app, settings))
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if at_stop is not None:
+            # Without it this is a port for metrics, and nobody sends people there.
+            if not serving.done():
+                await _drain(server, settings.drain_ms / 1000)
             at_stop()
         server.should_exit = True
         await serving
     finally:
         stopping.cancel()
         listener.close()
+
+
+async def _drain(server: uvicorn.Server, seconds: float) -> None:
+    """Whoever distributes requests learns from `/readyz` to send them elsewhere; until then each is answered, and each
+    answer ends its connection, so that none is in use when the process ends."""
+    if seconds <= 0:
+        return
+    closing = (b"connection", b"close")
+    server.config.encoded_headers.append(closing)
+    server.server_state.default_headers = [*server.server_state.default_headers, closing]
+    await asyncio.sleep(seconds)
 
 
 class _Server(uvicorn.Server):
