@@ -45,10 +45,10 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.settings import Settings
 from vskill_platform.store import catalogue
 from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.handing_in import outcome
 from vskill_platform.web.api.names import find_skill, installable
 from vskill_platform.web.api.security import known_about, security_of
 from vskill_platform.web.api.skill_views import card, detail
-from vskill_platform.web.api.submissions import outcome
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.kept import files_of, kept_of
 from vskill_platform.web.limits import Allowance, take
