@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
+PEERS := $(VENV)/peers/queues
 FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
@@ -38,9 +39,13 @@ $(READY): requirements-dev.lock pyproject.toml tools/setup.sh
 	@sh tools/setup.sh $(VENV) requirements-dev.lock
 	@touch $@
 
-$(BENCH_READY): requirements-bench.lock $(READY)
-	@echo "setup: installing what the benchmarks compare with"
-	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r requirements-bench.lock
+# Other people's queues, which the product must not see: an environment of their own, as for the analysers.
+$(BENCH_READY): requirements-bench.lock | $(READY)
+	@echo "setup: installing the queues that the benchmarks compare with into $(PEERS)"
+	@$(BIN)/python -m venv --clear --without-pip $(PEERS)
+	@$(BIN)/python -m pip --python $(PEERS)/bin/python install --quiet --no-input --disable-pip-version-check \
+		--require-hashes -r requirements-bench.lock
+	@$(BIN)/python -m bench.skill_scanner install || echo "setup: going on without it; the benchmark of the scanner says so"
 	@touch $@
 
 analysers: $(ANALYSERS_READY) ## Install Bandit and Semgrep into .venv/analysers, apart from the product
@@ -113,7 +118,7 @@ chaos: $(READY) ## Kill workers and servers and cut the network for MINUTES=5; t
 	@$(BIN)/python -m tests.chaos --minutes $(if $(filter command environment,$(firstword $(origin MINUTES))),$(MINUTES),5) \
 		--write docs/reliability.md $(ARGS)
 
-bench: $(BENCH_READY) ## Measure throughput and reads, as ratios within one run
+bench: $(READY) $(BENCH_READY) ## Measure beside peers and the raw engine, as ratios within one run (ARGS=--quick: a minute)
 	@$(BIN)/python -m bench $(ARGS)
 
 coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 % fails

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.render import show, to_json, to_markdown
+from bench.render import show, to_json, write_page
 from bench.scale import FULL, QUICK
 from bench.suite import BENCHES, run_suite
 
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
 )
-@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md from this run.")
+@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its pictures from this run.")
 def main(*, quick: bool, names: tuple[str, ...], json_file: Path | None, write_docs: bool) -> None:
     """Measure throughput and reads, as ratios within one run."""
     if write_docs and (quick or names):
@@ -32,7 +32,7 @@ def main(*, quick: bool, names: tuple[str, ...], json_file: Path | None, write_d
     if json_file is not None:
         json_file.write_bytes(to_json(run))
     if write_docs:
-        DOCS.write_text(to_markdown(run), "utf-8")
+        write_page(run, DOCS)
     sys.exit(0 if run.all_met else 1)
 
 

@@ -1,5 +1,6 @@
 """What one job leaves behind for the next: jobs that each set a context variable and the worker environment, through
-the real consumer, and beside it what ordinary ways of running jobs do."""
+the real consumer, and beside it what ordinary ways of running jobs do. What other queues do stands in the table of
+`bench.queue`."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +10,6 @@ from itertools import count
 
 import msgspec
 
-from bench.peers import NO_HUEY, huey_queue
 from bench.queue import fill, until_empty
 from bench.results import Figure, Report, at_most
 from bench.workshop import Workshop, open_env
@@ -28,10 +28,8 @@ _mark: ContextVar[str | None] = ContextVar("bench_mark", default=None)
 def run(workshop: Workshop) -> Report:
     jobs = workshop.scale.jobs
     ours = workshop.run(leaks_through_consumer(workshop, jobs))
-    huey, peer_note = _leaks_through_huey(workshop)
     figures = {
         "vskill-platform's consumer": ours,
-        **huey,
         "a plain thread pool, 10 threads": leaks_through_pool(jobs),
         "asyncio workers that live on, 10 tasks": workshop.run(leaks_through_workers(jobs)),
     }
@@ -42,18 +40,9 @@ def run(workshop: Workshop) -> Report:
         goals=(at_most("leaks through the consumer", float(ours), 0.0, unit=" leaks"),),
         notes=(
             "Ours also sets the worker environment per job, and looks at both from tasks and threads.",
-            *peer_note,
+            "What other queues leave behind stands in the table of `queue`.",
         ),
     )
-
-
-def _leaks_through_huey(workshop: Workshop) -> tuple[dict[str, int], tuple[str, ...]]:
-    queue = huey_queue(workshop.folder, workshop.scale.jobs)
-    if queue is None:
-        return {}, (NO_HUEY,)
-    marks = _Marks()
-    queue.run(marks.job, _WORKERS)
-    return {f"huey, {_WORKERS} threads": marks.leaks}, ()
 
 
 class _Marks:

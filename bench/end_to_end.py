@@ -31,6 +31,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 
+ROOT = Path(__file__).parent.parent
 #: Clients that submit at the same time.
 SUBMITTERS = 8
 #: How many of the scale's submissions there are for each repository of ten skills, and of one.
@@ -70,7 +71,7 @@ def run(workshop: Workshop) -> Report:
         goals.append(at_least(f"skills/s from {name}", figure.median, GOALS[skills], unit="/s"))
         notes.append(f"{name}: {where_time_goes(samples[-1])}")
     return Report(
-        name="end_to_end",
+        name="end-to-end",
         title="From a repository's address to PUBLISHED: real git over loopback, SQLite, the real consumer",
         figures=tuple(figures),
         goals=tuple(goals),
@@ -121,7 +122,7 @@ def _files(number: int, skills: int) -> dict[str, bytes]:
 def host(served: Path) -> Iterator[tuple[int, int]]:
     """A git host in a process of its own: its port and its process."""
     command = [sys.executable, "-m", "tests.support.git_server", str(served)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:

@@ -1,108 +1,263 @@
-"""How many messages a second go through the real consumer loop, beside huey and beside bare SQLite."""
+"""How many messages a second go through the real consumer loop, beside other queues and beside bare SQLite, and what
+becomes of a job whose worker is killed. Every queue runs in a process of its own (`bench.queue_peers`)."""
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.measure import PATIENCE_S, take_turns, timed
-from bench.peers import NO_HUEY, huey_queue
-from bench.results import Figure, Goal, Report, at_least
-from bench.workshop import Workshop, open_env
-from vskill_platform.broker.contract import Batch
+import msgspec
+
+from bench.measure import PATIENCE_S, repeat, timed
+from bench.queue_peers.registry import LARGE, ON_FILES, ON_SERVERS, OURS, OWN, OWN_ON_SERVERS
+from bench.queue_peers.runner import Drained, NotMeasured, Peer, drain, redelivery
+from bench.queue_peers.servers import DURABILITY, Servers, open_servers
+from bench.results import TIMES, Figure, Goal, Plot, Report, Table, at_least, at_most, readable
+from bench.workshop import Workshop
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.env import Env
-from vskill_platform.queue.consumer import run_consumer
 
-#: Measured on this kind of machine, not in this run: their servers are not part of this project yet.
-REFERENCES = {"pgqueuer": 3_800.0, "taskiq on NATS": 2_900.0}
-
-OURS = "vskill-platform on SQLite"
-IN_MEMORY = "vskill-platform in memory"
+ON_SQLITE = f"{OURS} on SQLite"
 RAW = "bare SQLite, no queue around it"
-HUEY_FSYNC = {"default": None, "fsync": True, "no fsync": False}
+UNIT = "messages/s"
+
+#: Measured on this kind of machine once: for runs that leave out what needs a server.
+REFERENCES = {"pgqueuer": 3_800.0, "taskiq-nats": 2_900.0}
+#: How long a job may take to come again before it counts as lost.
+REDELIVERY_S = 75.0
 
 _FILL = 1_000
+_WARM = 0.05
+_COLUMNS = (
+    "queue",
+    "engine",
+    UNIT,
+    "least to most",
+    "ours on that engine ÷ it",
+    "CPU ms a job",
+    "context leaks",
+    "a killed worker's job runs again",
+)
+_NOTES = (
+    (
+        "One worker process each. Others are timed until their last job has run, ours until its last acknowledgement "
+        "has arrived. CPU is the worker's alone, not its server's."
+    ),
+    (
+        "A context leak is a job that finds the context variable of the one before it. Ours starts every batch in an "
+        "empty context and every message in a task of its own."
+    ),
+    (
+        "A killed worker's job: one job, `kill -9` in the middle of it, another worker, both with the queue's "
+        "defaults. huey and Celery take a job off the queue before they run it; procrastinate leaves it marked as "
+        "running; SAQ gives a job one attempt; arq waits for its job timeout of 300 s, dramatiq for a heartbeat of "
+        "60 s and then for chance."
+    ),
+    "Celery's own default forks two processes; here its jobs run in threads of one, where they can be counted.",
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What was found out about one queue, or why nothing was."""
+
+    peer: Peer
+    rounds: tuple[Drained, ...] = ()
+    #: When a killed worker's job began again, in words; empty where it was not tried.
+    again: str = ""
+    problem: str = ""
+
+    @property
+    def figure(self) -> Figure:
+        return Figure.of(self.peer.name, UNIT, [one.per_second for one in self.rounds])
+
+    @property
+    def cpu_ms(self) -> float:
+        return Figure.of("", "", [one.cpu_ms for one in self.rounds]).median
 
 
 def run(workshop: Workshop) -> Report:
-    """Every rival drains a queue of the same length that is full when the clock starts."""
-    messages = workshop.scale.messages
-    peers, peer_note = _huey(workshop)
-    rivals: dict[str, Callable[[], float]] = {
-        OURS: lambda: workshop.run(drain(workshop.new_file(), messages)),
-        IN_MEMORY: lambda: workshop.run(drain(None, messages)),
-        RAW: lambda: raw_per_second(workshop.new_file(), messages),
-        **peers,
-    }
-    samples = take_turns(workshop.scale.rounds, rivals)
-    figures = tuple(Figure.of(name, "messages/s", taken) for name, taken in samples.items())
+    """Every rival empties a queue that is full when the clock starts."""
+    peers = chosen(workshop.scale.name)
+    with open_servers() as servers:
+        rows = take_turns(workshop, servers, peers)
+        rows = with_redelivery(workshop, servers, rows)
+    raw = repeat(
+        workshop.scale.rounds, lambda: raw_per_second(workshop.new_file(), workshop.scale.queue_messages)
+    )
+    return report(workshop.scale.queue_messages, rows, Figure.of(RAW, UNIT, raw))
+
+
+def chosen(scale: str) -> tuple[Peer, ...]:
+    """Who takes part: a quick run starts no servers, a test's none of other people's queues."""
+    if scale == "full":
+        return (*OWN, *OWN_ON_SERVERS, *ON_FILES, *ON_SERVERS)
+    return (*OWN, *ON_FILES[::2]) if scale == "quick" else OWN
+
+
+def take_turns(workshop: Workshop, servers: Servers, peers: Sequence[Peer]) -> list[Row]:
+    """All of them, round by round; whoever fails once is left out of the rest, with the reason."""
+    rows = {peer.name: Row(peer) for peer in peers}
+    rounds = max(1, workshop.scale.rounds - 2)
+    # A single round is too short a run to prepare for.
+    first = 0 if rounds > 1 else 1
+    for number in range(first, rounds + 1):
+        for name, row in rows.items():
+            if row.problem:
+                continue
+            # A first, short round that does not count shows who runs at all, and starts the servers.
+            jobs = max(10, int(workshop.scale.queue_messages * row.peer.share * (1 if number else _WARM)))
+            try:
+                drained = drain(row.peer, servers, workshop.folder, jobs)
+            except NotMeasured as error:
+                workshop.say(f"{name} was not measured: {error}")
+                rows[name] = msgspec.structs.replace(row, rounds=(), problem=f"not measured: {error}")
+                continue
+            if number:
+                rows[name] = msgspec.structs.replace(row, rounds=(*row.rounds, drained))
+    return list(rows.values())
+
+
+def with_redelivery(workshop: Workshop, servers: Servers, rows: Sequence[Row]) -> list[Row]:
+    """Kill a worker of each, all at the same time: they only wait."""
+    if workshop.scale.name != "full":
+        return list(rows)
+    first = {(row.peer.module, row.peer.engine): row.peer for row in reversed(rows) if not row.problem}
+    asked = {key: peer for key, peer in first.items() if peer.engine != "memory"}
+    workshop.say(f"killing a worker of each of {len(asked)} queues, and waiting {REDELIVERY_S:.0f} s")
+
+    def ask(peer: Peer) -> str:
+        try:
+            return str(redelivery(peer, servers, workshop.folder, REDELIVERY_S))
+        except NotMeasured as error:
+            return f"not measured: {error}"
+
+    with ThreadPoolExecutor(len(asked)) as pool:
+        found = dict(zip(asked, pool.map(ask, asked.values()), strict=True))
+    return [
+        msgspec.structs.replace(row, again=found.get((row.peer.module, row.peer.engine), "kept nowhere"))
+        for row in rows
+    ]
+
+
+# What is said about it.
+
+
+def report(messages: int, rows: Sequence[Row], raw: Figure) -> Report:
+    figures = (*(row.figure for row in rows if row.rounds), raw)
+    missing = [f"{row.peer.name}: {row.problem}." for row in rows if row.problem]
+    engines = {row.peer.engine for row in rows}
     return Report(
         name="queue",
-        title=f"{messages:,} no-op messages through the consumer, batches of 3, 10 at once, synchronous=FULL",
+        title=f"Up to {messages:,} no-op messages through one worker process; ours in batches of 3, 10 at once",
         figures=figures,
-        goals=_goals({figure.name: figure.median for figure in figures}, tuple(peers)),
+        goals=goals(rows),
         notes=(
-            peer_note,
+            *_NOTES,
             "Bare SQLite leases and deletes 30 rows at a time in two FULL commits, in one thread: the engine's price.",
-            "pgqueuer and taskiq: reference figures measured on this kind of machine, not from this run.",
+            "What is accepted is safe as the engine has it by default: "
+            + "; ".join(f"{engine} {kept}" for engine, kept in DURABILITY.items() if engine in engines)
+            + ".",
+            *missing,
+            *left_out(rows),
+        ),
+        tables=(Table(_COLUMNS, tuple(_cells(row, rows) for row in rows)),),
+        plots=(Plot("queue", "Messages a second through one worker process", UNIT),),
+    )
+
+
+def left_out(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Who is not there at all, and how to have them."""
+    present = {row.peer.name for row in rows}
+    absent = [peer.name for peer in (*ON_FILES, *ON_SERVERS) if peer.name not in present]
+    if not absent:
+        return ()
+    return (
+        (
+            f"Left out of a run of this size: {', '.join(absent)}. A full run has them. Ratios to pgqueuer and "
+            "taskiq-nats are to reference figures of this kind of machine, not from this run."
         ),
     )
 
 
-def _huey(workshop: Workshop) -> tuple[dict[str, Callable[[], float]], str]:
-    """Every configuration of huey that might be its fastest."""
-    huey = huey_queue(workshop.folder, workshop.scale.messages)
-    if huey is None:
-        return {}, NO_HUEY
-    rivals: dict[str, Callable[[], float]] = {
-        f"huey, {label}, {workers} thread{'s' if workers > 1 else ''}": partial(
-            huey.messages_per_second, workers, fsync=fsync
-        )
-        for label, fsync in HUEY_FSYNC.items()
-        for workers in workshop.scale.peer_threads
-    }
-    return rivals, (
-        f"huey's default leaves SQLite at synchronous={huey.synchronous(fsync=None)} (2 is FULL, as we have it). It "
-        "deletes a message before it runs it; ours is leased in one commit, handled, and deleted in another."
+def goals(rows: Sequence[Row]) -> tuple[Goal, ...]:
+    per_second = {row.peer.name: row.figure.median for row in rows if row.rounds}
+    if ON_SQLITE not in per_second:
+        return ()
+    found = list(_against_survivors(per_second))
+    for engine in ("SQLite", "PostgreSQL", "NATS"):
+        found += _on_engine(engine, [row for row in rows if row.rounds and row.peer.engine == engine])
+    leaks = sum(one.leaks for row in rows if row.peer.ours for one in row.rounds)
+    found.append(at_most("context leaks of ours", leaks, 0, unit=" leaks"))
+    return tuple(found)
+
+
+def _against_survivors(per_second: dict[str, float]) -> Sequence[Goal]:
+    """As it comes, beside those whose jobs survive a killed worker as they come."""
+    ours = per_second[ON_SQLITE]
+    found = []
+    for name, reference in REFERENCES.items():
+        against = per_second.get(name, reference)
+        known = f"{name} as it comes" if name in per_second else f"{name} (reference {reference:,.0f}/s)"
+        found.append(at_least(f"{ON_SQLITE} ÷ {known}", ours / against, 3.0, wish=5.0))
+    return found
+
+
+def _on_engine(engine: str, rows: Sequence[Row]) -> Sequence[Goal]:
+    """Our fastest beside the fastest of the others on the same engine; on SQLite once more without flushing."""
+    ours = [row.figure for row in rows if row.peer.ours]
+    others = [row for row in rows if not row.peer.ours]
+    flushed = [row.figure for row in others if row.peer.options.get("fsync") is not False]
+    unflushed = [row.figure for row in others if row.peer.options.get("fsync") is False]
+    if not ours:
+        return []
+    best = max(ours, key=lambda figure: figure.median)
+    found = []
+    for label, among in (("", flushed), (", which flushes nothing", unflushed)):
+        if among:
+            rival = max(among, key=lambda figure: figure.median)
+            name = f"our fastest on {engine} ÷ {rival.name}{label}"
+            found.append(at_least(name, best.median / rival.median, 1.0))
+    return found
+
+
+def _cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
+    peer = row.peer
+    if not row.rounds:
+        return (peer.name, peer.engine, row.problem, *("",) * (len(_COLUMNS) - 3))
+    figure = row.figure
+    jobs, leaks = sum(one.jobs for one in row.rounds), sum(one.leaks for one in row.rounds)
+    return (
+        peer.name,
+        peer.engine,
+        readable(figure.median),
+        figure.spread,
+        _ratio(row, rows),
+        f"{row.cpu_ms:.3f}",
+        f"{leaks:,} of {jobs:,}",
+        row.again or "not tried in a run of this size",
     )
 
 
-def _goals(per_second: dict[str, float], peers: tuple[str, ...]) -> tuple[Goal, ...]:
-    ours = per_second[OURS]
-    goals = []
-    for label, among in (("durable", [name for name in peers if "no fsync" not in name]), ("of all", peers)):
-        if among:
-            fastest = max(among, key=lambda name: per_second[name])
-            goals.append(at_least(f"{OURS} ÷ fastest {label} ({fastest})", ours / per_second[fastest], 1.0))
-    for name, value in REFERENCES.items():
-        goals.append(at_least(f"{OURS} ÷ {name} (reference {value:,.0f}/s)", ours / value, 3.0, wish=5.0))
-    return tuple(goals)
+def _ratio(row: Row, rows: Sequence[Row]) -> str:
+    """Ours with like settings on the same engine; on SQLite, our default, where we have no such engine."""
+    if row.peer.ours:
+        return ""
+    at_once = row.peer.options.get("batch_size") or row.peer.options.get("pull_consume_batch")
+    wanted = LARGE if at_once else {}
+    own = {
+        (each.peer.engine, each.peer.options == LARGE): each
+        for each in rows
+        if each.peer.ours and each.rounds
+    }
+    ours = own.get((row.peer.engine, wanted == LARGE)) or own.get(("SQLite", False))
+    if ours is None:
+        return ""
+    shown = "" if ours.peer.engine == row.peer.engine else " (ours on SQLite)"
+    return f"{readable(ours.figure.median / row.figure.median)}{TIMES}{shown}"
 
 
-async def drain(path: Path | None, messages: int) -> float:
-    """Messages a second, from the consumer's start until the last one is deleted."""
-    async with open_env(path) as env:
-        await fill(env, messages)
-        handled = 0
-        all_handled = asyncio.Event()
-        stop = asyncio.Event()
-
-        async def handle(batch: Batch, _: Env) -> None:
-            nonlocal handled
-            handled += len(batch.messages)
-            if handled >= messages:
-                all_handled.set()
-
-        with timed() as watch:
-            consuming = asyncio.create_task(run_consumer(env, stop, handle))
-            await all_handled.wait()
-            await until_empty(env)
-            watch.stop()
-        stop.set()
-        await consuming
-        return messages / watch.seconds
+# What other benchmarks use as well.
 
 
 async def fill(env: Env, messages: int) -> None:
@@ -119,6 +274,9 @@ async def until_empty(env: Env) -> None:
             if not depth.ready + depth.delayed + depth.leased:
                 return
             await asyncio.sleep(0.001)
+
+
+# The engine alone.
 
 
 def raw_per_second(path: Path, messages: int) -> float:

@@ -1,4 +1,5 @@
-"""The reads that the requirements name, beside the raw engine, beside single reads, and in stores of two sizes."""
+"""The reads that the requirements name on SQLite, beside the raw engine, beside single reads, and in stores of two
+sizes. `engine_reads` has the other engines."""
 
 import asyncio
 import json
@@ -36,7 +37,6 @@ BOUNDED_THREADS = f"gets, {READS_AT_ONCE} at once, each through a thread"
 UNBOUNDED = "gets, all at once"
 UNBOUNDED_THREADS = "gets, all at once, each through a thread"
 
-LATENCY_S = 0.010
 _MB = 1_000_000
 _WARM_PAGES = 10
 _STUCK_CALLS = 20
@@ -48,21 +48,19 @@ _GETS_NOTE = (
     "service on SQLite does, whose drivers wrap a blocking database. Our own `get` reads its key inline, without a "
     "thread; enumerating is only a few times faster than those, and that is no goal."
 )
-_SLOW_NOTE = "With an injected latency per call: what a store across a network would make of single reads."
 
 
 def run(workshop: Workshop) -> Report:
     enumerating, goals = _enumerate(workshop)
-    slow = _slow(workshop)
     stuck, stuck_goal = _stuck(workshop)
     memory, memory_goal = _memory(workshop)
     return Report(
         name="reads",
         title=f"Reads: {workshop.scale.skills:,} published skills, {workshop.scale.stuck} stuck submissions, "
         f"{workshop.scale.large:,} records iterated",
-        figures=(*enumerating, *slow, *stuck, memory),
+        figures=(*enumerating, *stuck, memory),
         goals=(*goals, stuck_goal, memory_goal),
-        notes=(_GETS_NOTE, _SLOW_NOTE),
+        notes=(_GETS_NOTE,),
     )
 
 
@@ -136,20 +134,6 @@ def _raw_ms(path: Path, expected: int, decode_json: Callable[[bytes], object]) -
     connection.close()
     assert len(found) == expected, f"{len(found)} found of {expected}"
     return watch.seconds * 1000
-
-
-def _slow(workshop: Workshop) -> tuple[Figure, ...]:
-    """Single reads with a latency: why one after the other is never right, wherever the store is."""
-    keys = workshop.scale.slow_keys
-    path = workshop.skills(keys)
-    ways = {"gets one after the other": (1, PAGE), BOUNDED: (READS_AT_ONCE, PAGE), UNBOUNDED: (_ALL, _ALL)}
-    figures = []
-    for name, (at_once, page) in ways.items():
-        taken = _enumerate_ms(
-            workshop, path, partial(GetOnly, at_once=at_once, latency_s=LATENCY_S), page, keys
-        )
-        figures.append(Figure.of(f"{keys} keys at {LATENCY_S * 1000:.0f} ms: {name}", "ms", [taken]))
-    return tuple(figures)
 
 
 # Stuck submissions.

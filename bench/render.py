@@ -1,22 +1,28 @@
-"""A run for people (a table in the terminal, a page of the documentation) and for machines (JSON)."""
+"""A run for people (a table in the terminal, a page of the documentation with its pictures) and for machines (JSON)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from bench.machine import Machine
-from bench.results import Figure, Goal, Report
+from bench.plots import plots_of, to_svg
+from bench.results import Figure, Goal, Report, readable
+from bench.results import Table as Words
 from bench.suite import Run
 
 _HEAD = """# Benchmarks
 
 Written by `make bench ARGS=--write-docs`; the text below is what that run measured. Claims are ratios against peers
-and the raw engine within one run, on one disk, in one process: absolute figures say more about the machine.
+and the raw engine within one run, on one disk: absolute figures say more about the machine.
 Each figure is the median of its rounds with the least and the most of them, after one round that does not count;
 rivals take turns. `python -m bench --only queue` runs one, `--quick` a smaller set, `--json FILE` keeps the figures.
 """
+
+#: Where the page finds its pictures.
+IMAGES = "images"
 
 _DISTURBED = (
     "Other processes kept this machine busy during the run: absolute figures, and ratios to references that are not "
@@ -30,6 +36,8 @@ def show(run: Run, console: Console) -> None:
     if run.machine.disturbed:
         console.print(_DISTURBED, style="bold yellow")
     for report in run.reports:
+        for table in report.tables:
+            console.print(_words_table(report, table))
         console.print(_figures_table(report))
         console.print(_goals_table(report))
         for note in report.notes:
@@ -55,15 +63,48 @@ def to_markdown(run: Run) -> str:
     return "\n".join(parts)
 
 
+def pictures(run: Run) -> dict[str, str]:
+    """Every picture of the page, by the name of its file."""
+    return {
+        f"bench-{plot.name}.svg": to_svg(plot, figures)
+        for report in run.reports
+        for plot, figures in plots_of(report)
+    }
+
+
+def write_page(run: Run, page: Path) -> None:
+    """The page and its pictures; those of an earlier run that this one does not have go."""
+    folder = page.parent / IMAGES
+    folder.mkdir(exist_ok=True)
+    found = pictures(run)
+    for old in folder.glob("bench-*.svg"):
+        if old.name not in found:
+            old.unlink()
+    for name, text in found.items():
+        (folder / name).write_text(text, "utf-8")
+    page.write_text(to_markdown(run), "utf-8")
+
+
 def _section(report: Report) -> Iterator[str]:
     yield f"## {report.name}\n\n{report.title}.\n"
     yield "| goal | must | measured | |\n|---|---|---|---|"
     for goal in report.goals:
-        yield f"| {goal.name} | {_limit(goal)} | {_amount(goal.value)}{goal.unit} | {verdict(goal)} |"
+        yield f"| {goal.name} | {_limit(goal)} | {readable(goal.value)}{goal.unit} | {verdict(goal)} |"
+    for plot, _ in plots_of(report):
+        yield f"\n![{plot.title}]({IMAGES}/bench-{plot.name}.svg)"
+    for table in report.tables:
+        yield f"\n| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
+        yield from (f"| {' | '.join(row)} |" for row in table.rows)
     yield "\n| figure | median | least to most |\n|---|---|---|"
-    for figure in report.figures:
-        yield f"| {figure.name} | {_amount(figure.median)} {figure.unit} | {_spread(figure)} |"
+    for figure in _unsaid(report):
+        yield f"| {figure.name} | {readable(figure.median)} {figure.unit} | {figure.spread} |"
     yield "".join(f"\n- {note}" for note in report.notes) + "\n"
+
+
+def _unsaid(report: Report) -> list[Figure]:
+    """The figures that no table has."""
+    said = {row[0] for table in report.tables for row in table.rows}
+    return [figure for figure in report.figures if figure.name not in said]
 
 
 def _figures_table(report: Report) -> Table:
@@ -71,8 +112,15 @@ def _figures_table(report: Report) -> Table:
     table.add_column("figure")
     for column in ("median", "least to most", "unit"):
         table.add_column(column, justify="right")
-    for figure in report.figures:
-        table.add_row(figure.name, _amount(figure.median), _spread(figure), figure.unit)
+    for figure in _unsaid(report):
+        table.add_row(figure.name, readable(figure.median), figure.spread, figure.unit)
+    return table
+
+
+def _words_table(report: Report, words: Words) -> Table:
+    table = Table(*words.columns, title=report.name, title_justify="left")
+    for row in words.rows:
+        table.add_row(*row)
     return table
 
 
@@ -83,7 +131,7 @@ def _goals_table(report: Report) -> Table:
     for goal in report.goals:
         style = "green" if goal.met else "bold red"
         table.add_row(
-            goal.name, _limit(goal), f"{_amount(goal.value)}{goal.unit}", verdict(goal), style=style
+            goal.name, _limit(goal), f"{readable(goal.value)}{goal.unit}", verdict(goal), style=style
         )
     return table
 
@@ -96,18 +144,8 @@ def verdict(goal: Goal) -> str:
 
 
 def _limit(goal: Goal) -> str:
-    wish = "" if goal.wish is None else f", wish {goal.relation} {_amount(goal.wish)}"
-    return f"{goal.relation} {_amount(goal.limit)}{goal.unit}{wish}"
-
-
-def _spread(figure: Figure) -> str:
-    return f"{_amount(figure.least)} to {_amount(figure.most)}" if figure.rounds > 1 else "one round"
-
-
-def _amount(value: float) -> str:
-    if value == int(value) or value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+    wish = "" if goal.wish is None else f", wish {goal.relation} {readable(goal.wish)}"
+    return f"{goal.relation} {readable(goal.limit)}{goal.unit}{wish}"
 
 
 def _machine_line(machine: Machine) -> str:

@@ -31,6 +31,13 @@ class Figure(msgspec.Struct, frozen=True):
     def of(cls, name: str, unit: str, samples: Sequence[float], note: str = "") -> "Figure":
         return cls(name, unit, statistics.median(samples), min(samples), max(samples), len(samples), note)
 
+    @property
+    def spread(self) -> str:
+        """The least and the most of the rounds, in words."""
+        if self.rounds == 1 and self.least == self.most:
+            return "one round"
+        return f"{readable(self.least)} to {readable(self.most)}"
+
 
 class Goal(msgspec.Struct, frozen=True):
     """Something that must hold, and how it stands in this run."""
@@ -55,6 +62,24 @@ class Goal(msgspec.Struct, frozen=True):
         return self.value >= limit if self.relation is Relation.AT_LEAST else self.value <= limit
 
 
+class Table(msgspec.Struct, frozen=True):
+    """Several facts about each of several rivals, in words."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Plot(msgspec.Struct, frozen=True):
+    """A picture of all figures of one unit."""
+
+    #: Of its file.
+    name: str
+    title: str
+    unit: str
+    #: Only figures whose name has this in it; all where it is empty.
+    among: str = ""
+
+
 class Report(msgspec.Struct, frozen=True):
     """The outcome of one benchmark."""
 
@@ -63,6 +88,9 @@ class Report(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     goals: tuple[Goal, ...]
     notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    #: Where there are none, every unit that two figures share gets its picture.
+    plots: tuple[Plot, ...] = ()
 
 
 def at_least(name: str, value: float, limit: float, *, wish: float | None = None, unit: str = TIMES) -> Goal:
@@ -71,3 +99,10 @@ def at_least(name: str, value: float, limit: float, *, wish: float | None = None
 
 def at_most(name: str, value: float, limit: float, *, unit: str = TIMES) -> Goal:
     return Goal(name, value, Relation.AT_MOST, limit, unit)
+
+
+def readable(value: float) -> str:
+    """With as many digits as mean something."""
+    if value == int(value) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"

@@ -9,10 +9,10 @@ class Scale(msgspec.Struct, frozen=True):
     name: str
     #: How often each measurement is repeated, after one round that does not count.
     rounds: int
-    #: No-op messages through the consumer.
+    #: No-op messages through a queue.
+    queue_messages: int
+    #: Half as many requests go to the web server.
     messages: int
-    #: With how many threads the peer is tried.
-    peer_threads: tuple[int, ...]
     #: Submissions from RECEIVED to PUBLISHED.
     submissions: int
     #: Records in the large and in the small store.
@@ -22,7 +22,8 @@ class Scale(msgspec.Struct, frozen=True):
     stuck: int
     #: Published skills that are enumerated.
     skills: int
-    #: Keys that are read with an injected latency.
+    #: Keys that are read on each engine, and those that are read with an injected latency.
+    engine_keys: int
     slow_keys: int
     #: Jobs that are watched for what they leave behind.
     jobs: int
@@ -31,13 +32,14 @@ class Scale(msgspec.Struct, frozen=True):
 FULL = Scale(
     name="full",
     rounds=5,
+    queue_messages=10_000,
     messages=10_000,
-    peer_threads=(1, 4, 10),
     submissions=3_000,
     large=1_000_000,
     small=10_000,
     stuck=100,
     skills=10_000,
+    engine_keys=5_000,
     slow_keys=500,
     jobs=10_000,
 )
@@ -45,25 +47,27 @@ QUICK = msgspec.structs.replace(
     FULL,
     name="quick",
     rounds=1,
-    messages=2_000,
-    peer_threads=(1,),
-    submissions=300,
-    large=30_000,
-    small=3_000,
-    skills=2_000,
+    queue_messages=5_000,
+    messages=1_000,
+    submissions=150,
+    large=10_000,
+    small=1_000,
+    skills=1_000,
+    engine_keys=1_000,
     slow_keys=100,
     jobs=2_000,
 )
 TINY = Scale(
     name="tiny",
     rounds=1,
+    queue_messages=60,
     messages=60,
-    peer_threads=(1,),
     submissions=12,
     large=400,
     small=100,
     stuck=5,
     skills=60,
+    engine_keys=30,
     slow_keys=6,
     jobs=60,
 )

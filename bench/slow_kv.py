@@ -2,10 +2,10 @@
 make of single reads, one after the other, a bounded number at once, or all at once."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE, read_concurrently
-from vskill_platform.kv.entries import Capability, Entry, Operation, Page, Settled
+from vskill_platform.kv.entries import Capability, Entry, JoinedPage, Operation, Page, Settled
 
 
 class GetOnly(KV):
@@ -39,6 +39,22 @@ class GetOnly(KV):
 
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
         return await self._inner.commit(operations, urgent=urgent)
+
+
+class Delayed(GetOnly):
+    """Another store with everything that it can do for a whole enumeration, and a latency for each page of it."""
+
+    def __init__(self, inner: KV, latency_s: float) -> None:
+        super().__init__(inner, latency_s=latency_s)
+
+    async def joined_pages(
+        self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+    ) -> AsyncIterator[JoinedPage]:
+        await asyncio.sleep(self._latency_s)
+        async for joined in self._inner.joined_pages(prefix, exclude=exclude, page=page):
+            yield joined
+            if joined.after is not None:
+                await asyncio.sleep(self._latency_s)
 
 
 class ThreadedGets(GetOnly):

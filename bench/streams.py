@@ -27,7 +27,7 @@ from vskill_platform.domain.submission import Step, Submission, create
 from vskill_platform.env import Env
 
 #: Streams and changes, by the name of the scale.
-SIZES = {"full": (1_000, 15), "quick": (1_000, 5), "tiny": (10, 2)}
+SIZES = {"full": (1_000, 15), "quick": (1_000, 3), "tiny": (20, 1)}
 EVERY_S = 1.0
 #: Connections that are opened at the same time.
 OPENING = 50

@@ -1,10 +1,11 @@
 """Every benchmark, by name, and a whole run of them."""
 
+import time
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bench import context, counts, path, queue, reads, scanner, web
+from bench import context, counts, end_to_end, engine_reads, path, queue, reads, scanner, streams, web
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -15,8 +16,11 @@ BENCHES: dict[str, Callable[[Workshop], Report]] = {
     "path": path.run,
     "counts": counts.run,
     "reads": reads.run,
+    "engines": engine_reads.run,
     "context": context.run,
     "web": web.run,
+    "streams": streams.run,
+    "end-to-end": end_to_end.run,
     "scanner": scanner.run,
 }
 
@@ -40,5 +44,7 @@ def run_suite(names: Iterable[str], scale: Scale, say: Callable[[str], None] = p
         reports = []
         for name in names:
             say(f"measuring {name}")
+            began = time.monotonic()
             reports.append(BENCHES[name](workshop))
+            say(f"{name} took {time.monotonic() - began:.0f} s")
         return Run(scale, machine, tuple(reports))

@@ -26,8 +26,9 @@ from vskill_platform.settings import Settings
 
 T = TypeVar("T")
 
-#: Records of one commit while a store is filled.
-_CHUNK = 500
+#: Records of one commit while a store is filled, and commits that are under way: one is made while another is written.
+_CHUNK = 5_000
+_FILLERS = 2
 
 
 class Workshop:
@@ -93,8 +94,12 @@ async def _fill(path: Path, puts: Iterable[Put]) -> None:
     """Through the store itself, so that fields, counts and terms are what they would be."""
     waiting = iter(puts)
     async with open_env(path) as env:
-        while chunk := list(islice(waiting, _CHUNK)):
-            await env.kv.commit(chunk)
+
+        async def filler() -> None:
+            while chunk := list(islice(waiting, _CHUNK)):
+                await env.kv.commit(chunk)
+
+        await asyncio.gather(*(filler() for _ in range(_FILLERS)))
 
 
 async def every_key(kv: KV, prefix: str, exclude: tuple[str, ...] = ()) -> list[str]:

@@ -1,0 +1,57 @@
+"""What processes cost, from `/proc`: CPU seconds and memory of a process with everything below it."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_MB = 1_000_000
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One line of the process table."""
+
+    pid: int
+    parent: int
+    #: Its own and those of its children that have ended.
+    cpu_s: float
+
+
+def table() -> dict[int, Process]:
+    """Every process that can be seen now."""
+    found = (_read(int(one.name)) for one in Path("/proc").iterdir() if one.name.isdigit())
+    return {one.pid: one for one in found if one is not None}
+
+
+def _read(pid: int) -> Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    # The name, in brackets, may hold anything; what follows its end is numbers.
+    fields = text.rpartition(")")[2].split()
+    return Process(pid, int(fields[1]), sum(map(int, fields[11:15])) / _TICKS)
+
+
+def family(pid: int, known: dict[int, Process]) -> list[int]:
+    """The process and all that it started, directly or not."""
+    found = [pid]
+    for one in found:
+        found += [other.pid for other in known.values() if other.parent == one]
+    return [one for one in found if one in known]
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Of these processes and everything below them."""
+    known = table()
+    members = {member for pid in pids for member in family(pid, known)}
+    return sum(known[member].cpu_s for member in members)
+
+
+def memory_mb(pid: int) -> float:
+    """What this one process holds, its part of what it shares included (PSS)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
+    kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kilobytes * 1024 / _MB
