@@ -16,6 +16,10 @@ _MOST = 2**63 - 1
 #: How much more a word of the first searched field counts than one of the next.
 _LABELS = "ABCD"
 _WEIGHTS = "{0.01, 0.05, 0.2, 1.0}"
+#: Searched words as the indexes have them: those of the first field by themselves, and all of them.
+_TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
+#: The steps of a search: whole words of the first field, beginnings of its words, words of any field.
+_NAMES = ("named", "begun", "others")
 #: At least so many matches of a search are weighed against each other.
 _WEIGHED = 200
 #: Positions that a text-search vector can hold.
@@ -132,7 +136,7 @@ def _branch(query: Query, values: tuple[Value, ...], arguments: Arguments, now: 
     place = "NULL" if query.order_by == "key" else column(collection, query.order_by)
     return (
         f"SELECT key, value, version, {place} AS place FROM records "  # noqa: S608 - declared names only
-        f"WHERE {' AND '.join(conditions)} ORDER BY {_order(query, place, 'key')} LIMIT {query.limit + 1}"
+        f"WHERE {' AND '.join(conditions)} ORDER BY {_order_of_index(query, place)} LIMIT {query.limit + 1}"
     )
 
 
@@ -143,6 +147,18 @@ def _alive(arguments: Arguments, now: int) -> str:
 def _order(query: Query, place: str, key: str) -> str:
     direction = "DESC" if query.descending else "ASC"
     return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
+
+
+def _order_of_index(query: Query, place: str) -> str:
+    """The same order with the index's first columns named. All rows are equal in them; the planner knows that of a
+    value, but not of NULL, and would rather walk through every key than sort."""
+    direction = "DESC" if query.descending else "ASC"
+    first = [
+        f"{column(query.collection, name)} {direction}"
+        for name, condition in query.equal
+        if not isinstance(condition, Is) or condition.value is None
+    ]
+    return ", ".join([*first, _order(query, place, "key")])
 
 
 def _equals(collection: Collection, name: str, value: Value, arguments: Arguments) -> str:
@@ -204,6 +220,7 @@ def search(
     """The statement, its arguments, and the conditions that must be looked at in the value."""
     arguments = Arguments()
     asked = f"{arguments.add(_query(terms))}::tsquery"
+    whole = f"{arguments.add(_query(terms, prefix=False))}::tsquery"
     kept = kept_fields(collection)
     filters, rest = [], []
     for name, condition in conditions:
@@ -211,28 +228,30 @@ def search(
             filters.append(_filter(collection, name, condition, arguments))
         else:
             rest.append((name, condition))
-    where = [f"collection = '{collection.name}'", *filters, _alive(arguments, now)]
-    # Weighing every match of a common word would cost more the more records there are: of those that match in the
-    # most telling field, and then of any others, only so many are weighed.
-    bound = "" if rest else f" LIMIT {arguments.add(max(limit + 1, _WEIGHED))}"
-    telling = f"{arguments.add(_query(terms, _LABELS[0]))}::tsquery"
-    parts = [
-        f"(SELECT key, value, version, ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records "  # noqa: S608
-        f"WHERE {' AND '.join(where)} AND terms @@ {wanted}{bound})"
-        for wanted in (telling, asked)
-    ]
+    where = [*filters, _alive(arguments, now)]
+    # Weighing every match of a common word would cost more the more records there are: only so many are weighed, the
+    # most telling first, and once there are as many, nothing else is looked for.
+    most = max(limit + 1, _WEIGHED)
+    steps: list[str] = []
+    for words, wanted in ((_TELLING, whole), (_TELLING, asked), (_ALL, asked)):
+        before = [f" AND (SELECT count(*) FROM {name}) < {most}" for name in _NAMES[: len(steps)]]  # noqa: S608
+        bound = "" if rest else f"{''.join(before)} LIMIT {most}"
+        steps.append(
+            f"{_NAMES[len(steps)]} AS MATERIALIZED (SELECT key, value, version, "  # noqa: S608 - declared names only
+            f"ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records WHERE {' AND '.join(where)} "
+            f"AND (CASE WHEN collection = '{collection.name}' THEN {words} END) @@ {wanted}{bound})"
+        )
+    found = " UNION ALL ".join(f"TABLE {name}" for name in _NAMES)
     text = (
-        "SELECT key, convert_to(min(value), 'UTF8'), min(version) FROM "  # noqa: S608 - declared names only
-        f"({' UNION ALL '.join(parts)}) AS found GROUP BY key ORDER BY max(rank) DESC, key"
+        f"WITH {', '.join(steps)} SELECT key, convert_to(min(value), 'UTF8'), min(version) "  # noqa: S608 - the same
+        f"FROM ({found}) AS found GROUP BY key ORDER BY max(rank) DESC, key"
     )
     return text, arguments.values, rest
 
 
-def _query(terms: Sequence[str], label: str = "") -> str:
-    """Each term quoted, the last one as a prefix; a label asks for one field's terms alone."""
-    mark = f":{label}" if label else ""
-    *whole, last = terms
-    return " & ".join([*(f"'{term}'{mark}" for term in whole), f"'{last}':*{label}"])
+def _query(terms: Sequence[str], *, prefix: bool = True) -> str:
+    """Each term quoted, the last one as the beginning of a word."""
+    return " & ".join(f"'{term}'" for term in terms) + (":*" if prefix else "")
 
 
 def _filter(collection: Collection, name: str, condition: Condition, arguments: Arguments) -> str:
