@@ -20,9 +20,9 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS
+from vskill_platform.kv.fields import FIELD_COLUMNS
 from vskill_platform.kv.postgres_query import row_of
 from vskill_platform.kv.query import Is
-from vskill_platform.kv.sqlite_fields import FIELD_COLUMNS
 from vskill_platform.queue.jobs import CHANGES_KEPT_MS
 
 _COLUMNS = ("key", "version", "collection", *FIELD_COLUMNS, "terms", "value")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.kv.collections import COLLECTIONS, Value
+from vskill_platform.kv.fields import FIELD_COLUMNS, column, derive, kept_fields
 from vskill_platform.kv.query import In, Is
 from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_fields import FIELD_COLUMNS, column, derive, kept_fields, search_table
+from vskill_platform.kv.sqlite_fields import search_table
 from vskill_platform.kv.sqlite_query import index_name
 from vskill_platform.kv.terms import MAX_TERMS, cut_terms
 

@@ -15,8 +15,8 @@ from vskill_platform.domain.errors import Conflict, SchemaUnknown, StoreReadOnly
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
+from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
 from vskill_platform.kv.postgres import PostgresKV
-from vskill_platform.kv.sqlite_fields import FIELD_COLUMNS, column, kept_fields
 from vskill_platform.settings import shown_location
 
 pytestmark = pytest.mark.anyio

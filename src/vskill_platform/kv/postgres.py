@@ -42,10 +42,10 @@ from vskill_platform.kv.entries import (
     Put,
     Settled,
 )
+from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.postgres_query import ENTRY, Arguments, key_ranges, row_of, search, select
 from vskill_platform.kv.query import Condition, Query, check_filters
-from vskill_platform.kv.sqlite_query import end_of
 from vskill_platform.kv.terms import cut_terms
 
 CHANGES = "vskill_changes"

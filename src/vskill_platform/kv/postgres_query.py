@@ -6,9 +6,8 @@ from itertools import product
 
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.kv.collections import Collection, Value, collection_holding
+from vskill_platform.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
-from vskill_platform.kv.sqlite_fields import DERIVED_COLUMNS, column, derive, kept_fields
-from vskill_platform.kv.sqlite_query import end_of
 
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)

@@ -31,6 +31,7 @@ from vskill_platform.kv.entries import (
     Page,
     Settled,
 )
+from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.query import Condition, Query, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, Group, SendIn, delete_records, prepare
@@ -39,7 +40,6 @@ from vskill_platform.kv.sqlite_query import (
     Joined,
     Read,
     Row,
-    end_of,
     holds,
     join_ranges,
     key_ranges,

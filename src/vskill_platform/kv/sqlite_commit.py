@@ -20,15 +20,8 @@ from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalform
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS, Value
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
-from vskill_platform.kv.sqlite_fields import (
-    DERIVED_COLUMNS,
-    STORED_FIELDS,
-    Columns,
-    columns_from,
-    derive,
-    search_table,
-    write_terms,
-)
+from vskill_platform.kv.fields import DERIVED_COLUMNS, Columns, derive
+from vskill_platform.kv.sqlite_fields import STORED_FIELDS, columns_from, search_table, write_terms
 
 #: The watches of this channel wake when a change was written.
 CHANGES = "changes"

@@ -1,87 +1,18 @@
-"""The columns that SQLite keeps beside a record's value: its declared fields, as the contract itself reads them.
-
-They are ordinary columns, written with the value, and not expressions over it: SQLite's JSON functions disagree
-with ours about doubled keys, escapes and odd numbers, and cost more than all the rest of a write.
-"""
+"""What SQLite makes of the declared fields: the search tables, and the columns of stored records as one value."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from itertools import chain
-from typing import Any
 
-import msgspec
-
-from vskill_platform.kv.collections import COLLECTIONS, Collection, Field, Value, parse
-
-#: The searched texts' hash, the collection's name, then one value per field column of any collection.
-Columns = tuple[Value, ...]
+from vskill_platform.kv.collections import COLLECTIONS, Collection, Value
+from vskill_platform.kv.fields import DERIVED_COLUMNS, NOTHING, PLANS, Columns, column, derive, kept_fields
 
 _BLOCK = 1000
-
-
-def kept_fields(collection: Collection) -> tuple[str, ...]:
-    """Fields that have a column: those that an index or a count names."""
-    needed = {*collection.counted, *(name for index in collection.indexes for name in index)}
-    return tuple(name for name in collection.fields if name in needed)
-
-
-def column(collection: Collection, field: str) -> str:
-    return f"{collection.name}_{field}"
 
 
 def search_table(collection: Collection) -> str:
     return f"{collection.name}_search"
 
-
-FIELD_COLUMNS = tuple(column(kind, name) for kind in COLLECTIONS for name in kept_fields(kind))
-DERIVED_COLUMNS = ("searched", "collection", *FIELD_COLUMNS)
-NOTHING: Columns = (None,) * len(DERIVED_COLUMNS)
-
-
-class _Step(msgspec.Struct, frozen=True):
-    """How to read one field. Most stand at one name, some inside one object; others are read the general way."""
-
-    field: Field
-    #: The name of the object that holds it; None where the record itself does.
-    holder: str | None
-    #: None where there are several places to look at.
-    name: str | None
-
-
-class _Plan(msgspec.Struct, frozen=True):
-    """What to read for a collection, with the empty columns before and after it."""
-
-    fields: tuple[_Step, ...]
-    searched: tuple[_Step, ...]
-    before: Columns
-    after: Columns
-    #: Prefixes of keys that are not its records.
-    exclude: tuple[str, ...]
-
-
-def _step(field: Field) -> _Step:
-    match field.paths:
-        case ((name,),):
-            return _Step(field, None, name)
-        case ((holder, name),):
-            return _Step(field, holder, name)
-        case _:
-            return _Step(field, None, None)
-
-
-def _plan(collection: Collection) -> _Plan:
-    mine = [FIELD_COLUMNS.index(column(collection, name)) for name in kept_fields(collection)]
-    return _Plan(
-        tuple(_step(collection.fields[name]) for name in kept_fields(collection)),
-        tuple(_step(collection.fields[name]) for name in collection.searched),
-        (None,) * mine[0],
-        (None,) * (len(FIELD_COLUMNS) - mine[-1] - 1),
-        collection.exclude,
-    )
-
-
-_PLANS = {kind.name: _plan(kind) for kind in COLLECTIONS}
 
 #: SQL for the field columns of a record `r` of any collection, as one JSON array; NULL for other records.
 STORED_FIELDS = "CASE r.collection {} END".format(
@@ -96,54 +27,8 @@ def columns_from(searched: Value, collection: str | None, fields: Iterable[Value
     """The columns of a stored record out of what `STORED_FIELDS` gives for it."""
     if collection is None or fields is None:
         return (searched, collection, *NOTHING[2:])
-    plan = _PLANS[collection]
+    plan = PLANS[collection]
     return (searched, collection, *plan.before, *fields, *plan.after)
-
-
-#: By the key's part up to its first colon, which is a collection's whole prefix.
-_BY_PREFIX = {kind.prefix: (kind.name, _PLANS[kind.name]) for kind in COLLECTIONS}
-
-
-def derive(key: str, value: bytes) -> Columns:
-    """What the columns hold for this record."""
-    found = _BY_PREFIX.get(key[: key.find(":") + 1])
-    if found is None:
-        return NOTHING
-    name, plan = found
-    if plan.exclude and key.startswith(plan.exclude):
-        return NOTHING
-    record = parse(value)
-    return (
-        _hash(_values(record, plan.searched)) if plan.searched else None,
-        name,
-        *plan.before,
-        *_values(record, plan.fields),
-        *plan.after,
-    )
-
-
-def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
-    """The same as `Field.of` gives for each, without its calls: this runs for every record that is written."""
-    if type(record) is not dict:
-        return [None] * len(steps)
-    values: list[Value] = []
-    for step in steps:
-        field, name = step.field, step.name
-        if name is None:
-            values.append(field.of(record))
-            continue
-        holder = record if step.holder is None else record.get(step.holder)
-        found = holder.get(name) if type(holder) is dict else None
-        if type(found) is str:
-            values.append(found if field.kind is str and "\0" not in found else None)
-        else:
-            values.append(found if found is not None and field.fits(found) else None)
-    return values
-
-
-def _hash(texts: list[Value]) -> int:
-    """By it, unchanged texts are known without cutting them into terms."""
-    return int.from_bytes(blake2b(msgspec.json.encode(texts), digest_size=8).digest(), "big", signed=True)
 
 
 def write_terms(

@@ -13,8 +13,9 @@ import msgspec
 
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.kv.collections import Collection, Value
+from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
-from vskill_platform.kv.sqlite_fields import column, kept_fields, search_table
+from vskill_platform.kv.sqlite_fields import search_table
 
 Row = tuple[Any, ...]
 Parameters = list[Value]
@@ -28,7 +29,6 @@ ENTRY = "key, CAST(value AS BLOB), version"
 
 _LEAST = -(2**63)
 _MOST = 2**63 - 1
-_LAST_CHARACTER = 0x10FFFF
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
 
 
@@ -47,16 +47,6 @@ def index_name(collection: Collection, fields: Sequence[str]) -> str:
 
 
 # Ranges of keys.
-
-
-def end_of(prefix: str) -> str | None:
-    """The least text above everything that begins with the prefix; None where there is none."""
-    for place in range(len(prefix) - 1, -1, -1):
-        code = ord(prefix[place]) + 1
-        if code <= _LAST_CHARACTER:
-            # Surrogates are no characters: the next one stands after them.
-            return prefix[:place] + ("\ue000" if code == 0xD800 else chr(code))
-    return None
 
 
 def key_ranges(prefix: str, after: str | None, exclude: Iterable[str]) -> Iterator[Clause]:
