@@ -15,6 +15,7 @@ from vskill_platform.kv.entries import Put
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.store.actions import cancel
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
+from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import (
     Change,
     create_submission,
@@ -97,6 +98,45 @@ async def test_a_claim_recognises_its_own_token_after_an_unknown_outcome(env, fa
     claim = await claim_submission(record.id, 1)
     assert isinstance(claim, HeldClaim)
     assert (await current(claim)).attempts.started == 1
+
+
+class Stalling(Flaky):
+    """A worker that learns of a failed commit, and looks again when much has happened meanwhile."""
+
+    def __init__(self, clock, broker) -> None:
+        super().__init__(clock, broker)
+        self.meanwhile = None
+        #: Of every claim that was written.
+        self.tokens: list[str] = []
+
+    async def commit(self, operations, *, urgent=False):
+        for put in operations:
+            claim = msgspec.json.decode(put.value).get("claim") if isinstance(put, Put) else None
+            self.tokens += [claim["token"]] if claim else []
+        return await super().commit(operations, urgent=urgent)
+
+    async def get(self, key):
+        if self.meanwhile is not None and len(self.tokens) % 3 == 1:
+            other, self.meanwhile = self.meanwhile, None
+            self._clock.advance(2 * CLAIM_MS)
+            held = await other()
+            await held.renew()
+            self._clock.advance(2 * CLAIM_MS)
+        return await super().get(key)
+
+
+async def test_a_claim_that_ended_while_its_worker_stalled_is_not_taken_up_under_its_old_token(env):
+    """Seed 705262: another worker may have held it meanwhile, and a token tells one hold from another."""
+    kv = Stalling(env.clock, env.broker)
+    worker_env_storage.set(msgspec.structs.replace(env, kv=kv))
+    record = await created()
+    await ask_for("demo", "one", {})
+    for take in (lambda: claim_submission(record.id, 1), lambda: claim_task("demo", "one", 1)):
+        kv.script, kv.meanwhile, kv.tokens = ["applied"], take, []
+        assert isinstance(await take(), HeldClaim | HeldTask)
+        first, second, renewed, third = kv.tokens
+        assert second == renewed
+        assert len({first, second, third}) == 3
 
 
 @pytest.mark.parametrize("fault", ["fails", "applied"])

@@ -43,33 +43,37 @@ async def claim_submission(
     """Take up this run of a submission, if it is due and nobody alive holds it.
 
     `seen` is the record as it was a moment ago: a claim on it needs no other look, a refusal takes a fresh one.
+    Each try has a token of its own: one whose outcome is unknown may have succeeded, and been followed by another
+    worker since.
     """
     env = require_env("kv")
-    token = env.clock.new_id()
+    tried: list[str] = []
     if seen is not None and _refusal(seen[0], run) is None:
         try:
-            outcome = await _claim(*seen, token)
+            outcome = await _claim(*seen, tried)
         except (Conflict, StoreUnavailable):
-            outcome = await persist(lambda: _try_claim(submission_id, run, token))
+            outcome = await persist(lambda: _try_claim(submission_id, run, tried))
     else:
-        outcome = await persist(lambda: _try_claim(submission_id, run, token))
+        outcome = await persist(lambda: _try_claim(submission_id, run, tried))
     label = "claimed" if isinstance(outcome, HeldClaim) else "refused"
     env.metrics.claims.labels(label).inc()
     return outcome
 
 
-async def _try_claim(submission_id: str, run: int, token: str) -> "HeldClaim | NotClaimed":
+async def _try_claim(submission_id: str, run: int, tried: list[str]) -> "HeldClaim | NotClaimed":
     found = await read_submission(submission_id)
     if found is None:
         return NotClaimed("there is no such submission")
     record, version = found
-    if record.held_by(token):
-        return HeldClaim(record, version, token)
-    return _refusal(record, run) or await _claim(record, version, token)
+    if record.claim is not None and record.claim.token in tried:
+        return HeldClaim(record, version, record.claim.token)
+    return _refusal(record, run) or await _claim(record, version, tried)
 
 
-async def _claim(record: Submission, version: int, token: str) -> "HeldClaim | NotClaimed":
+async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldClaim | NotClaimed":
     env = require_env("kv")
+    token = env.clock.new_id()
+    tried.append(token)
     ids = [f"{token}-{number}" for number in range(2)]
     claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
     stored, operations = stored_form(Change(claimed), version, token)

@@ -43,21 +43,24 @@ async def ask_for(
 
 
 async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaimed":
-    """Take it up, if it is due and nobody alive holds it."""
+    """Take it up, if it is due and nobody alive holds it. Each try has a token of its own: one whose outcome is
+    unknown may have succeeded, and been followed by another worker since."""
     env = require_env("kv")
-    token = env.clock.new_id()
+    tried: list[str] = []
 
     async def write() -> HeldTask | NotClaimed:
         task, version = await read_task(kind, task_id)
         if task is None or task.run > run or not task.state.active:
             failed = task is not None and task.run == run and task.state is TaskState.FAILED
             return NotClaimed(task.outcome if task and failed else "it is over", exhausted=failed)
-        if task.held_by(token):
-            return HeldTask(task, version, token)
+        if task.claim is not None and task.claim.token in tried:
+            return HeldTask(task, version, task.claim.token)
         now = env.kv.now()
         if not domain.is_due(task, now):
             due = task.claim.until if task.claim else task.next_attempt_at
             return NotClaimed("it is held or not due yet", again_in_ms=max((due or now) - now, 0))
+        token = env.clock.new_id()
+        tried.append(token)
         claimed = domain.claim(task, token=token, worker=env.worker_id, now=now)
         version = await env.kv.commit([Put(task.key, msgspec.json.encode(claimed), version)])
         if not claimed.held_by(token):
