@@ -221,12 +221,16 @@ class World:
         self.weather.chaos = False
         self.trace.add("world", "CALM", "the bad time is over")
         await self._settle()
-        while any(task.state.active for task in await self.tasks()):
+        while await self._is_at_work():
             # A job that looks at the world again and again has asked for something in the last moment.
             for machine in self._machines:
                 machine.start()
             await self._settle()
         await check_end(self)
+
+    async def _is_at_work(self) -> bool:
+        owed: list[Task | Submission] = [*await self.tasks(), *(await self.records()).values()]
+        return any(one.state.active for one in owed)
 
     async def _settle(self) -> None:
         """Until nothing is owed, and then to the end of every process."""
