@@ -14,6 +14,7 @@ from bench.queue_peers import environment
 
 PACKAGE = "aiosqlite"
 PATIENCE_S = 120
+ROOT = Path(__file__).parent.parent
 
 
 def installed() -> bool:
@@ -23,7 +24,7 @@ def installed() -> bool:
 def milliseconds(path: Path, expected: int) -> float:
     """How long it takes to get every published skill of a file and to read its JSON."""
     command = [str(environment.python()), "-m", "bench.driver_reads", str(path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
     found = json.loads(done.stdout)
     assert found["count"] == expected, f"{found['count']} found of {expected}"
     return float(found["ms"])

@@ -170,7 +170,7 @@ async def _until_published(count: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         # The store tells nobody in this process; a look every few milliseconds costs little.
         while (await count_submissions()).by_state[State.PUBLISHED] < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.02)
 
 
 def _children_cpu() -> float:

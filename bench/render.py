@@ -56,6 +56,8 @@ def to_json(run: Run) -> bytes:
 def to_markdown(run: Run) -> str:
     """The page `docs/benchmarks.md`."""
     parts = [_HEAD, f"{_machine_line(run.machine)} Scale: {run.scale.name}.\n"]
+    if run.again:
+        parts.append(f"Measured again after the rest, in a run of their own: {', '.join(run.again)}.\n")
     if run.machine.disturbed:
         parts.append(f"**{_DISTURBED}**\n")
     for report in run.reports:

@@ -11,16 +11,17 @@ from bench.results import Report
 from bench.scale import Scale
 from bench.workshop import Workshop, open_workshop
 
+#: Those that must not find a large process are first: starting git costs more the larger the starter is.
 BENCHES: dict[str, Callable[[Workshop], Report]] = {
-    "queue": queue.run,
+    "end-to-end": end_to_end.run,
     "path": path.run,
+    "queue": queue.run,
     "counts": counts.run,
     "reads": reads.run,
     "engines": engine_reads.run,
     "context": context.run,
     "web": web.run,
     "streams": streams.run,
-    "end-to-end": end_to_end.run,
     "scanner": scanner.run,
 }
 
@@ -31,6 +32,15 @@ class Run(msgspec.Struct, frozen=True):
     scale: Scale
     machine: Machine
     reports: tuple[Report, ...]
+    #: Parts that were measured again after the rest, by name.
+    again: tuple[str, ...] = ()
+
+    def followed_by(self, later: "Run") -> "Run":
+        """This run with the parts that a later one measured again, in the order of the page."""
+        found = {report.name: report for report in (*self.reports, *later.reports)}
+        names = tuple(report.name for report in later.reports)
+        reports = tuple(found[name] for name in BENCHES if name in found)
+        return Run(self.scale, self.machine, reports, names)
 
     @property
     def all_met(self) -> bool:

@@ -131,3 +131,14 @@ def test_the_full_scale_is_what_the_claims_are_about():
     assert (FULL.queue_messages, FULL.large, FULL.small, FULL.skills) == (10_000, 1_000_000, 10_000, 10_000)
     assert (FULL.stuck, FULL.slow_keys, FULL.jobs) == (100, 500, 10_000)
     assert QUICK.large == 10 * QUICK.small
+
+
+def test_parts_that_were_measured_again_replace_those_of_the_earlier_run_and_are_named(run):
+    reads = next(report for report in run.reports if report.name == "reads")
+    later = msgspec.structs.replace(run, reports=(msgspec.structs.replace(reads, title="Once more"),))
+    whole = msgspec.json.decode(to_json(run), type=Run).followed_by(later)
+    assert [one.name for one in whole.reports] == [one.name for one in run.reports]
+    page = to_markdown(whole)
+    assert "in a run of their own: reads." in page
+    assert "Once more." in page
+    assert "in a run of their own" not in to_markdown(run)
