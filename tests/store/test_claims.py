@@ -1,6 +1,7 @@
 """Claims under fire: conflicts, unknown outcomes, lost claims, and a store that goes away."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
@@ -105,7 +106,7 @@ class Stalling(Flaky):
 
     def __init__(self, clock, broker) -> None:
         super().__init__(clock, broker)
-        self.meanwhile = None
+        self.meanwhile: Callable[[], Awaitable[HeldClaim | HeldTask | NotClaimed]] | None = None
         #: Of every claim that was written.
         self.tokens: list[str] = []
 
@@ -118,8 +119,10 @@ class Stalling(Flaky):
     async def get(self, key):
         if self.meanwhile is not None and len(self.tokens) % 3 == 1:
             other, self.meanwhile = self.meanwhile, None
+            assert isinstance(self._clock, ManualClock)
             self._clock.advance(2 * CLAIM_MS)
             held = await other()
+            assert not isinstance(held, NotClaimed)
             await held.renew()
             self._clock.advance(2 * CLAIM_MS)
         return await super().get(key)

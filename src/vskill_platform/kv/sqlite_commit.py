@@ -219,10 +219,17 @@ class Group:
         self._tx.execute("UPDATE sequence SET version = ?, record = ?", (self._version, self._record))
 
     def _write_rows(self) -> None:
-        """One statement per set of columns that differ."""
+        """One statement for new records of no collection, which have no fields, and one per set of columns that
+        differ for the others."""
+        plain: list[tuple[object, ...]] = []
         by_columns: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
         for row, stored in self._rows.values():
-            by_columns.setdefault(_differing(row, stored), []).append(row)
+            if stored is None and row[_COLLECTION] is None:
+                plain.append(row[:_COLLECTION])
+            else:
+                by_columns.setdefault(_differing(row, stored), []).append(row)
+        if plain:
+            _PLAIN.into(self._tx, plain)
         for columns, rows in by_columns.items():
             _upsert(columns).into(self._tx, rows)
 
@@ -249,6 +256,7 @@ def delete_records(tx: Tx, ids: Iterable[int]) -> None:
 _COMPARED = ("expires_at", *DERIVED_COLUMNS)
 _COLUMNS = ("id", "key", "version", "value", *_COMPARED)
 _ALWAYS = len(_COLUMNS) - len(_COMPARED)
+_COLLECTION = _COLUMNS.index("collection")
 
 
 def _differing(row: tuple[object, ...], stored: Columns | None) -> tuple[str, ...]:
@@ -267,4 +275,5 @@ def _upsert(columns: tuple[str, ...]) -> Insert:
     )
 
 
+_PLAIN = Insert(f"INSERT INTO records ({', '.join(_COLUMNS[:_COLLECTION])})", _COLLECTION)
 _CHANGES = Insert("INSERT INTO changes (key, version, deleted, at)", 4)
