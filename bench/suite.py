@@ -38,9 +38,9 @@ class Run(msgspec.Struct, frozen=True):
     def followed_by(self, later: "Run") -> "Run":
         """This run with the parts that a later one measured again, in the order of the page."""
         found = {report.name: report for report in (*self.reports, *later.reports)}
-        names = tuple(report.name for report in later.reports)
+        again = {*self.again, *(report.name for report in later.reports)}
         reports = tuple(found[name] for name in BENCHES if name in found)
-        return Run(self.scale, self.machine, reports, names)
+        return Run(self.scale, self.machine, reports, tuple(name for name in BENCHES if name in again))
 
     @property
     def all_met(self) -> bool:
