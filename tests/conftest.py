@@ -5,10 +5,12 @@
 - With `CI=true` a skipped test is a failed one: what does not run proves nothing.
 """
 
+import logging
 import os
 from collections.abc import Generator, Iterator
 
 import pytest
+import structlog
 from blockbuster import BlockBuster, BlockBusterFunction
 
 from vskill_platform.observability import configure_logging
@@ -36,6 +38,17 @@ FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subpro
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """What one module does to the process's logging, by running a command or a benchmark, is over with it."""
+    configuration, root = structlog.get_config(), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.configure(**configuration)
+    root.handlers = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,12 +1,10 @@
 """Every benchmark runs at a tiny size and computes its ratios. Nothing here looks at how long anything took."""
 
 import contextlib
-import logging
 from collections.abc import Iterator
 
 import msgspec
 import pytest
-import structlog
 
 from bench.engine_reads import WAYS
 from bench.render import pictures, to_json, to_markdown, verdict, write_page
@@ -15,21 +13,16 @@ from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
 
 #: The whole way with real git and the open streams have no small size: the processes that they start take longer than
-#: everything else together.
-SMALL = tuple(name for name in BENCHES if name not in {"end-to-end", "streams"})
+#: everything else together. The web's has tests of its own.
+SMALL = tuple(name for name in BENCHES if name not in {"end-to-end", "streams", "web"})
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Iterator[Run]:
-    """All of them once, in a folder of their own; the process's logging is as it was afterwards."""
+    """All of them once, in a folder of their own."""
     folder = tmp_path_factory.mktemp("bench")
-    before, root = structlog.get_config(), logging.getLogger()
-    handlers, level = root.handlers, root.level
     with contextlib.chdir(folder):
         yield run_suite(SMALL, TINY, lambda _: None)
-    structlog.configure(**before)
-    root.handlers = handlers
-    root.setLevel(level)
     assert not list(folder.iterdir()), "a run leaves nothing behind"
 
 

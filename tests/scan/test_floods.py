@@ -31,9 +31,10 @@ def skill(path, text):
     return SkillFile("SKILL.md", "100644", front), SkillFile(path, "100755", text)
 
 
-@pytest.mark.parametrize("path", ["SKILL.md", "run.sh", "notes.txt"])
 @pytest.mark.parametrize(
-    "word", [b"curl ", b"wget ", b"curl x | ", b"cUrL "], ids=["curl", "wget", "pipe", "case"]
+    ("path", "word"),
+    [("SKILL.md", b"curl "), ("run.sh", b"wget "), ("notes.txt", b"cUrL "), ("run.sh", b"curl x | ")],
+    ids=["text", "script", "case", "pipe"],
 )
 def test_a_flood_behind_open_gates_ends_in_time_and_is_not_clean(engine, path, word):
     body = GATES + word * ((SIZE - len(GATES)) // len(word))
@@ -63,9 +64,16 @@ def test_exactly_as_many_downloads_as_are_allowed_are_searched():
     assert searchable(enough + b"x curl y") == enough + b"x "
 
 
-@pytest.mark.parametrize("path", ["SKILL.md", "run.sh"])
 @pytest.mark.parametrize(
-    "word", [b"a | ", b"a |\n", b"<<E\n", b"${", b"curl x | "], ids=["pipe", "lines", "here", "brace", "curl"]
+    ("path", "word"),
+    [
+        ("SKILL.md", b"a | "),
+        ("run.sh", b"a |\n"),
+        ("SKILL.md", b"<<E\n"),
+        ("run.sh", b"${"),
+        ("run.sh", b"curl x | "),
+    ],
+    ids=["pipe", "lines", "here", "brace", "curl"],
 )
 def test_shell_that_takes_the_parser_the_square_of_its_length_is_read_in_part(engine, path, word):
     """One pipe of 25,000 commands would take it 20 s."""
