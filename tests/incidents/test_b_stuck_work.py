@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -356,19 +357,24 @@ async def test_B8_a_suspect_runs_alone_in_its_process(env: Env) -> None:
 
 
 class CompanyProbe:
-    """Notes which skills are being scanned in the same moment."""
+    """Notes which skills are being scanned in the same moment. The suspect's neighbours wait for each other, so a slow
+    machine does not look like one that takes them one by one."""
 
     def __init__(self, inner: Scanner) -> None:
         self.inner = inner
         self.ruleset = inner.ruleset
         self.inside: set[str] = set()
         self.together: list[set[str]] = []
+        self._all_there = asyncio.Event()
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
         name = read_manifest(files[0].data).name
         self.inside.add(name)
         self.together.append(set(self.inside))
-        await asyncio.sleep(0.05)
+        if len(self.inside) == 5:
+            self._all_there.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_there.wait(), 0.05 if name == "suspect" else 10)
         self.inside.remove(name)
         return await self.inner.scan(files)
 
