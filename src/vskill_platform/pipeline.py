@@ -24,7 +24,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.entries import Operation
-from vskill_platform.publish import Content, TakenDown, publish
+from vskill_platform.publish import Content, TakenDown, Verified, publish
 from vskill_platform.store.blocklist import (
     assert_blocklist,
     block_writes,
@@ -32,7 +32,7 @@ from vskill_platform.store.blocklist import (
     require_unblocked,
     targets_for,
 )
-from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
 from vskill_platform.worker_context import require_env
@@ -57,17 +57,18 @@ async def _verify_and_publish(claim: HeldClaim) -> None:
     try:
         if claim.record.state is State.AUTO_APPROVED:
             await publish(claim)
-        elif (approved := await _verify(claim)) is not None:
-            await publish(claim, approved)
+        elif (verified := await _verify(claim)) is not None:
+            await publish(claim, verified)
     except TakenDown as error:
         await _end(claim, State.NEEDS_REVIEW, RecordedDecision(str(error)))
     except FINAL as error:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
 
-async def _verify(claim: HeldClaim) -> Content | None:
-    """Fetch, scan, judge and decide; the content if it is approved. The blocklist comes before the scan: what it
-    hits is BLOCKED even where the scanner breaks over it."""
+async def _verify(claim: HeldClaim) -> Verified | None:
+    """Fetch, scan, judge and decide. What is approved is published next, in one commit with its approval; anything
+    else ends the run here. The blocklist comes before the scan: what it hits is BLOCKED even where the scanner
+    breaks over it."""
     content = await _fetch(claim)
     unblocked = await require_unblocked(targets_for(claim.record))
     report = await scan_once(content.files, content.digest)
@@ -81,10 +82,13 @@ async def _verify(claim: HeldClaim) -> Content | None:
         trusted_vendor=grounds["trusted_vendor"],
     )
     decision = decide(report, judge, **grounds)
-    await _write_decision(claim, decision, evidence)
+    recorded = _recorded(decision)
     if decision.next_state is not State.AUTO_APPROVED:
+        await _end(claim, decision.next_state, recorded, decision.block, evidence)
         return None
-    return msgspec.structs.replace(content, unblocked=unblocked)
+    changes: dict[str, object] = {"decision": recorded, "evidence": evidence}
+    approved = Passed(State.AUTO_APPROVED, decision.reason, changes)
+    return Verified(msgspec.structs.replace(content, unblocked=unblocked), approved)
 
 
 async def _fetch(claim: HeldClaim) -> Content:
@@ -113,17 +117,9 @@ async def _judge(
     return await judge.review(files, report)
 
 
-async def _write_decision(claim: HeldClaim, decision: Decision, evidence: Evidence) -> None:
-    recorded = RecordedDecision(
-        decision.reason,
-        decision.rule_ids,
-        decision.certification.value if decision.certification else None,
-        decision.score,
-    )
-    if decision.next_state is State.AUTO_APPROVED:
-        await claim.move(State.AUTO_APPROVED, decision.reason, decision=recorded, evidence=evidence)
-    else:
-        await _end(claim, decision.next_state, recorded, decision.block, evidence)
+def _recorded(decision: Decision) -> RecordedDecision:
+    certification = decision.certification.value if decision.certification else None
+    return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
 
 
 async def _end(

@@ -34,7 +34,7 @@ from vskill_platform.signing.keys import SigningKey
 from vskill_platform.signing.statement import Facts, make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import all_targets, require_unblocked
-from vskill_platform.store.claims import HeldClaim
+from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env
 
@@ -63,12 +63,18 @@ class _Seal(msgspec.Struct, frozen=True):
     archives: ArchiveDigests
 
 
-async def publish(claim: HeldClaim, verified: Content | None = None) -> None:
-    """Publish the stored bytes of an approved submission. Raises Blocked, LowerVersion, TakenDown or ClaimLost, and
-    then nothing is live. `verified` are those bytes where this very attempt has scanned them."""
-    content = verified or await _read_content(claim.record)
-    seal = await _make_seal(content)
+class Verified(msgspec.Struct, frozen=True):
+    """What this very attempt has scanned, and the approval that is written with the publication."""
 
+    content: Content
+    approved: Passed
+
+
+async def publish(claim: HeldClaim, verified: Verified | None = None) -> None:
+    """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
+    Raises Blocked, LowerVersion, TakenDown or ClaimLost, and then nothing is live."""
+    content = verified.content if verified is not None else await _read_content(claim.record)
+    seal = await _make_seal(content)
     unblocked = content.unblocked
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
@@ -77,7 +83,8 @@ async def publish(claim: HeldClaim, verified: Content | None = None) -> None:
         asserted, unblocked = unblocked, None
         return await _publication(record, content, seal, asserted)
 
-    await claim.end(State.PUBLISHED, "published", together)
+    approved = verified.approved if verified is not None else None
+    await claim.end(State.PUBLISHED, "published", together, approved)
 
 
 async def _read_content(record: Submission) -> Content:

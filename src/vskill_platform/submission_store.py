@@ -400,13 +400,15 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
 
 
 async def commit_change(operations: Sequence[Operation], before: Submission, stored: Submission) -> int:
-    """One commit, counted by the state that it leads to."""
+    """One commit; every step that it adds is counted, and how long the state before it stood."""
     env = require_env("kv")
     version = await env.kv.commit(operations)
-    if (before.run, before.state) != (stored.run, stored.state):
-        env.metrics.transitions.labels(stored.state).inc()
-        stood_ms = max(stored.updated_at - before.updated_at, 0)
-        env.metrics.stage_duration.labels(before.state).observe(stood_ms / 1000)
+    last = before.history[-1]
+    for event in stored.history:
+        if event.seq > last.seq:
+            env.metrics.transitions.labels(event.to).inc()
+            env.metrics.stage_duration.labels(last.to).observe((event.at - last.at) / 1000)
+            last = event
     return version
 
 

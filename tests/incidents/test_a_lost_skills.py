@@ -15,7 +15,6 @@ from tests.incidents.steps import (
     published,
     record_of,
     submit_place,
-    until_state,
 )
 from tests.support.envs import (
     active_env,
@@ -279,16 +278,19 @@ async def test_A7_published_only_together_with_its_skill(env: Env) -> None:
     (h), and the work is taken up again."""
     kv = HookedKV(env.kv)
     back_at = env.kv.now() + 16_000
+    refused = asyncio.Event()
 
     async def refuse(operations: Sequence[Operation]) -> None:
         if state_written(operations) is State.PUBLISHED and env.kv.now() < back_at:
+            refused.set()
             raise StoreUnavailable("the last step fails")
 
     kv.before_commit = refuse
     with active_env(env, kv=kv) as broken:
         submission = record_of(await submit_skill("late"))
         work = asyncio.create_task(run_until_quiet(broken))
-        await until_state(submission.id, State.AUTO_APPROVED)
+        await asyncio.wait_for(refused.wait(), 10)
+        assert (await get_submission(submission.id)).state is State.TIER1_SCANNING
         assert await enumerate_published_skills() == []
         pass_time(env, 16_000)
         await work

@@ -9,13 +9,13 @@ import pytest
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import submission
-from vskill_platform.domain.errors import ClaimLost, StoreUnavailable
+from vskill_platform.domain.errors import ClaimLost, LowerVersion, StoreUnavailable
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, Rerun, Submission, request_rerun
-from vskill_platform.kv.entries import Put
+from vskill_platform.domain.submission import CLAIM_MS, RecordedDecision, Rerun, Submission, request_rerun
+from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.store.actions import cancel
-from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
+from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import (
     Change,
@@ -67,6 +67,10 @@ async def claimed(slug: str = "demo") -> HeldClaim:
     claim = await claim_submission(record.id, 1)
     assert isinstance(claim, HeldClaim)
     return claim
+
+
+async def nothing(_: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+    return (), {}
 
 
 async def current(claim: HeldClaim) -> Submission:
@@ -158,6 +162,50 @@ async def test_a_move_is_written_once_whatever_the_outcome_looked_like(env, faul
     assert claim.over
 
 
+@pytest.mark.parametrize("fault", ["none", "fails", "applied"])
+async def test_an_approval_and_what_ends_the_run_are_one_commit(env, fault):
+    """Approved but never published is no place to be: both steps are there, or neither, and each is counted."""
+    claim = await claimed()
+    seen: list[Submission] = []
+
+    async def look(record: Submission):
+        seen.append(record)
+        return (), {"published_version": "1.0.0"}
+
+    env.kv.script = [fault]
+    decision = RecordedDecision("passed", score=90)
+    await claim.end(
+        State.PUBLISHED, "published", look, Passed(State.AUTO_APPROVED, "passed", {"decision": decision})
+    )
+    assert claim.over
+    assert {(record.state, record.decision, record.claim is not None) for record in seen} == {
+        (State.AUTO_APPROVED, decision, True)
+    }
+    record = await current(claim)
+    assert [(event.to, event.reason) for event in record.history[2:]] == [
+        (State.AUTO_APPROVED, "passed"),
+        (State.PUBLISHED, "published"),
+    ]
+    assert (record.claim, record.next_attempt_at, record.decision) == (None, None, decision)
+    if fault == "none":
+        counted = env.metrics.render()
+        assert b'vskill_transitions_total{to="AUTO_APPROVED"} 1.0' in counted
+        assert b'vskill_transitions_total{to="PUBLISHED"} 1.0' in counted
+
+
+async def test_an_approval_whose_publication_is_refused_is_not_written_either(env):
+    claim = await claimed()
+
+    async def refuse(_: Submission):
+        raise LowerVersion("version 2.0.0 is live")
+
+    with pytest.raises(LowerVersion):
+        await claim.end(State.PUBLISHED, "published", refuse, Passed(State.AUTO_APPROVED, "passed", {}))
+    assert not claim.over
+    assert (await current(claim)).state is State.TIER1_SCANNING
+    await claim.end(State.REJECTED, "a lower version", nothing)
+
+
 async def test_an_end_whose_run_has_moved_on_is_found_in_the_run_that_ended(env):
     """Applied, but reported as failed, and the next run began in the same commit."""
     claim = await claimed()
@@ -177,9 +225,6 @@ async def _rerun(record: Submission) -> Change:
 async def test_ending_a_run_that_is_to_run_again_starts_the_next_and_keeps_the_ended_one(env):
     claim = await claimed()
     await update_submission(claim.record.id, _rerun, event_id="none")
-
-    async def nothing(_: Submission):
-        return (), {}
 
     env.kv.script = ["applied"]
     await claim.end(State.REJECTED, "not good", nothing)

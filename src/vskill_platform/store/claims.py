@@ -102,6 +102,14 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
 Build = Callable[[Submission], Awaitable[Change]]
 
 
+class Passed(msgspec.Struct, frozen=True):
+    """A state that a run only passes through: it stands in the history, and is written with the one after it."""
+
+    to: State
+    reason: str
+    changes: dict[str, object]
+
+
 class HeldClaim:
     """A worker's hold on one submission. Every write goes through it, one at a time."""
 
@@ -142,10 +150,15 @@ class HeldClaim:
         to: State,
         reason: str,
         extra: Callable[[Submission], Awaitable[tuple[tuple[Operation, ...], dict[str, object]]]],
+        passed: Passed | None = None,
     ) -> None:
-        """End the run together with other records, in one commit. `extra` reads what it needs anew each time."""
+        """End the run together with other records, in one commit. `extra` reads what it needs anew each time, and
+        sees the record as it is once it has `passed`."""
 
         async def build(record: Submission) -> Change:
+            if passed is not None:
+                step = self._step(f"{event_id}-passed", passed.reason)
+                record = domain.move(record, passed.to, step, claim=record.claim, **passed.changes)
             operations, changes = await extra(record)
             return Change(domain.move(record, to, self._step(event_id, reason), **changes), operations)
 
