@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
+from simulator.history import History, Result
 from simulator.planted import Bug
-from simulator.world import Result, World
 
 CHUNK = 50
 #: Lines of the trace that are printed for a seed that failed.
@@ -21,7 +21,7 @@ TOLD = 3
 
 def play(seed: int, bug: Bug | None = None) -> Result:
     """One history."""
-    return World(seed, bug).run()
+    return History(seed, bug).run()
 
 
 def _play_chunk(seeds: range) -> tuple[int, Counter[str], float, list[Result]]:
@@ -89,10 +89,10 @@ def _tell(result: Result) -> None:
 
 
 def _replay(seed: int, bug: Bug | None) -> int:
-    world = World(seed, bug)
-    result = world.run()
-    print(world.plan)
-    print("\n".join(world.trace.lines()))
+    history = History(seed, bug)
+    result = history.run()
+    print(history.world.plan)
+    print("\n".join(history.world.trace.lines()))
     print(f"seed {seed}: {result.broken or 'clean'}; trace {result.digest}")
     return 1 if result.broken else 0
 

@@ -4,12 +4,13 @@ drawn from the seed and, by ambush, in the very moment in which a submission tak
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from simulator.content import Content, Place, write_content
 from simulator.faults import Process
+from simulator.outside import Outside
+from simulator.world import World
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -35,9 +36,6 @@ from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
 from vskill_platform.worker_context import require_env, run_with_worker_env
-
-if TYPE_CHECKING:
-    from simulator.world import World
 
 #: What people do, and how often.
 WEIGHTS = {
@@ -99,8 +97,9 @@ class Filed(msgspec.Struct):
 class People:
     """Everyone outside of the workers, using the web side's process."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: World, outside: Outside) -> None:
         self._world = world
+        self._outside = outside
         self._rng = world.rng
         self._nonce = 0
         self._generation = 0
@@ -305,7 +304,7 @@ class People:
     async def _call_back(self, _: Place) -> bool | None:
         """The analyser elsewhere reports, whether or not anybody has asked it yet."""
         digests = sorted({ref.digest for one in await self._world.skills() for ref in one.versions})
-        return await self._world.outside.call_back(self._rng.choice(digests)) if digests else None
+        return await self._outside.call_back(self._rng.choice(digests)) if digests else None
 
     async def _replay(self, _: Place) -> bool:
         broker = require_env("broker").broker

@@ -1,15 +1,14 @@
 """What must hold when a history is over: nothing lost, nothing stuck, nothing live that is blocked, and a record of
 every step. The watcher in `checks` has seen each commit; here the whole is looked at."""
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from simulator.actors import Filed
+from simulator.actors import Filed, People
 from simulator.checks import LABELS, require
 from simulator.faults import Process
-from simulator.outside import ANALYSER
+from simulator.outside import Outside
 from simulator.plan import Listener
+from simulator.world import ANALYSER, World
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.identity import Identity
@@ -26,11 +25,8 @@ from vskill_platform.store.blocklist import reapply_blocklist, targets_for
 from vskill_platform.store.external_scans import EXTERNAL_SCAN, external_task_id
 from vskill_platform.worker_context import run_with_worker_env
 
-if TYPE_CHECKING:
-    from simulator.world import World
 
-
-async def check_end(world: "World") -> None:
+async def check_end(world: World, people: People, outside: Outside) -> None:
     """Raise Broken for the first invariant that does not hold."""
     records = await world.records()
     skills = {keys.skill(one.canonical): one for one in await world.skills()}
@@ -45,7 +41,7 @@ async def check_end(world: "World") -> None:
         require(agrees, "BLOCKED is what the blocklist hits", f"{name} {record.state}")
         if record.state is State.PUBLISHED:
             _check_published(record, skills.get(record.published or ""), name)
-            _check_deserved(world, record, name)
+            _check_deserved(people, record, name)
         elif record.history[-1].source is State.PUBLISHED:
             _check_withdrawn(record, skills.get(record.published or ""), name)
     for skill in skills.values():
@@ -56,10 +52,10 @@ async def check_end(world: "World") -> None:
             live_and_hit = ref.status is VersionStatus.LIVE and any(target in blocked for target in targets)
             require(not live_and_hit, "nothing live is blocked", f"{skill.canonical} {ref.number}")
     for place in world.places:
-        _check_filed(world, [one for one in world.people.filed if one.place == place], records.get(place.id))
+        _check_filed(world, [one for one in people.filed if one.place == place], records.get(place.id))
     await _check_told(world, records)
     for task in await world.tasks():
-        await _check_task(world, task)
+        await _check_task(world, outside, task)
     await _check_converged(world)
 
 
@@ -71,12 +67,12 @@ def _harmless(record: Submission) -> bool:
     return record.history[-1].actor.startswith(("user:", "admin:")) and not record.state.success
 
 
-async def _entries(world: "World") -> list[BlockEntry]:
+async def _entries(world: World) -> list[BlockEntry]:
     page = await world.store.scan(keys.BLOCK)
     return [msgspec.json.decode(entry.value, type=BlockEntry) for entry in page.items]
 
 
-async def _check_history(world: "World", record: Submission, name: str) -> None:
+async def _check_history(world: World, record: Submission, name: str) -> None:
     """Without a gap over all runs: kept ones and the current one."""
     events: list[tuple[int, Event]] = []
     for run in range(1, record.run):
@@ -130,9 +126,9 @@ def _check_withdrawn(record: Submission, skill: PublishedSkill | None, name: str
     require(not live, "what is PUBLISHED no more is not live", name)
 
 
-def _check_deserved(world: "World", record: Submission, name: str) -> None:
+def _check_deserved(people: People, record: Submission, name: str) -> None:
     """What the scanner fails, or does not finish, is live only where a reviewer approved these very bytes."""
-    content = world.people.written[record.digest or ""]
+    content = people.written[record.digest or ""]
     approved = record.approval is not None and record.approval.digest == record.digest
     # Without an answer of the judge a clean scan is enough, and a judge may always be down.
     passed = content.scan in ("pass", "gone") or (
@@ -141,7 +137,7 @@ def _check_deserved(world: "World", record: Submission, name: str) -> None:
     require(approved or passed, "what is published has passed, or was approved", f"{name} {content}")
 
 
-async def _check_skill(world: "World", skill: PublishedSkill) -> None:
+async def _check_skill(world: World, skill: PublishedSkill) -> None:
     world.trace.counts["versions"] += len(skill.versions)
     for ref in skill.versions:
         entry = await world.store.get(keys.version(skill.canonical, ref.number))
@@ -160,7 +156,7 @@ async def _check_skill(world: "World", skill: PublishedSkill) -> None:
         )
 
 
-async def _check_analysed(world: "World", skill: PublishedSkill) -> None:
+async def _check_analysed(world: World, skill: PublishedSkill) -> None:
     for ref in skill.versions if world.plan.analyser else ():
         entry = await world.store.get(task_key(EXTERNAL_SCAN, external_task_id(ref.digest, ANALYSER)))
         report = await world.store.get(keys.extscan(ref.digest, ANALYSER))
@@ -168,7 +164,7 @@ async def _check_analysed(world: "World", skill: PublishedSkill) -> None:
         require(asked, "the analyser is asked about everything live", f"{skill.canonical} {ref.number}")
 
 
-def _check_filed(world: "World", filed: list[Filed], record: Submission | None) -> None:
+def _check_filed(world: World, filed: list[Filed], record: Submission | None) -> None:
     """The last content that was accepted is the one that was looked at last."""
     accepted = [one for one in filed if one.accepted]
     if not accepted:
@@ -195,7 +191,7 @@ def _check_filed(world: "World", filed: list[Filed], record: Submission | None) 
         require(fetched >= last.pushed, "the last content that was submitted is judged", detail)
 
 
-async def _check_told(world: "World", records: dict[str, Submission]) -> None:
+async def _check_told(world: World, records: dict[str, Submission]) -> None:
     """Every decision of every run was to be told to everyone who subscribed."""
     if not world.plan.listeners:
         return
@@ -208,12 +204,12 @@ async def _check_told(world: "World", records: dict[str, Submission]) -> None:
     world.trace.counts["notices"] += len(notices) * len(world.plan.listeners)
 
 
-async def _kept_runs(world: "World") -> list[Submission]:
+async def _kept_runs(world: World) -> list[Submission]:
     page = await world.store.scan(keys.SUBRUN)
     return [msgspec.json.decode(entry.value, type=Submission) for entry in page.items]
 
 
-async def _check_task(world: "World", task: Task) -> None:
+async def _check_task(world: World, outside: Outside, task: Task) -> None:
     """It has ended, and in the way that its own kind has to."""
     require(not task.state.active, "every task comes to its end", task)
     world.trace.count(f"ended task {task.kind}: {task.state}")
@@ -222,7 +218,7 @@ async def _check_task(world: "World", task: Task) -> None:
         hook, notice = task.subject["webhook"], task.subject["notice"]
         failed = task.state is TaskState.FAILED
         require(failed == (hook == Listener.BROKEN) or gave_up, "a delivery arrives, or is given up", task)
-        require(failed or notice in world.outside.heard[hook], "what is delivered has arrived", task)
+        require(failed or notice in outside.heard[hook], "what is delivered has arrived", task)
     elif task.kind == EXTERNAL_SCAN:
         report = await world.store.get(keys.extscan(task.subject["digest"], task.subject["provider"]))
         require(report is not None or gave_up, "an external scan ends with a report", task)
@@ -233,7 +229,7 @@ async def _check_task(world: "World", task: Task) -> None:
         require(health is not None, "a check of a repository leaves what it found", task)
 
 
-async def _check_converged(world: "World") -> None:
+async def _check_converged(world: World) -> None:
     """Health is good, and neither a whole pass of the blocklist nor recovery finds anything to do."""
     env = world.env_for(Process("checker", lambda: None))
     harmless = {record.key for record in (await world.records()).values() if _harmless(record)}

@@ -3,16 +3,13 @@ stopped in good order, and start again."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from simulator.faults import Process
 from simulator.plan import Fault
+from simulator.world import World
 from vskill_platform.queue.consumer import Handler, run_consumer
 from vskill_platform.queue.jobs import Job
 from vskill_platform.queue.schedule import run_schedule
-
-if TYPE_CHECKING:
-    from simulator.world import World
 
 #: A process that was asked to stop has ended after this long, in good weather.
 STOP_S = 60
@@ -21,7 +18,7 @@ STOP_S = 60
 class Machine:
     """A place where worker processes follow each other."""
 
-    def __init__(self, world: "World", name: str, handler: Handler, jobs: Sequence[Job] | None) -> None:
+    def __init__(self, world: World, name: str, handler: Handler, jobs: Sequence[Job] | None) -> None:
         self._world = world
         self._name = name
         self._handler = handler

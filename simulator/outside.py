@@ -3,29 +3,21 @@ What each of them answers is decided by its name and, in the bad time, by the we
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from simulator.clocks import EPOCH_MS
 from simulator.content import SimulatedSources
 from simulator.plan import Dependency, Fault, Listener
+from simulator.world import ANALYSER, SECRET, World
 from vskill_platform.domain import keys
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.settings import Settings
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, take_remote_report
 from vskill_platform.store.jobs import JobRecord
 from vskill_platform.store.webhooks import Webhook
 from vskill_platform.worker_context import require_env
 
-if TYPE_CHECKING:
-    from simulator.world import World
-
-ANALYSER = "peer"
-SECRET = "whsec_c2ltdWxhdGVk"  # noqa: S105 - of nobody
-#: Nobody here starts programs. Whoever does not call back within a minute is timed out.
-SETTINGS = Settings(bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000)
-ANALYSED = msgspec.structs.replace(SETTINGS, external_scan_secrets=(f"{ANALYSER}={SECRET}",))
 #: Before any event, however far the clock is set back.
 SUBSCRIBED_AT = EPOCH_MS - 86_400_000
 
@@ -39,7 +31,7 @@ def hook_of(listener: Listener) -> Webhook:
 class Outside:
     """The receivers of one history, and what they have heard."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         self._calls = 0
         #: By receiver, the ids of the notices that it took.

@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from simulator.world import World
+from simulator.history import History
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = (3, 11, 26)
-PROGRAM = f"from simulator.world import World; print([World(s).run().digest for s in {SEEDS}])"
+PROGRAM = f"from simulator.history import History; print([History(s).run().digest for s in {SEEDS}])"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_seed_gives_the_same_trace(seed):
-    first, second = World(seed).run(), World(seed).run()
+    first, second = History(seed).run(), History(seed).run()
     assert first.digest == second.digest
     assert first.counts == second.counts
 
 
 def test_other_seeds_give_other_traces():
-    assert len({World(seed).run().digest for seed in range(20)}) == 20
+    assert len({History(seed).run().digest for seed in range(20)}) == 20
 
 
 def test_the_trace_is_the_same_in_every_process_whatever_its_hash_seed():
     """Sets of strings and of tasks have another order in another process; nothing may depend on it."""
     traces = {_traces(hash_seed) for hash_seed in ("0", "1", "4242")}
     assert len(traces) == 1
-    assert traces == {str([World(seed).run().digest for seed in SEEDS])}
+    assert traces == {str([History(seed).run().digest for seed in SEEDS])}
 
 
 def _traces(hash_seed: str) -> str:

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from simulator.actors import WEIGHTS
+from simulator.history import History
 from simulator.plan import Fault
-from simulator.world import World
 from vskill_platform.domain.states import State
 
 SEEDS = range(300)
@@ -18,7 +18,7 @@ def counts() -> Counter[str]:
     total: Counter[str] = Counter()
     broken: dict[int, str] = {}
     for seed in SEEDS:
-        result = World(seed).run()
+        result = History(seed).run()
         total.update(result.counts)
         if result.broken is not None:
             broken[seed] = result.broken

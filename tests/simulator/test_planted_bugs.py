@@ -3,8 +3,8 @@ within 2,000 seeds; the very seed that shows it is clean without it."""
 
 import pytest
 
+from simulator.history import History
 from simulator.planted import Bug
-from simulator.world import World
 
 MOST_SEEDS = 2_000
 
@@ -29,11 +29,11 @@ SIGNS = {
 @pytest.mark.parametrize("bug", list(Bug), ids=lambda bug: bug.name.lower())
 def test_a_planted_bug_is_found_and_the_same_seed_is_clean_without_it(bug):
     for seed in range(MOST_SEEDS):
-        found = World(seed, bug).run()
+        found = History(seed, bug).run()
         if found.broken is not None:
             break
     else:
         pytest.fail(f"not found in {MOST_SEEDS} seeds: {bug}")
     assert found.broken.startswith(SIGNS[bug]), found.broken
     assert any("BROKEN" in line for line in found.trace)
-    assert World(seed).run().broken is None
+    assert History(seed).run().broken is None
