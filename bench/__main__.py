@@ -1,15 +1,14 @@
 """`python -m bench`: run the benchmarks, show what they found, and end with 1 where a goal is not met."""
 
-import sys
 from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
-from bench.render import show, to_json, write_page
+from bench.command import end, measured
+from bench.render import to_json, write_page
 from bench.scale import FULL, QUICK
-from bench.suite import BENCHES, Run, run_suite
+from bench.suite import BENCHES, Run
 
 DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -37,16 +36,14 @@ def main(
         raise click.UsageError(
             "--write-docs needs a whole run: leave out --quick, and --only without --after"
         )
-    progress = Console(stderr=True)
-    run = run_suite(names or BENCHES, QUICK if quick else FULL, lambda text: progress.print(f"bench: {text}"))
-    show(run, Console())
+    run = measured({name: BENCHES[name] for name in names or BENCHES}, QUICK if quick else FULL)
     if before is not None:
         run = msgspec.json.decode(before.read_bytes(), type=Run).followed_by(run)
     if json_file is not None:
         json_file.write_bytes(to_json(run))
     if write_docs:
         write_page(run, DOCS)
-    sys.exit(0 if run.all_met else 1)
+    end(run)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ from itertools import count
 
 import msgspec
 
-from bench.queue import fill, until_empty
+from bench.consuming import consuming, fill, until_empty
 from bench.results import Figure, Report, at_most
 from bench.workshop import Workshop, open_env
 from vskill_platform.broker.contract import Batch, Message
 from vskill_platform.env import Env
-from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.worker_context import get_worker_env, require_env, run_with_worker_env
 
 _WORKERS = 10
@@ -61,7 +60,7 @@ class _Marks:
 async def leaks_through_consumer(workshop: Workshop, jobs: int) -> int:
     """Every way in which a job could see what is not its own."""
     watch = _Watch()
-    stop, over = asyncio.Event(), asyncio.Event()
+    over = asyncio.Event()
 
     async def handle(batch: Batch, env: Env) -> None:
         watch.expect(_mark.get(), None)
@@ -74,11 +73,9 @@ async def leaks_through_consumer(workshop: Workshop, jobs: int) -> int:
 
     async with open_env(workshop.new_file()) as env:
         await fill(env, jobs)
-        consuming = asyncio.create_task(run_consumer(env, stop, handle))
-        await over.wait()
-        await until_empty(env)
-        stop.set()
-        await consuming
+        async with consuming(env, handle):
+            await over.wait()
+            await until_empty(env)
     return watch.leaks
 
 

@@ -1,11 +1,7 @@
 """How many skills a second go from a repository's address to PUBLISHED: real git over loopback, the real consumer,
 SQLite, every transition durable. The git host is a process of its own and shares the machine's cores.
-
-`python -m bench.end_to_end` runs it alone and prints where the time goes.
 """
 
-import asyncio
-import os
 import resource
 import subprocess
 import sys
@@ -16,19 +12,17 @@ from pathlib import Path
 
 import msgspec
 
-from bench.measure import PATIENCE_S, timed
+from bench.consuming import consuming, from_clients, until_empty, until_published
+from bench.measure import timed
+from bench.processes import cpu_seconds
 from bench.results import Figure, Report, at_least
-from bench.scale import FULL
-from bench.workshop import Workshop, open_workshop
+from bench.workshop import Workshop
 from tests.support.git_server import Repo, skill_md
 from vskill_platform.bootstrap import env_for
-from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.discover import submit_skills
-from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
-from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +31,9 @@ SUBMITTERS = 8
 #: How many of the scale's submissions there are for each repository of ten skills, and of one.
 SHARES = {10: 100, 1: 30}
 GOALS = {10: 50.0, 1: 12.0}
+#: Where there are fewer repositories than this, starting the scanning processes would take most of the time: so many
+#: more are published before the clock starts.
+FEW, EARLY = 10, 2
 #: A skill of realistic size: six files, 20 KB.
 FILES = 5
 FILE_BYTES = 3_800
@@ -95,7 +92,8 @@ def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
     folder = workshop.new_file().with_suffix("")
     served = folder / "served"
     served.mkdir(parents=True)
-    for number in range(repositories):
+    early = EARLY if repositories < FEW else 0
+    for number in range(early + repositories):
         Repo(served / "owner" / f"repo-{number}.git").commit(_files(number, skills))
     with host(served) as (port, host_pid):
         settings = Settings(
@@ -103,7 +101,9 @@ def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
             source_rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",),
             log_level="error",
         )
-        return workshop.run(_measure(settings, repositories, skills, host_pid))
+        return workshop.run(
+            _measure(settings, range(early), range(early, early + repositories), skills, host_pid)
+        )
 
 
 def _files(number: int, skills: int) -> dict[str, bytes]:
@@ -132,66 +132,39 @@ def host(served: Path) -> Iterator[tuple[int, int]]:
             process.wait()
 
 
-async def _measure(settings: Settings, repositories: int, skills: int, host_pid: int) -> Sample:
+async def _measure(settings: Settings, early: range, counted: range, skills: int, host_pid: int) -> Sample:
     async with env_for(settings) as env:
-        return await run_with_worker_env(env, lambda: _publish_all(env, repositories, skills, host_pid))
+        return await run_with_worker_env(env, lambda: _publish_all(env, early, counted, skills, host_pid))
 
 
-async def _publish_all(env: Env, repositories: int, skills: int, host_pid: int) -> Sample:
-    own, children, served = time.process_time(), _children_cpu(), _cpu_of(host_pid)
-    stop = asyncio.Event()
+async def _publish_all(env: Env, early: range, counted: range, skills: int, host_pid: int) -> Sample:
+    if early:
+        async with consuming(env):
+            await _submit_all(early, skills)
+            await until_published(len(early) * skills)
+            await until_empty(env)
+    own, children, served = time.process_time(), _children_cpu(), cpu_seconds([host_pid])
     with timed() as whole:
-        worker = asyncio.create_task(run_consumer(env, stop))
-        with timed() as submitting:
-            await _submit_all(repositories, skills)
-        await _until_published(repositories * skills)
-        whole.stop()
-    stuck = len((await queue_health()).violations)
-    own, children = time.process_time() - own, _children_cpu() - children
-    served = _cpu_of(host_pid) - served
-    stop.set()
-    await worker
-    return Sample(repositories * skills, whole.seconds, submitting.seconds, own, children, served, stuck)
+        async with consuming(env):
+            with timed() as submitting:
+                await _submit_all(counted, skills)
+            await until_published(counted.stop * skills)
+            whole.stop()
+            stuck = len((await queue_health()).violations)
+            own, children = time.process_time() - own, _children_cpu() - children
+            served = cpu_seconds([host_pid]) - served
+    return Sample(len(counted) * skills, whole.seconds, submitting.seconds, own, children, served, stuck)
 
 
-async def _submit_all(repositories: int, skills: int) -> None:
-    numbers = iter(range(repositories))
+async def _submit_all(repositories: range, skills: int) -> None:
+    async def submit(number: int) -> None:
+        done = await submit_skills(f"https://github.com/owner/repo-{number}")
+        assert len(done.results) == skills, done
+        assert not any(one.error for one in done.results), done
 
-    async def client() -> None:
-        for number in numbers:
-            done = await submit_skills(f"https://github.com/owner/repo-{number}")
-            assert len(done.results) == skills, done
-            assert not any(one.error for one in done.results), done
-
-    await asyncio.gather(*(client() for _ in range(SUBMITTERS)))
-
-
-async def _until_published(count: int) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        # The store tells nobody in this process; a look every few milliseconds costs little.
-        while (await count_submissions()).by_state[State.PUBLISHED] < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await from_clients(SUBMITTERS, repositories, submit)
 
 
 def _children_cpu() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-def _cpu_of(pid: int) -> float:
-    """Seconds of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def main() -> None:
-    with open_workshop(msgspec.structs.replace(FULL, rounds=3)) as workshop:
-        report = run(workshop)
-    for figure in report.figures:
-        print(figure)
-    for note in report.notes:
-        print(note)
-
-
-if __name__ == "__main__":
-    main()

@@ -63,9 +63,3 @@ def _fsync_us(folder: Path) -> tuple[float, float, float]:
             os.fsync(file.fileno())
             taken.append((time.perf_counter() - started) * 1e6)
     return round(statistics.median(taken), 1), round(min(taken), 1), round(max(taken), 1)
-
-
-def resident_bytes() -> int:
-    """What this process holds in memory now."""
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")

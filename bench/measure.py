@@ -38,13 +38,15 @@ def repeat(rounds: int, once: Callable[[], float]) -> list[float]:
     return [once() for _ in range(rounds)]
 
 
-def take_turns(rounds: int, rivals: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+def take_turns(
+    rounds: int, rivals: Mapping[str, Callable[[], float]], warm_rounds: int = 1
+) -> dict[str, list[float]]:
     """Samples of several rivals in turns, so that what disturbs the machine for a while disturbs them all."""
     samples: dict[str, list[float]] = {name: [] for name in rivals}
-    for number in range(rounds + 1):
+    for number in range(-warm_rounds, rounds):
         for name, once in rivals.items():
             sample = once()
-            if number:
+            if number >= 0:
                 samples[name].append(sample)
     return samples
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.measure import PATIENCE_S, timed
-from bench.queue import until_empty
+from bench.consuming import consuming, from_clients, until_empty, until_published
+from bench.measure import timed
 from bench.results import Figure, Report, at_least
 from bench.workshop import Workshop, open_env
 from bench.writer_watch import watch_writer
@@ -22,11 +22,9 @@ from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Outcome, submit_repository
 from vskill_platform.publish import Content, Verified, publish
-from vskill_platform.queue.consumer import Handler, handle_submission_queue, run_consumer
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, Passed, claim_submission
-from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 
 #: Clients that submit at the same time, as a web server would let them.
@@ -125,18 +123,16 @@ async def publish_all(path: Path, count: int) -> Sample:
 
 async def _publish_all(env: Env, count: int) -> Sample:
     with watch_writer() as writer, timed() as together:
-        stop, worker = _start_worker(env)
-        await submit_all(0, count)
-        await until_published(env, count)
-        together.stop()
-    await _stop_worker(stop, worker)
+        async with consuming(env):
+            await submit_all(0, count)
+            await until_done(env, count)
+            together.stop()
     with timed() as submitting:
         await submit_all(count, count)
     with timed() as working:
-        stop, worker = _start_worker(env)
-        await until_published(env, 2 * count)
-        working.stop()
-    await _stop_worker(stop, worker)
+        async with consuming(env):
+            await until_done(env, 2 * count)
+            working.stop()
     moving = await _move_all(env, 2 * count, count)
     wide = msgspec.structs.replace(env.settings, max_concurrency=MANY)
     moving_many = await _move_all(msgspec.structs.replace(env, settings=wide), 3 * count, count)
@@ -155,18 +151,10 @@ async def _move_all(env: Env, first: int, count: int) -> float:
     """Seconds from RECEIVED to PUBLISHED, the states and nothing else, for a lot of their own."""
     await submit_all(first, count)
     with timed() as moving:
-        stop, worker = _start_worker(env, states_only)
-        await until_published(env, first + count)
-        moving.stop()
-    await _stop_worker(stop, worker)
+        async with consuming(env, states_only):
+            await until_done(env, first + count)
+            moving.stop()
     return moving.seconds
-
-
-def _start_worker(
-    env: Env, handler: Handler = handle_submission_queue
-) -> tuple[asyncio.Event, "asyncio.Task[None]"]:
-    stop = asyncio.Event()
-    return stop, asyncio.create_task(run_consumer(env, stop, handler))
 
 
 async def states_only(batch: Batch, env: Env) -> None:
@@ -186,28 +174,17 @@ async def _states_only(message: Message) -> None:
         await message.ack()
 
 
-async def _stop_worker(stop: asyncio.Event, worker: "asyncio.Task[None]") -> None:
-    stop.set()
-    await worker
-
-
 async def submit_all(first: int, count: int) -> None:
     """Through the real door, many clients at a time."""
-    numbers = iter(range(first, first + count))
-
-    async def client() -> None:
-        for number in numbers:
-            submitted = await submit_repository(
-                f"https://github.com/owner-{number % 97}/repo-{number}", "skill"
-            )
-            assert submitted.outcome is Outcome.CREATED, submitted
-
-    await asyncio.gather(*(client() for _ in range(SUBMITTERS)))
+    await from_clients(SUBMITTERS, range(first, first + count), _submit)
 
 
-async def until_published(env: Env, count: int) -> None:
+async def _submit(number: int) -> None:
+    submitted = await submit_repository(f"https://github.com/owner-{number % 97}/repo-{number}", "skill")
+    assert submitted.outcome is Outcome.CREATED, submitted
+
+
+async def until_done(env: Env, count: int) -> None:
     """Until every submission is PUBLISHED and its message is gone."""
-    async with asyncio.timeout(PATIENCE_S):
-        while (await count_submissions()).by_state[State.PUBLISHED] < count:  # noqa: ASYNC110 - nobody says when
-            await asyncio.sleep(0.02)
+    await until_published(count)
     await until_empty(env)

@@ -2,12 +2,12 @@
 application in this process, or a call of the store where there is no page. Nothing is kept between two requests."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
 from bench.postgres_records import COMMON, EVERY_MS, EVERYWHERE, PER_SKILL
+from bench.web_store import Forgetful, body_of
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
@@ -15,8 +15,6 @@ from vskill_platform.kv.query import Between, In
 from vskill_platform.store.statistics import recent_activity
 from vskill_platform.submission_store import count_submissions, get_stuck_submissions
 from vskill_platform.web.app import create_app
-from vskill_platform.web.kept import KeptThings
-from vskill_platform.web.recent import Recent
 from vskill_platform.worker_context import run_with_worker_env
 
 Ask = Callable[[], Awaitable[object]]
@@ -38,15 +36,10 @@ class Place:
         self.env = env
         self.count = count
         self._now = now
-        self._app: Any = create_app(env)
+        self._app = Forgetful(create_app(env))
 
     def page(self, path: str, **query: str) -> Ask:
-        async def ask() -> int:
-            inner = self._app.application
-            inner.kept, inner.state.recent = KeptThings(), Recent(self.env.clock)
-            return len(await _answer(self._app, path, urlencode(query)))
-
-        return ask
+        return lambda: body_of(self._app, f"{path}?{urlencode(query)}")
 
     def call(self, work: Callable[[], Awaitable[object]]) -> Ask:
         return lambda: run_with_worker_env(self.env, work)
@@ -159,27 +152,3 @@ async def questions(at: Place) -> tuple[Question, ...]:
             "One row for each value of each facet, kept by the writes themselves.",
         ),
     )
-
-
-async def _answer(app: Any, path: str, query: str) -> bytes:
-    """One answer, without a network."""
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": [(b"accept", b"text/html" if not path.startswith("/api") else b"application/json")],
-        "client": ("127.0.0.1", 1),
-    }
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return {"type": "http.request"}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    assert sent[0]["status"] == 200, (path, query, sent)
-    return b"".join(message.get("body", b"") for message in sent)

@@ -5,8 +5,6 @@ The server is a real one, from the package that the tests use. Both databases ar
 full size); then each question is asked of both in turns, through the application in this process.
 """
 
-import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,22 +13,20 @@ from pathlib import Path
 import asyncpg
 import click
 import msgspec
-from rich.console import Console
 
-from bench.machine import Machine, describe
+from bench.command import end, measured
+from bench.machine import Machine
 from bench.postgres_fill import check, fill, send_waiting
 from bench.postgres_plans import Plans, explain, to_markdown
 from bench.postgres_questions import Place, Question, questions
 from bench.postgres_records import PER_SKILL, Drafts, make_drafts
-from bench.render import show
 from bench.results import Figure, Report, at_most
 from bench.scale import FULL
-from bench.suite import Run
+from bench.workshop import Workshop
 from tests.support import postgres
 from vskill_platform.bootstrap import env_for
-from vskill_platform.cli.process import run_async, tune_process
+from vskill_platform.cli.process import run_async
 from vskill_platform.clock import SystemClock
-from vskill_platform.observability import configure_logging
 from vskill_platform.settings import Settings
 
 DOCS = Path(__file__).parent.parent / "docs" / "reference" / "query-plans.md"
@@ -193,24 +189,18 @@ def main(*, quick: bool, write_docs: bool) -> None:
     """Ask PostgreSQL the same questions among few and among many records."""
     if write_docs and quick:
         raise click.UsageError("--write-docs needs a whole run: leave out --quick")
-    configure_logging(Settings(log_level="error"))
-    tune_process()
-    progress = Console(stderr=True)
-    with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path.cwd()) as folder:
-        machine = describe(Path(folder))
-        outcome = run_async(
-            measure(
-                QUICK if quick else Size(),
-                Path(folder),
-                lambda text: progress.print(f"postgres_scale: {text}"),
-            )
-        )
-    run = Run(FULL, machine, (outcome.report,))
-    show(run, Console())
+    size = QUICK if quick else Size()
+    found: list[Outcome] = []
+
+    def bench(workshop: Workshop) -> Report:
+        found.append(run_async(measure(size, workshop.folder, workshop.say)))
+        return found[-1].report
+
+    run = measured({"postgres_scale": bench}, FULL)
     if write_docs:
-        page = to_markdown(outcome.plans, shown_machine(machine), shown_table(outcome.report))
+        page = to_markdown(found[0].plans, shown_machine(run.machine), shown_table(found[0].report))
         DOCS.write_text(page, "utf-8")
-    sys.exit(0 if run.all_met else 1)
+    end(run)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return sum(known[member].cpu_s for member in members)
 
 
+def resident_bytes(pid: int | str = "self") -> int:
+    """What a process holds in memory now, what it shares included."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def memory_mb(pid: int) -> float:
     """What this one process holds, its part of what it shares included (PSS)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()

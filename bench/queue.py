@@ -1,7 +1,6 @@
 """How many messages a second go through the real consumer loop, beside other queues and beside bare SQLite, and what
 becomes of a job whose worker is killed. Every queue runs in a process of its own (`bench.queue_peers`)."""
 
-import asyncio
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from bench.measure import PATIENCE_S, repeat, timed
+from bench.measure import repeat, timed
 from bench.queue_peers.registry import LARGE, ON_FILES, ON_SERVERS, OURS, OWN, OWN_ON_SERVERS
 from bench.queue_peers.runner import Drained, NotMeasured, Peer, drain, redelivery
 from bench.queue_peers.servers import DURABILITY, Servers, open_servers
 from bench.results import TIMES, Figure, Goal, Plot, Report, Table, at_least, at_most, readable
 from bench.workshop import Workshop
-from vskill_platform.domain.messages import submission_send
-from vskill_platform.env import Env
 
 ON_SQLITE = f"{OURS} on SQLite"
 RAW = "bare SQLite, no queue around it"
@@ -27,7 +24,6 @@ REFERENCES = {"pgqueuer": 3_800.0, "taskiq-nats": 2_900.0}
 #: How long a job may take to come again before it counts as lost.
 REDELIVERY_S = 75.0
 
-_FILL = 1_000
 _WARM = 0.05
 _COLUMNS = (
     "queue",
@@ -255,25 +251,6 @@ def _ratio(row: Row, rows: Sequence[Row]) -> str:
         return ""
     shown = "" if ours.peer.engine == row.peer.engine else " (ours on SQLite)"
     return f"{readable(ours.figure.median / row.figure.median)}{TIMES}{shown}"
-
-
-# What other benchmarks use as well.
-
-
-async def fill(env: Env, messages: int) -> None:
-    sends = [submission_send(f"sub_{number}", 1) for number in range(messages)]
-    for start in range(0, messages, _FILL):
-        await env.broker.send_batch(sends[start : start + _FILL])
-
-
-async def until_empty(env: Env) -> None:
-    """Until nothing is queued or leased any more: every ack is on the disk."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            depth = await env.broker.depth()
-            if not depth.ready + depth.delayed + depth.leased:
-                return
-            await asyncio.sleep(0.001)
 
 
 # The engine alone.

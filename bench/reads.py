@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from bench import driver_reads
-from bench.machine import resident_bytes
 from bench.measure import take_turns, timed, timed_calls
+from bench.processes import resident_bytes
 from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.slow_kv import GetOnly, ThreadedGets
 from bench.workshop import Workshop, open_env

@@ -4,70 +4,82 @@ import msgspec
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Every size of a run."""
+    """Every size of a run; as it comes, those that the claims are about."""
 
-    name: str
+    name: str = "full"
     #: How often each measurement is repeated, after one round that does not count.
-    rounds: int
+    rounds: int = 5
+    #: As many before them do not count where each sample begins with a warm-up of its own; elsewhere it is always one.
+    warm_rounds: int = 1
     #: No-op messages through a queue.
-    queue_messages: int
+    queue_messages: int = 10_000
     #: Half as many requests go to the web server.
-    messages: int
+    messages: int = 10_000
+    #: Answers without a network that one sample is the mean of.
+    answers: int = 30
     #: Submissions from RECEIVED to PUBLISHED.
-    submissions: int
+    submissions: int = 3_000
     #: Records in the large and in the small store.
-    large: int
-    small: int
+    large: int = 1_000_000
+    small: int = 10_000
     #: Of them, how many are stuck.
-    stuck: int
+    stuck: int = 100
     #: Published skills that are enumerated.
-    skills: int
+    skills: int = 10_000
+    #: Published skills of the larger store that pages are asked of.
+    listed: int = 100_000
     #: Keys that are read on each engine, and those that are read with an injected latency.
-    engine_keys: int
-    slow_keys: int
+    engine_keys: int = 5_000
+    slow_keys: int = 500
     #: Jobs that are watched for what they leave behind.
-    jobs: int
+    jobs: int = 10_000
+    #: Event streams that are open at once, and changes that all of them are told.
+    streams: int = 1_000
+    changes: int = 15
+    #: Skills that are scanned, and how many of them the much slower peer is given; with 0 it is not asked.
+    scanned: int = 300
+    compared: int = 60
 
 
-FULL = Scale(
-    name="full",
-    rounds=5,
-    queue_messages=10_000,
-    messages=10_000,
-    submissions=3_000,
-    large=1_000_000,
-    small=10_000,
-    stuck=100,
-    skills=10_000,
-    engine_keys=5_000,
-    slow_keys=500,
-    jobs=10_000,
-)
-QUICK = msgspec.structs.replace(
-    FULL,
+FULL = Scale()
+QUICK = Scale(
     name="quick",
     rounds=1,
-    queue_messages=5_000,
+    warm_rounds=0,
+    queue_messages=2_000,
     messages=1_000,
+    answers=8,
     submissions=150,
     large=10_000,
     small=1_000,
-    skills=1_000,
+    skills=3_000,
+    listed=10_000,
     engine_keys=1_000,
-    slow_keys=100,
+    slow_keys=60,
     jobs=2_000,
+    streams=500,
+    changes=2,
+    scanned=60,
+    compared=5,
 )
 TINY = Scale(
     name="tiny",
     rounds=1,
+    warm_rounds=0,
     queue_messages=60,
-    messages=60,
+    messages=160,
+    answers=1,
     submissions=12,
     large=400,
     small=100,
     stuck=5,
     skills=60,
+    listed=600,
     engine_keys=30,
     slow_keys=6,
     jobs=60,
+    streams=20,
+    changes=1,
+    scanned=4,
+    compared=0,
 )

@@ -20,9 +20,6 @@ from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.ruleset import bundled_rules
 
-#: Skills by the scale's name, and how many of them the much slower peer is given; a test's scale compares nothing.
-COUNTS = {"full": (300, 60), "quick": (60, 5)}
-TINY_COUNT = (4, 0)
 #: Of ours over the compared skills, before the peer's and again after it: one takes so little that it is noise.
 PASSES = 3
 
@@ -30,8 +27,8 @@ Skill = tuple[SkillFile, ...]
 
 
 def run(workshop: Workshop) -> Report:
-    count, compared = COUNTS.get(workshop.scale.name, TINY_COUNT)
-    found = skills(count)
+    compared = workshop.scale.compared
+    found = skills(workshop.scale.scanned)
     began = time.process_time()
     engine = Engine(bundled_rules(), read_manifest)
     compile_s = time.process_time() - began

@@ -2,8 +2,6 @@
 
 The server is a process of its own, the product's `serve --web-only`. This process opens the streams, writes a change
 a second to the same file as another process would, and notes when each stream has told it.
-
-`python -m bench.streams` runs it alone.
 """
 
 import asyncio
@@ -19,15 +17,13 @@ from typing import cast
 
 import msgspec
 
+from bench.processes import cpu_seconds, resident_bytes
 from bench.results import Figure, Report, at_most
-from bench.scale import FULL
-from bench.workshop import Workshop, open_env, open_workshop
+from bench.workshop import Workshop, open_env
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.submission import Step, Submission, create
 from vskill_platform.env import Env
 
-#: Streams and changes, by the name of the scale.
-SIZES = {"full": (1_000, 15), "quick": (1_000, 3), "tiny": (20, 1)}
 EVERY_S = 1.0
 #: Connections that are opened at the same time.
 OPENING = 50
@@ -80,8 +76,8 @@ class Client(asyncio.Protocol):
 
 
 def run(workshop: Workshop) -> Report:
-    streams, changes = SIZES[workshop.scale.name]
-    sample = measure(workshop, streams, changes)
+    streams = workshop.scale.streams
+    sample = measure(workshop, streams, workshop.scale.changes)
     worst, middle = max(sample.delays), statistics.median(sample.delays)
     kilobytes = sample.bytes_per_stream / 1000
     return Report(
@@ -144,18 +140,18 @@ async def _measure(path: Path, port: int, pid: int, streams: int, changes: int) 
     async with open_env(path) as env:
         warm = await _open(port, 10)
         await _change(env, warm, 0)
-        before = _resident(pid)
+        before = resident_bytes(pid)
         clients = await _open(port, streams - len(warm))
         everybody = [*warm, *clients]
-        grown = _resident(pid) - before
-        cpu, began = _cpu_s(pid), time.perf_counter()
+        grown = resident_bytes(pid) - before
+        cpu, began = cpu_seconds([pid]), time.perf_counter()
         delays: list[float] = []
         missing = 0
         for number in range(1, changes + 1):
             found = await _change(env, everybody, number)
             delays += found
             missing += len(everybody) - len(found)
-        share = (_cpu_s(pid) - cpu) / (time.perf_counter() - began)
+        share = (cpu_seconds([pid]) - cpu) / (time.perf_counter() - began)
         for client in everybody:
             client.close()
     return Sample(tuple(delays), grown / len(clients), share, missing)
@@ -197,28 +193,3 @@ def _record(number: int, now: int) -> Submission:
         skill_name=f"streams-{number}",
         step=Step(f"event-{number}", now, "system", "submitted"),
     )
-
-
-def _resident(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def main() -> int:
-    with open_workshop(FULL) as workshop:
-        report = run(workshop)
-    for figure in report.figures:
-        print(f"{figure.name}: {figure.median:.1f} {figure.unit} ({figure.least:.1f} to {figure.most:.1f})")
-    for goal in report.goals:
-        met = "met" if goal.met else "NOT MET"
-        print(f"{goal.name}: {goal.value:.2f}{goal.unit}, must be {goal.relation} {goal.limit:g}: {met}")
-    return 0 if all(goal.met for goal in report.goals) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Every benchmark, by name, and a whole run of them."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -11,8 +11,10 @@ from bench.results import Report
 from bench.scale import Scale
 from bench.workshop import Workshop, open_workshop
 
-#: Those that must not find a large process are first: starting git costs more the larger the starter is.
-BENCHES: dict[str, Callable[[Workshop], Report]] = {
+Bench = Callable[[Workshop], Report]
+
+#: Those that start processes come first, so that no earlier part's memory can disturb them.
+BENCHES: dict[str, Bench] = {
     "end-to-end": end_to_end.run,
     "path": path.run,
     "queue": queue.run,
@@ -47,14 +49,14 @@ class Run(msgspec.Struct, frozen=True):
         return all(goal.met for report in self.reports for goal in report.goals)
 
 
-def run_suite(names: Iterable[str], scale: Scale, say: Callable[[str], None] = print) -> Run:
-    """Run these benchmarks in one workshop."""
+def run_suite(benches: Mapping[str, Bench], scale: Scale, say: Callable[[str], None]) -> Run:
+    """All of them one after the other, in one workshop."""
     with open_workshop(scale, say) as workshop:
         machine = describe(workshop.folder)
         reports = []
-        for name in names:
+        for name, bench in benches.items():
             say(f"measuring {name}")
             began = time.monotonic()
-            reports.append(BENCHES[name](workshop))
-            say(f"{name} took {time.monotonic() - began:.0f} s")
+            reports.append(bench(workshop))
+            say(f"{name} took {time.monotonic() - began:.1f} s")
         return Run(scale, machine, tuple(reports))

@@ -2,7 +2,7 @@
 people (`web_pages`), among 1,000 and 100,000 published skills.
 
 The server is the product's own, in this process; the client is a process of its own, so the CPU time that is counted
-is the server's alone, its threads included. `python -m bench.web` runs it alone.
+is the server's alone, its threads included.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,9 +22,8 @@ from starlette.types import ASGIApp
 from bench import web_pages
 from bench.measure import take_turns
 from bench.results import Figure, Report, at_least
-from bench.scale import FULL
 from bench.web_store import Forgetful, body_of, filled, names_of, opened
-from bench.workshop import Workshop, open_workshop
+from bench.workshop import Workshop
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
 from vskill_platform.web.server import bind, serve
@@ -41,7 +39,7 @@ _NOTE = (
 
 
 def run(workshop: Workshop) -> Report:
-    small, large = min(1_000, workshop.scale.skills), 10 * workshop.scale.skills
+    small, large = min(1_000, workshop.scale.skills), workshop.scale.listed
     costs = _costs(workshop, small)
     times, goals = web_pages.measure(workshop, small, large)
     figures = {figure.name: figure.median for figure in costs}
@@ -63,7 +61,7 @@ def run(workshop: Workshop) -> Report:
 
 def _costs(workshop: Workshop, count: int) -> tuple[Figure, ...]:
     path = filled(workshop, count)
-    requests = max(400, workshop.scale.messages // 2)
+    requests = workshop.scale.messages // 2
     paths = {
         DETAIL: [f"/api/v1/skills/{name}" for name in names_of(count)],
         LIST: ["/api/v1/skills"],
@@ -75,7 +73,7 @@ def _costs(workshop: Workshop, count: int) -> tuple[Figure, ...]:
             rivals[f"{what}, {who}"] = partial(_once, workshop, once)
         anew = partial(_served, path, asked, requests // 4, bare=False, anew=True)
         rivals[f"{what}, {OURS}, made anew"] = partial(_once, workshop, anew)
-    samples = take_turns(workshop.scale.rounds, rivals)
+    samples = take_turns(workshop.scale.rounds, rivals, workshop.scale.warm_rounds)
     return tuple(Figure.of(name, "requests per CPU-second", taken) for name, taken in samples.items())
 
 
@@ -118,19 +116,3 @@ def bare_app(bodies: dict[str, bytes]) -> ASGIApp:
 
     paths = ("/api/v1/skills", "/api/v1/skills/{owner}/{repo}/{slug}")
     return Starlette(routes=[Route(path, view) for path in paths])
-
-
-def main() -> None:
-    """Alone, with what it says on the standard output."""
-    with open_workshop(msgspec.structs.replace(FULL, rounds=3)) as workshop:
-        report = run(workshop)
-    for figure in report.figures:
-        print(
-            f"{figure.name}: {figure.median:,.2f} {figure.unit} ({figure.least:,.2f} to {figure.most:,.2f})"
-        )
-    for goal in report.goals:
-        print(f"{goal.name}: {goal.value:.2f}, wanted {goal.limit}: {'met' if goal.met else 'NOT MET'}")
-
-
-if __name__ == "__main__":
-    main()

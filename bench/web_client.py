@@ -13,9 +13,8 @@ CONNECTIONS = 8
 async def send_all(port: int, count: int, paths: list[str]) -> int:
     """Every request answered with 200; the bytes of all bodies."""
     requests = [f"GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n".encode() for path in paths]
-    shares = [
-        list(islice(cycle(requests), start, start + count // CONNECTIONS)) for start in range(CONNECTIONS)
-    ]
+    all_of_them = list(islice(cycle(requests), count))
+    shares = (all_of_them[start::CONNECTIONS] for start in range(CONNECTIONS))
     return sum(await asyncio.gather(*(_send(port, share) for share in shares)))
 
 

@@ -1,7 +1,5 @@
 """Answers of the API and pages for people among few and among many published skills: how long one takes, and how often
-it asks the store, with nothing kept from a request before and with everything.
-
-`python -m bench.web_pages` runs it alone.
+it asks the store, with nothing kept from a request before and with everything. It is the second half of `web`.
 """
 
 import time
@@ -13,16 +11,13 @@ import msgspec
 
 from bench.measure import take_turns
 from bench.results import Figure, Goal, at_most
-from bench.scale import FULL
 from bench.web_store import ASKED, Forgetful, body_of, filled, names_of, opened
-from bench.workshop import Workshop, open_workshop
+from bench.workshop import Workshop
 from tests.support.counting_kv import CountingKV
 from vskill_platform.web.app import create_app
 
 MOST_ROUND_TRIPS = 3
 MOST_GROWTH = 3.0
-#: Answers that one sample is the mean of.
-CALLS = 30
 COLD, WARM = "nothing kept", "again at once"
 _MS = 1000
 
@@ -77,7 +72,7 @@ def measure(workshop: Workshop, small: int, large: int) -> tuple[tuple[Figure, .
     for one in ANSWERS:
         for count, store in stores.items():
             rivals[_among(one, count)] = partial(_time, workshop, store, one.path_of(count))
-    samples = take_turns(workshop.scale.rounds, rivals)
+    samples = take_turns(workshop.scale.rounds, rivals, workshop.scale.warm_rounds)
     times = {name: Figure.of(name, "ms", taken) for name, taken in samples.items()}
     growth = [
         at_most(
@@ -99,18 +94,18 @@ def _among(one: Asked, count: int) -> str:
 
 
 def _time(workshop: Workshop, store: Path, path: str) -> float:
-    return workshop.run(_timed(store, path))
+    return workshop.run(_timed(store, path, workshop.scale.answers))
 
 
-async def _timed(store: Path, path: str) -> float:
+async def _timed(store: Path, path: str, answers: int) -> float:
     """Milliseconds that one answer takes that is made anew."""
     async with opened(store) as env:
         app = Forgetful(create_app(env))
         await body_of(app, path)
         began = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(answers):
             await body_of(app, path)
-        return (time.perf_counter() - began) / CALLS * _MS
+        return (time.perf_counter() - began) / answers * _MS
 
 
 # Round trips.
@@ -138,19 +133,3 @@ async def _counted(store: Path, path: str, one: Asked) -> tuple[int, int]:
         kv.calls.clear()
         await body_of(app, path)
         return cold, kv.total
-
-
-def main() -> None:
-    """Alone, with what it says on the standard output."""
-    with open_workshop(msgspec.structs.replace(FULL, rounds=3)) as workshop:
-        figures, goals = measure(workshop, 1_000, 10 * workshop.scale.skills)
-    for figure in figures:
-        print(
-            f"{figure.name}: {figure.median:,.2f} {figure.unit} ({figure.least:,.2f} to {figure.most:,.2f})"
-        )
-    for goal in goals:
-        print(f"{goal.name}: {goal.value:.2f}, wanted {goal.limit}: {'met' if goal.met else 'NOT MET'}")
-
-
-if __name__ == "__main__":
-    main()

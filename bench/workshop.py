@@ -16,10 +16,9 @@ from bench.measure import PATIENCE_S
 from bench.records import skill_puts, submission_puts
 from bench.scale import Scale
 from vskill_platform.bootstrap import env_for
-from vskill_platform.cli.process import run_async, tune_process
+from vskill_platform.cli.process import run_async
 from vskill_platform.clock import SystemClock
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Put
 from vskill_platform.observability import configure_logging
 from vskill_platform.settings import Settings
@@ -74,18 +73,14 @@ def open_workshop(scale: Scale, say: Callable[[str], None] = print) -> Iterator[
     """A workshop in a folder beside the project's files, on the disk that the product would use; removed after."""
     settings = Settings(log_level="error")
     configure_logging(settings)
-    tune_process()
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path.cwd()) as folder:
         yield Workshop(Path(folder), scale, say)
 
 
 @asynccontextmanager
-async def open_env(path: Path | None) -> AsyncIterator[Env]:
-    """The product's environment on this file, or in memory; blobs are in memory, since none are measured."""
-    if path is None:
-        settings = Settings(store="memory:")
-    else:
-        settings = Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
+async def open_env(path: Path) -> AsyncIterator[Env]:
+    """The product's environment on this file; blobs are in memory, since none are measured."""
+    settings = Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
     async with env_for(settings) as env:
         yield env
 
@@ -100,15 +95,3 @@ async def _fill(path: Path, puts: Iterable[Put]) -> None:
                 await env.kv.commit(chunk)
 
         await asyncio.gather(*(filler() for _ in range(_FILLERS)))
-
-
-async def every_key(kv: KV, prefix: str, exclude: tuple[str, ...] = ()) -> list[str]:
-    """All keys of a range."""
-    keys: list[str] = []
-    after: str | None = None
-    while True:
-        page = await kv.list(prefix, after=after, exclude=exclude)
-        keys += page.items
-        after = page.after
-        if after is None:
-            return keys

@@ -3,17 +3,15 @@ that. The clock runs until the last acknowledgement, not only until the last job
 
 import asyncio
 
+from bench.consuming import consuming, until_empty
+from bench.consuming import fill as fill_queue
 from bench.queue_peers.protocol import Order, Work
 from vskill_platform.bootstrap import env_for
 from vskill_platform.broker.contract import Batch
-from vskill_platform.cli.process import run_async, tune_process
-from vskill_platform.domain.messages import submission_send
+from vskill_platform.cli.process import run_async
 from vskill_platform.env import Env
 from vskill_platform.observability import configure_logging
-from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.settings import Settings
-
-_CHUNK = 1_000
 
 
 def fill(order: Order) -> None:
@@ -23,7 +21,6 @@ def fill(order: Order) -> None:
 
 
 def work(order: Order, work: Work) -> None:
-    tune_process()
     run_async(_work(order, work))
 
 
@@ -44,13 +41,7 @@ def settings_of(order: Order) -> Settings:
 
 async def _fill_at(order: Order) -> None:
     async with env_for(settings_of(order)) as env:
-        await _fill(env, order.jobs)
-
-
-async def _fill(env: Env, count: int) -> None:
-    sends = [submission_send(f"sub_{number}", 1) for number in range(count)]
-    for start in range(0, count, _CHUNK):
-        await env.broker.send_batch(sends[start : start + _CHUNK])
+        await fill_queue(env, order.jobs)
 
 
 async def _work(order: Order, work: Work) -> None:
@@ -63,18 +54,9 @@ async def _work(order: Order, work: Work) -> None:
 
     async with env_for(settings_of(order)) as env:
         if order.place.startswith("memory:"):
-            await _fill(env, order.jobs)
+            await fill_queue(env, order.jobs)
         work.start()
-        consuming = asyncio.create_task(run_consumer(env, asyncio.Event(), handle))
-        await asyncio.wait((consuming, asyncio.ensure_future(all_run.wait())), return_when="FIRST_COMPLETED")
-        await _until_empty(env)
-        work.report()
-
-
-async def _until_empty(env: Env) -> None:
-    """Until nothing is queued or leased any more: every acknowledgement has arrived."""
-    while True:
-        depth = await env.broker.depth()
-        if not depth.ready + depth.delayed + depth.leased:
-            return
-        await asyncio.sleep(0.001)
+        async with consuming(env, handle):
+            await all_run.wait()
+            await until_empty(env)
+            work.report()

@@ -1,38 +1,43 @@
-"""The benchmark of pages at a tiny size: every kind of answer is there, and the round trips, which no machine's speed
+"""The benchmark of the web at a tiny size: every kind of answer is there, and the round trips, which no machine's speed
 changes, are within their limit. Nothing here looks at how long anything took."""
 
 import contextlib
-import logging
 
 import pytest
-import structlog
 
+from bench import web
 from bench.scale import TINY
-from bench.web_pages import ANSWERS, COLD, HOME, MOST_ROUND_TRIPS, WARM, measure
+from bench.web_pages import ANSWERS, COLD, HOME, MOST_ROUND_TRIPS, WARM
 from bench.workshop import open_workshop
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    before, root = structlog.get_config(), logging.getLogger()
-    handlers, level = root.handlers, root.level
     with (
         contextlib.chdir(tmp_path_factory.mktemp("pages")),
         open_workshop(TINY, lambda _: None) as workshop,
     ):
-        yield measure(workshop, TINY.skills, 10 * TINY.skills)
-    structlog.configure(**before)
-    root.handlers = handlers
-    root.setLevel(level)
+        report = web.run(workshop)
+    return report.figures, report.goals
+
+
+def test_an_answer_over_the_network_is_compared_with_a_bare_route_that_gives_the_same_bytes(measured):
+    figures, goals = measured
+    cpu = {figure.name: figure.median for figure in figures if figure.unit == "requests per CPU-second"}
+    ratios = {goal.name: goal.value for goal in goals}
+    assert len(cpu) == 6
+    for what in (web.DETAIL, web.LIST):
+        ours, bare = cpu[f"{what}, {web.OURS}"], cpu[f"{what}, {web.BARE}"]
+        assert ratios[f"{what}: {web.OURS} ÷ {web.BARE}"] == ours / bare
 
 
 def test_every_answer_is_timed_at_both_sizes_and_compared(measured):
     figures, goals = measured
     ms = {figure.name: figure.median for figure in figures if figure.unit == "ms"}
     assert len(ms) == 2 * len(ANSWERS)
-    growth = {goal.name: goal.value for goal in goals if "÷" in goal.name}
+    growth = {goal.name: goal.value for goal in goals if "÷ among" in goal.name}
     assert len(growth) == len(ANSWERS)
-    few, many = TINY.skills, 10 * TINY.skills
+    few, many = TINY.skills, TINY.listed
     for name, value in growth.items():
         what = name.partition(":")[0]
         assert value == ms[f"{what} among {many:,}"] / ms[f"{what} among {few:,}"]

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from bench.processes import cpu_seconds, family, memory_mb, table
-from bench.scaling import ALONE, FOUR, ONE, Sample, Servers, Setup, Size, goals, measure, report
+from bench.scaling.backlog import Servers, measure
+from bench.scaling.outcome import ALONE, FOUR, ONE, Sample, Setup, goals, report
 from tests.support import nats, postgres
 
 SAMPLE = Sample(
@@ -40,7 +41,7 @@ def test_goals_are_ratios_to_one_worker_beside_the_same_web_processes():
 
 
 def test_every_setup_has_its_figures_and_sqlite_has_no_servers():
-    found = report(Size(), {ONE: [SAMPLE], FOUR: [SAMPLE], ALONE: [SAMPLE]})
+    found = report(1_000, {ONE: [SAMPLE], FOUR: [SAMPLE], ALONE: [SAMPLE]})
     medians = {figure.name: figure.median for figure in found.figures}
     assert medians["4 web, 1 worker: CPU of all"] == pytest.approx(20.0)
     assert medians["one process on SQLite: CPU of the workers"] == pytest.approx(10.0)

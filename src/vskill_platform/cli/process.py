@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Who acts, in histories and in the audit: whoever can run a command here.
+OPERATOR = "admin:command line"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -62,10 +64,6 @@ def check_shared(settings: "Settings") -> None:
             "VSKILL_STORE is memory:, which no other process can see; set it to sqlite:PATH, or unset it.",
             setting="VSKILL_STORE",
         )
-
-
-def tune_process() -> None:
-    """What the long-running roles set for the whole interpreter, before they open anything."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def schedule() -> None:
 
 
 def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
-    from vskill_platform.cli.process import check_shared, run_async, tune_process
+    from vskill_platform.cli.process import check_shared, run_async
     from vskill_platform.settings import process_settings
 
     settings = process_settings()
@@ -64,7 +64,6 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     )
     if not (roles.web and roles.work):
         check_shared(settings)
-    tune_process()
     run_async(_until_stopped(settings, roles))
 
 

@@ -1,0 +1,24 @@
+"""What every command of the benchmarks does: measure while it says how far it is, show what was found, and end with 1
+where a goal is not met."""
+
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+from rich.console import Console
+
+from bench.render import show
+from bench.scale import Scale
+from bench.suite import Bench, Run, run_suite
+
+
+def measured(benches: Mapping[str, Bench], scale: Scale) -> Run:
+    """What these benchmarks found, as it is shown: progress on the standard error, tables on the standard output."""
+    progress = Console(stderr=True)
+    run = run_suite(benches, scale, lambda text: progress.print(f"bench: {text}"))
+    show(run, Console())
+    return run
+
+
+def end(run: Run) -> NoReturn:
+    sys.exit(0 if run.all_met else 1)
