@@ -19,11 +19,8 @@ PUBLIC = {
     "submit": "/submit",
     "docs": "/docs",
     "document": "/docs/docs/glossary.md",
+    "clients": "/docs/clients",
+    "reference": "/docs/api",
     "queue": "/queue",
     "sign in": "/signin",
-}
-
-ADMIN = {
-    "account": "/account",
-    "admin": "/admin",
 }

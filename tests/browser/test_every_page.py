@@ -1,6 +1,7 @@
 """What holds for every main page: it fits a phone, and no serious barrier is found, in both themes."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import DESK, PHONE
 from tests.browser.places import PUBLIC
@@ -57,6 +58,36 @@ def test_what_can_be_touched_is_large_enough_on_a_phone(phone, name):
             .map(one => `${one.tagName} ${one.className} ${one.getBoundingClientRect().height}`)"""
     )
     assert small == []
+
+
+def test_a_report_is_printed_without_the_furniture_of_the_page(opened):
+    """On paper: the findings, no menus, what was folded away opened, and times that still mean something next year."""
+    page = opened()
+    page.goto(PUBLIC["security"])
+    page.emulate_media(media="print")
+    expect(page.get_by_role("heading", name="Findings")).to_be_visible()
+    for furniture in (".top", ".foot", ".skill-tabs"):
+        expect(page.locator(furniture)).to_be_hidden()
+    told = page.locator("time[data-relative]").first.evaluate(
+        "one => getComputedStyle(one, '::after').content"
+    )
+    assert "UTC" in told
+
+
+def test_a_description_runs_as_its_own_script_does(opened):
+    """Arabic in an English page: the full stop stands at its left end, not in front of the text."""
+    page = opened()
+    page.goto("/skills")
+    text = page.locator(".card__text").first
+    assert text.evaluate("one => one.matches(':dir(ltr)')")
+    assert text.evaluate("one => { one.textContent = 'مرحبا بالعالم.'; return one.matches(':dir(rtl)') }")
+
+
+def test_the_results_come_before_the_filters_on_a_phone(phone):
+    """Whoever has chosen a filter wants to see what it left, not the list of filters again."""
+    phone.goto(PUBLIC["filtered"])
+    expect(phone.locator(".facets__groups")).to_be_hidden()
+    assert phone.locator("#results .card").first.bounding_box()["y"] < PHONE["height"]
 
 
 def _told(violation) -> str:

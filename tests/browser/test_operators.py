@@ -113,6 +113,27 @@ def test_admin_pages_have_no_serious_barrier_and_fit_a_phone(admin, axe):
     assert found == {}
 
 
+def test_no_word_on_a_button_is_broken_by_a_narrow_column(admin, server):
+    """A digest of 64 digits in the first column leaves the button in the last one its width."""
+    command(server.data, "block", "add", "digest", "ab" * 32, "--reason", "A long target.")
+    page = admin()
+    page.goto("/admin/blocklist")
+    lift = page.locator("tbody summary", has_text="Lift").first
+    assert lift.bounding_box()["height"] < 40
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+def test_on_a_phone_the_areas_are_folded_away_and_the_heading_is_in_sight(admin):
+    page = admin(viewport=PHONE)
+    page.goto("/admin/review")
+    assert page.get_by_role("heading", level=1).bounding_box()["y"] < PHONE["height"] / 3
+    areas = page.get_by_role("navigation", name="Admin")
+    expect(areas.get_by_role("link", name="Blocklist")).to_be_hidden()
+    areas.locator("summary").click()
+    areas.get_by_role("link", name="Blocklist").click()
+    expect(page).to_have_url(re.compile("/admin/blocklist"))
+
+
 def test_an_open_queue_page_survives_a_restart_of_the_server(opened, tmp_path):
     """The page says that it is not connected, comes back by itself, and shows what happened meanwhile."""
     with serving(tmp_path, examples=False) as first:

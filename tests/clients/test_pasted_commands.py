@@ -21,7 +21,7 @@ def shown(registry: Registry, path: str) -> list[list[str]]:
     page = registry.get(path, headers={"accept": "text/html"})
     assert page.status_code == 200
     text = html.unescape(page.text)
-    for tag in ("<code>", "</code>", "<pre>", "</pre>"):
+    for tag in ("<code>", '<code class="command__text">', "</code>", "<pre>", "</pre>"):
         text = text.replace(tag, "\n")
     lines = (line.strip() for line in text.splitlines())
     return [shlex.split(line) for line in lines if line.startswith("npx ") and "<" not in line]

@@ -228,7 +228,7 @@ async def test_two_versions_are_compared_as_text(shelf):
     assert [(one["filename"], one["status"], one["additions"], one["deletions"]) for one in files] == [
         ("SKILL.md", "modified", 1, 1),
         ("a.bin", "added", 0, 0),
-        ("b.txt", "added", 2, 0),
+        ("b.txt", "added", 1, 0),
     ]
     assert (files[1]["patch"], files[1]["note"]) == ("", "not text")
     same = (await shelf.client.get(f"{DETAIL}/versions/diff", params={"from": "1.0.0", "to": "1.0.0"})).json()

@@ -23,6 +23,8 @@ CONTEXT = 3
 
 TOO_LARGE = "too large to be shown"
 NOT_TEXT = "not text"
+#: What follows a last line that does not end, as every tool that reads diffs knows it.
+_NO_END = "\n\\ No newline at end of file"
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -92,6 +94,9 @@ def _lines(file: SkillFile | None) -> list[str] | str:
     if "\0" in text:
         return NOT_TEXT
     lines = text.split("\n")
+    last = lines.pop()
+    if last:
+        lines.append(last + _NO_END)
     return TOO_LARGE if len(lines) > MOST_LINES else lines
 
 

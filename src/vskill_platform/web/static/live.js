@@ -106,6 +106,7 @@
       if (value === undefined) continue;
       const text = value.toLocaleString("en-GB");
       if (one.textContent !== text) one.textContent = text;
+      one.toggleAttribute("data-zero", text === "0");
     }
   };
 
