@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import routes_page, rules_page, states_page
+from tools import errors_page, routes_page, rules_page, states_page
 from tools.files import ROOT
 from tools.problem import Problem
 from vskill_platform.cli import reference as commands
@@ -15,6 +15,7 @@ COMMAND = "python -m tools.reference"
 #: Path and the function that gives its content.
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/reference/commands.md": commands.render,
+    errors_page.PATH: errors_page.render,
     routes_page.PATH: routes_page.render,
     rules_page.PATH: rules_page.render,
     states_page.PATH: states_page.render,

@@ -4,9 +4,9 @@
 this page is for whoever wants to see all of it at once, pages and forms included.
 """
 
-import inspect
 from collections.abc import Iterable, Iterator
 
+from tools.route_words import WORDS
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.openapi import TAGS
 from vskill_platform.web.principal import Guard
@@ -63,7 +63,7 @@ def _section(title: str, words: str, endpoints: list[Endpoint]) -> Iterator[str]
 
 
 def _is_page(endpoint: Endpoint) -> bool:
-    return endpoint.media == "text/html"
+    return endpoint.media == "text/html" or endpoint.is_stream or endpoint.path.startswith("/static/")
 
 
 def _row(endpoint: Endpoint, text: str) -> str:
@@ -73,8 +73,4 @@ def _row(endpoint: Endpoint, text: str) -> str:
 
 
 def _about(endpoint: Endpoint) -> str:
-    """The view's own words, or those of the module that it is in."""
-    view = endpoint.view
-    text = inspect.getdoc(view) or inspect.getdoc(inspect.getmodule(view)) or ""
-    paragraph = " ".join(text.split("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".")
+    return WORDS.get(f"{endpoint.method} {endpoint.path}", "")

@@ -61,8 +61,10 @@ written together with its event in the history.
 
 TAIL = """\
 
-PUBLISHED is written in one commit with the skill and its version, never before. A step back to RECEIVED is an attempt
-that ended without a decision: the worker died, the source was down, or the attempt failed and another one follows.
+PUBLISHED is written in one commit with the skill and its version, never before. Where the decision approves,
+AUTO_APPROVED is a step of that same commit; a record stands there only after a reviewer's approval, until a worker
+publishes it. A step back to RECEIVED is an attempt that ended without a decision: the worker died, the source was
+down, or the attempt failed and another one follows.
 [Why nothing gets stuck](../discussions/why-nothing-gets-stuck.md) says what follows from this.
 """
 

@@ -7,17 +7,20 @@ streams in `tests/web/test_live.py`; this file holds the generated pages, and wh
 import ast
 import re
 import xml.etree.ElementTree as ET
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tools import docs, reference, routes_page, states_page
+from tools import docs, errors_page, reference, routes_page, states_page
 from tools.files import ROOT
+from tools.route_words import WORDS
 from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
 from vskill_platform.notifications.notices import Notice, NoticeData, NoticeType
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.web.app import ENDPOINTS
+from vskill_platform.web.limits import QUOTAS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -88,6 +91,27 @@ def test_every_route_is_documented_with_who_may_use_it_and_what_it_does(endpoint
     assert len(what.strip()) > 5
 
 
+def test_every_address_outside_the_api_has_words_of_its_own_and_no_words_are_left_over():
+    assert {f"{one.method} {one.path}" for one in ENDPOINTS if not one.summary} == set(WORDS)
+    assert len(set(WORDS.values())) > 0.9 * len(WORDS), "words that fit everything help nobody"
+
+
+def test_every_error_has_a_code_of_its_own_and_every_code_that_says_come_again_has_its_advice():
+    """The reference is generated; what an operator does about a 503 is not."""
+    codes = errors_page.errors()
+    assert {"store_full", "not_found", "invalid_rule"} <= set(codes)
+    advice = page("docs/how-to/troubleshoot.md")
+    for code, error in codes.items():
+        assert error.status != HTTPStatus.SERVICE_UNAVAILABLE or f"| `{code}` |" in advice, code
+
+
+def test_the_limits_of_requests_are_those_of_the_code():
+    table = page("docs/reference/api.md").partition("## Limits")[2]
+    for allowance, quota in QUOTAS.items():
+        (row,) = re.findall(rf"^\| {allowance}.*$", table, re.MULTILINE)
+        assert row.endswith(f"| {quota.address} | {quota.account} |"), allowance
+
+
 def sent_events() -> set[str]:
     """The names of all frames that the web side makes, from its own source; a plain message has none."""
     found: set[str] = set()
@@ -122,8 +146,17 @@ def test_the_example_of_a_delivery_is_one():
 
 
 @pytest.mark.parametrize("alert", AlertCode)
-def test_every_alert_is_documented(alert):
+def test_every_alert_is_documented_with_what_to_do_about_it(alert):
     assert f"| `{alert}` |" in page("docs/reference/metrics.md")
+    assert f"| `{alert}` |" in page("docs/how-to/operate-the-queue.md")
+
+
+@pytest.mark.parametrize("state", State)
+def test_what_to_do_about_a_submission_in_that_state_is_documented(state):
+    section = (
+        page("docs/how-to/troubleshoot.md").partition("## A submission does not move")[2].partition("## ")[0]
+    )
+    assert re.search(rf"^\|[^|]*\b{state}\b", section, re.MULTILINE)
 
 
 # The checks themselves.

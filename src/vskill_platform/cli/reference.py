@@ -18,8 +18,8 @@ HEAD = """\
 ([settings](settings.md)). Commands other than `serve` look at the same store as a running server.
 
 Exit codes: 0 for success; 1 for an error, which is one line on stderr, or for a negative answer where a
-command says so; 2 for a mistake in the command line. A role stops with 0 after the first SIGINT or SIGTERM,
-and at once with 130 or 143 after a second.
+command says so; 2 for a mistake in the command line. `scan` has codes of its own, which it lists. A role
+stops with 0 after the first SIGINT or SIGTERM, and at once with 130 or 143 after a second.
 """
 
 

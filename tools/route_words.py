@@ -1,0 +1,167 @@
+"""What each address is for that is not part of the API's own document: clients' protocols, pages and forms.
+
+`routes_page` takes the words from here, because a view behind a form says nothing of its own that a reader could use;
+a test fails for an address without words, and for words without an address.
+"""
+
+from collections.abc import Mapping
+
+_DISCOVERY = {
+    ".well-known/agent-skills/index.json": "Agent Skills discovery, which `npx skills add` reads: the index of {}",
+    ".well-known/skills/index.json": "The older form of that index, of {}",
+    ".well-known/skills/{name}/{path:path}": "One file of a current version, by the older form, within {}",
+}
+_SCOPES = {
+    "/": "everything",
+    "/{owner}/": "one owner",
+    "/{owner}/{repo}/": "one repository",
+    "/{owner}/{repo}/{slug}/": "one skill",
+}
+_CLAWHUB = "/clawhub/api/v1"
+_SKILL = "/skills/{owner}/{repo}/{slug}"
+_SUBMISSION = "/submissions/{submission_id}"
+
+_PROTOCOLS = {
+    "GET /api/search": "Search as `npx skills find` asks for it",
+    "GET /.well-known/agent-skills/skills/{owner}/{repo}/{slug}/{file}": "A version in one piece, as an index names it",
+    "GET /{owner}/{repo}/{slug}/.well-known/agent-skills/{file}": "The same by one skill's index; an install",
+    "GET /.well-known/clawhub.json": "Tells the `clawhub` command where its protocol is answered",
+    "GET /.well-known/clawdhub.json": "The same under that command's older name",
+    f"GET {_CLAWHUB}/search": "Search what can be installed",
+    f"GET {_CLAWHUB}/skills": "List what can be installed",
+    f"GET {_CLAWHUB}/skills/{{slug}}": "One skill with its newest version",
+    f"GET {_CLAWHUB}/skills/{{slug}}/moderation": "Whether it is blocked or withdrawn, and why",
+    f"GET {_CLAWHUB}/skills/{{slug}}/versions": "Its versions",
+    f"GET {_CLAWHUB}/skills/{{slug}}/versions/{{version}}": "One version with its files; 403 or 410 if it is not live",
+    f"GET {_CLAWHUB}/skills/{{slug}}/file": "One file of a version",
+    f"GET {_CLAWHUB}/skills/{{slug}}/install": "Where to get the current version, or why there is none",
+    f"GET {_CLAWHUB}/resolve": "Which version a folder on the client's disk is, by the client's fingerprint of it",
+    f"GET {_CLAWHUB}/download": "The archive of a version; counts as an install",
+    f"GET {_CLAWHUB}/whoami": "Whose token this is",
+    "POST /clawhub/api/cli/telemetry/install": "What the client tells after an install; nothing of it is kept",
+    f"POST {_CLAWHUB}/skills/-/upload-url": "Ask where to send a file",
+    f"POST {_CLAWHUB}/uploads/{{ticket}}": "Send that file",
+    f"POST {_CLAWHUB}/skills": "Submit the files that were sent, into the account's own namespace",
+    "GET /marketplace.json": "A marketplace of everything, for Claude Code's `/plugin marketplace add`",
+    "GET /{owner}/marketplace.json": "A marketplace of one owner",
+    "GET /{owner}/{repo}/{slug}/marketplace.json": "A marketplace of one skill",
+    "GET /collections/{name}/marketplace.json": "A marketplace of one collection",
+    "GET /marketplace/{owner}/{repo}/{name}/info/refs": "A skill as a git repository, first step of a clone",
+    "POST /marketplace/{owner}/{repo}/{name}/git-upload-pack": "Second step of a clone; counts as an install",
+    "POST /mcp": "The MCP server for agents, where the extra `mcp` is installed",
+}
+
+_FOR_EVERYBODY = {
+    "GET /": "The first page: a search, what is new, and whether the promise holds at this moment",
+    "GET /skills": "The list of skills, with facets, sorting and a search that answers while one types",
+    "GET /skills/{name}": "A flat name leads to the one skill that has it; of several the error lists them",
+    f"GET {_SKILL}": "What a skill is, what was verified, and how to install it",
+    f"GET {_SKILL}/files": "The files of a version",
+    f"GET {_SKILL}/files/{{path:path}}": "One file of a version",
+    f"GET {_SKILL}/versions": "All versions with their status",
+    f"GET {_SKILL}/versions/diff": "What differs between two versions, file by file",
+    f"GET {_SKILL}/security": "The security report of a version: findings, judge, other analysers",
+    f"POST {_SKILL}/report": "Report that something is wrong with it",
+    "GET /owners/{owner:path}": "All that one owner has published",
+    "GET /submit": "Submit by hand",
+    "POST /submit/find": "List every skill at an address; nothing is written",
+    "POST /submit/send": "Submit the skills that were chosen",
+    "POST /submit/upload": "Upload an archive of one skill into the account's own namespace",
+    "GET /queue": "The queue: counts, what waits and for how long, what ended, whether anything is stuck",
+    "GET /queue/live": "Event stream of that page",
+    f"GET {_SUBMISSION}": "One submission: every step, its place in the line, its next attempt, what to do on failure",
+    f"GET {_SUBMISSION}/live": "Event stream of that page",
+    f"POST {_SUBMISSION}/cancel": "Cancel it: its submitter, or a reviewer",
+    f"POST {_SUBMISSION}/review": "Appeal: ask for a person to look at the decision",
+    f"POST {_SUBMISSION}/resubmit": "Submit the same place again",
+    "GET /static/{digest}/{name:path}": "Styles and scripts; the digest decides how long a copy may be kept",
+    "GET /docs": "These documents",
+    "GET /docs/{path:path}": "One document, by its path; `docs/` and `.md` may be left out",
+    "GET /docs/api": "The API as a page",
+    "GET /docs/clients": "The commands of every client, with this registry's own address",
+    "GET /signin": "Sign in",
+    "POST /signin": "Sign in with a password",
+    "POST /signin/github": "Sign in with GitHub: off to it",
+    "GET /signin/github/callback": "Sign in with GitHub: back from it",
+    "POST /signout": "End this session",
+    "GET /setup": "Make the first admin account, by the link of the first start",
+    "POST /setup": "The same, as a form; the link works once",
+}
+
+_FOR_ACCOUNTS = {
+    "GET /account": "One's own submissions, repositories, tokens and password",
+    "POST /account/tokens": "Make a token",
+    "POST /account/tokens/revoke": "Revoke a token",
+    "POST /account/password": "Change the password",
+    "POST /account/sign-out-all": "End all of one's sessions",
+}
+
+_FOR_REVIEWERS = {
+    "GET /admin": "Is all well, what waits for a person, what do the jobs do",
+    "GET /admin/review": "What waits for a person",
+    "GET /admin/review/{submission_id}": "The evidence for one decision",
+    "POST /admin/review/{submission_id}/approve": "Approve exactly these bytes; a worker publishes them",
+    "POST /admin/review/{submission_id}/reject": "Reject it",
+    "POST /admin/review/{submission_id}/again": "Verify it once more",
+    "GET /admin/suppressions": "Findings that a reviewer judged false",
+    "POST /admin/suppressions/add": "Judge a finding false, for one rule and one content",
+    "POST /admin/suppressions/remove": "Take that back",
+    "GET /admin/reports": "What users reported",
+    "POST /admin/reports/{report_id}/uphold": "Uphold a report, and block what it is about if wanted",
+    "POST /admin/reports/{report_id}/dismiss": "Dismiss a report",
+    "GET /admin/blocklist": "The blocklist",
+    "POST /admin/blocklist/add": "Block a place, a repository, a content or a name",
+    "POST /admin/blocklist/lift": "Lift a block",
+}
+
+_FOR_ADMINS = {
+    "GET /admin/skills": "Published skills",
+    "POST /admin/skills/take-down": "Take a version down",
+    "POST /admin/skills/restore": "Bring a version back that was taken down",
+    "GET /admin/collections": "Collections",
+    "POST /admin/collections/create": "Make a collection",
+    "POST /admin/collections/add": "Add a skill to one",
+    "POST /admin/collections/remove": "Remove a skill from one",
+    "POST /admin/collections/delete": "Delete a collection",
+    "GET /admin/queue": "What is stuck, dead letters, and the pause",
+    "POST /admin/queue/requeue": "Run one submission again, now",
+    "POST /admin/queue/requeue-all": "Send a message for everything that is owed work",
+    "POST /admin/queue/cancel": "Cancel one submission",
+    "POST /admin/queue/pause": "Pause the queue for a while",
+    "POST /admin/queue/resume": "End the pause",
+    "POST /admin/queue/replay": "Replay a dead letter: a new run of its submission",
+    "POST /admin/queue/discard": "Discard a dead letter",
+    "GET /admin/jobs": "Scheduled jobs with their last success and last error",
+    "POST /admin/jobs/run": "Run a job now",
+    "GET /admin/bulk": "What an action on many submissions would do; nothing is changed",
+    "POST /admin/bulk": "Do it to all that were shown",
+    "GET /admin/accounts": "Accounts",
+    "POST /admin/accounts": "Make an account",
+    "POST /admin/accounts/{name}/role": "Change its role",
+    "POST /admin/accounts/{name}/disable": "Lock it out",
+    "POST /admin/accounts/{name}/enable": "Let it in again",
+    "POST /admin/accounts/{name}/password": "Give it a new password",
+    "POST /admin/accounts/{name}/sign-out": "End all of its sessions",
+    "GET /admin/tokens": "Tokens of all accounts",
+    "POST /admin/tokens/revoke": "Revoke one of them",
+    "GET /admin/webhooks": "Who is told of decisions by webhook",
+    "POST /admin/webhooks/add": "Add a webhook",
+    "POST /admin/webhooks/remove": "Remove a webhook",
+    "GET /admin/audit": "Who did what, when and why",
+    "GET /admin/settings": "The settings of this process, without secrets",
+    "GET /admin/storage": "Where everything is kept, and whether it can be written now",
+}
+
+#: By method and path.
+WORDS: Mapping[str, str] = {
+    **{
+        f"GET {scope}{path}": words.format(whose)
+        for scope, whose in _SCOPES.items()
+        for path, words in _DISCOVERY.items()
+    },
+    **_PROTOCOLS,
+    **_FOR_EVERYBODY,
+    **_FOR_ACCOUNTS,
+    **_FOR_REVIEWERS,
+    **_FOR_ADMINS,
+}
