@@ -46,6 +46,12 @@ def test_values_are_read_by_their_type():
     assert settings.known_bad_digests == tuple(digests)
 
 
+def test_the_variables_of_the_client_vskill_are_not_ours_to_refuse():
+    """The install box tells people to export them; whoever also operates a registry has them set."""
+    there = {"VSKILL_PLATFORM_URL": "http://127.0.0.1:8080", "VSKILL_API_URL": "http://127.0.0.1:8080"}
+    assert load_settings(there) == load_settings({})
+
+
 @pytest.mark.parametrize(
     ("name", "near"), [("VSKILL_PRT", "VSKILL_PORT"), ("VSKILL_STORAGE", "VSKILL_STORE")]
 )

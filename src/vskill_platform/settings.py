@@ -17,6 +17,8 @@ import msgspec
 from vskill_platform.domain.errors import InvalidSettings
 
 PREFIX = "VSKILL_"
+#: What the client `vskill` reads. Whoever uses both in one shell has them set.
+OF_THE_CLIENT = frozenset({"VSKILL_PLATFORM_URL", "VSKILL_API_URL"})
 
 # A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
 Location = Annotated[str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")]
@@ -263,7 +265,8 @@ def process_settings() -> Settings:
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from `VSKILL_*` variables; InvalidSettings names the variable and the fix."""
-    given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    ours = (name for name in environ if name.startswith(PREFIX) and name not in OF_THE_CLIENT)
+    given = {name: environ[name] for name in ours}
     kinds = get_type_hints(Settings, include_extras=True)
     known = {variable(field): field for field in Settings.__struct_fields__}
     for name in given:

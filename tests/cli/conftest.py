@@ -1,26 +1,13 @@
 """Commands, called in this process, over a store of their own."""
 
-import logging
 import os
 
 import pytest
-import structlog
 from click.testing import CliRunner, Result
 
 from vskill_platform.cli import cli
 
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was():
-    """A command configures logging for its process, which here is the tests'."""
-    root = logging.getLogger()
-    handlers, level, configuration = root.handlers, root.level, structlog.get_config()
-    yield
-    root.handlers = handlers
-    root.setLevel(level)
-    structlog.configure(**configuration)
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.doctor import Check, check
 from vskill_platform.cli.errors import first_known
+from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.cli.output import Duration, plain, show_duration
 from vskill_platform.cli.reference import render
-from vskill_platform.cli.submit import read_folder
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send

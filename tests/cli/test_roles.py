@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from vskill_platform.cli.submit import read_folder
+from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.domain.content import digest_of_files
 
 SOURCE = Path(__file__).parents[2] / "src"

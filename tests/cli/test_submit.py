@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from tests.support.git_server import git_server, skill_md
-from vskill_platform.cli.submit import read_file
+from vskill_platform.cli.local_skills import read_file
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
 

@@ -7,8 +7,7 @@ import click
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import run_in_env
-from vskill_platform.cli.review import OPERATOR
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 if TYPE_CHECKING:
     from vskill_platform.store.accounts import User

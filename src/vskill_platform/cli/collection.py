@@ -4,8 +4,7 @@ import click
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import run_in_env
-from vskill_platform.cli.review import OPERATOR
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 reason_option = click.option("--reason", required=True, help="Why; kept in the audit.")
 

@@ -7,13 +7,10 @@ import msgspec
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import run_in_env
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 if TYPE_CHECKING:
     from vskill_platform.broker.contract import DeadLetter
-
-#: Who did it, in records that a command changes.
-OPERATOR = "admin:command line"
 
 
 class LetterView(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.dead_letters import OPERATOR, dead_letters
+from vskill_platform.cli.dead_letters import dead_letters
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import (
     Duration,
@@ -15,7 +15,7 @@ from vskill_platform.cli.output import (
     show_duration,
     show_time,
 )
-from vskill_platform.cli.process import run_in_env
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 if TYPE_CHECKING:
     from vskill_platform.broker.contract import Depth

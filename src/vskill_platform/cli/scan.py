@@ -5,7 +5,7 @@ worker's, with the same budgets.
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from vskill_platform.domain.content import SkillFile
     from vskill_platform.scan.pool import PooledScanner
     from vskill_platform.scan.report import Scanned
-
-SKILL_FILE = "SKILL.md"
-#: What no skill lies in.
-LEFT_OUT = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
 @click.command()
@@ -43,6 +39,7 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     Every folder with a SKILL.md at or below a PATH is a skill. Exit code 0: all pass. 1: concerns. 2: a failure.
     3: something could not be scanned to the end.
     """
+    from vskill_platform.cli.local_skills import skills_at
     from vskill_platform.cli.process import run_async
     from vskill_platform.scan.report import exit_code
 
@@ -50,20 +47,6 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     scanned = run_async(_scan_all(places, processes))
     _print(scanned, form, output)
     raise SystemExit(int(exit_code(scanned)))
-
-
-def skills_at(path: Path) -> list[Path]:
-    """The folders with a SKILL.md at or below a folder; the path itself where there is none, or it is a file."""
-    if path.is_file():
-        return [path]
-    return sorted(_skill_folders(path)) or [path]
-
-
-def _skill_folders(folder: Path) -> Iterator[Path]:
-    for current, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        if SKILL_FILE in names:
-            yield Path(current)
 
 
 async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
@@ -75,7 +58,7 @@ async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
     # Only as many skills are in memory as can be scanned at the same time.
     room = asyncio.Semaphore(2 * processes)
     try:
-        with _progress(len(places)) as advance:
+        with _Advance(len(places)) as advance:
             return await asyncio.gather(*(_scan_one(scanner, place, room, advance) for place in places))
     finally:
         await scanner.close()
@@ -98,7 +81,7 @@ async def _scan_one(
 
 
 def _files(place: Path) -> "tuple[SkillFile, ...]":
-    from vskill_platform.cli.submit import read_file, read_folder
+    from vskill_platform.cli.local_skills import read_file, read_folder
 
     return read_file(place) if place.is_file() else read_folder(place)
 
@@ -155,7 +138,3 @@ class _Advance:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
-
-
-def _progress(total: int) -> _Advance:
-    return _Advance(total)

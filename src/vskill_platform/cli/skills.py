@@ -19,8 +19,7 @@ from vskill_platform.cli.output import (
     show_time,
 )
 from vskill_platform.cli.owner import account_option
-from vskill_platform.cli.process import run_in_env
-from vskill_platform.cli.review import OPERATOR
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 if TYPE_CHECKING:
     from vskill_platform.domain.skill import PublishedSkill

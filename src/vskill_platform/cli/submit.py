@@ -1,21 +1,20 @@
 """`submit`: put skills on the queue that a running server works: from repositories, local folders and archives."""
 
 import asyncio
-import os
-import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from vskill_platform.cli.errors import one_line
+from vskill_platform.cli.local_skills import read_file, read_folder, skills_at
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, PlatformError
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
 
-#: What a checkout holds beside the skill itself.
-LEFT_OUT = frozenset({".git"})
 ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
@@ -189,8 +186,6 @@ def _done(settled: "Settled") -> Done:
 
 async def _from_folder(target: str, options: Options) -> list[Done]:
     """The skill in a folder, or where it has no SKILL.md, every one below it."""
-    from vskill_platform.cli.scan import skills_at
-
     folder = Path(target)
     here = await asyncio.to_thread((folder / SKILL_FILE).exists)
     places = [folder] if here else await asyncio.to_thread(skills_at, folder)
@@ -269,64 +264,3 @@ def _result(done: Done) -> Result:
 def _said(path: str, outcome: str, reason: str, record: "Submission | None") -> str:
     place = f"{record.id}, run {record.run}, {record.state}" if record else "no submission"
     return f"{path}: {outcome} ({place}){': ' + reason if reason else ''}"
-
-
-def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
-    """Every file below the folder. A link is refused: what it points to may be outside.
-
-    It stops at the limits of a skill, so that a wrong folder does not fill the memory.
-    """
-    files: list[SkillFile] = []
-    room = limits.bytes_total
-    for path in _paths(folder):
-        file = _file(folder, path, room, limits)
-        room -= len(file.data)
-        files.append(file)
-        if len(files) > limits.files:
-            raise _too_much(folder, f"{limits.files} files")
-    return tuple(sorted(files, key=lambda file: file.path))
-
-
-def read_file(path: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
-    """The skill in an archive."""
-    from vskill_platform.sources.archive import read_archive
-
-    try:
-        if path.stat().st_size > limits.bytes_total:
-            raise _too_much(path, f"{limits.bytes_total} bytes")
-        data = path.read_bytes()
-    except OSError as error:
-        _unreadable(error)
-    return read_archive(data, limits)
-
-
-def _paths(folder: Path) -> Iterator[Path]:
-    for current, folders, names in os.walk(folder, onerror=_unreadable):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        links = [name for name in folders if (Path(current) / name).is_symlink()]
-        yield from (Path(current) / name for name in (*names, *links) if name not in LEFT_OUT)
-
-
-def _file(folder: Path, path: Path, room: int, limits: ContentLimits) -> SkillFile:
-    info = path.lstat()
-    if not stat.S_ISREG(info.st_mode):
-        message = f"{path} is a link or a special file."
-        raise InvalidInput(message, field="PATH", fix="replace it by a plain file")
-    if info.st_size > room:
-        raise _too_much(folder, f"{limits.bytes_total} bytes")
-    mode: Mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"
-    try:
-        return SkillFile(path.relative_to(folder).as_posix(), mode, path.read_bytes())
-    except OSError as error:
-        _unreadable(error)
-
-
-def _unreadable(error: OSError) -> NoReturn:
-    fix = "make it readable, or leave it out"
-    raise InvalidInput(
-        f"{error.filename} cannot be read: {error.strerror}.", field="PATH", fix=fix
-    ) from error
-
-
-def _too_much(folder: Path, limit: str) -> LimitExceeded:
-    return LimitExceeded(f"{folder} holds more than {limit}; submit the folder of one skill.", field="PATH")

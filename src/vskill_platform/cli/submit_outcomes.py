@@ -85,19 +85,18 @@ def _reason(record: "Submission") -> str:
 
 async def _findings(record: "Submission") -> "list[Finding]":
     """What counted in the decision, the worst first. None for what was published: it passed."""
-    from vskill_platform.domain.scan import Kind, Severity
+    from vskill_platform.domain.scan import Kind
     from vskill_platform.store.scans import get_scan
 
     if record.evidence is None or record.decision is None or record.state.value == "PUBLISHED":
         return []
     report = await get_scan(record.evidence.digest, record.evidence.ruleset)
-    order = list(Severity)
     counted = [
         finding
         for finding in (report.findings if report else ())
         if finding.kind is not Kind.CAPABILITY and finding.rule_id in record.decision.rule_ids
     ]
-    return sorted(counted, key=lambda finding: -order.index(finding.severity))
+    return sorted(counted, key=lambda finding: -finding.severity.rank)
 
 
 def _lines(findings: "list[Finding]") -> list[str]:

@@ -97,7 +97,7 @@ def _own_keys() -> "tuple[PublicKey, ...]":
 
 
 def _files(folder: Path) -> "tuple[SkillFile, ...]":
-    from vskill_platform.cli.submit import read_folder
+    from vskill_platform.cli.local_skills import read_folder
 
     return read_folder(folder)
 

@@ -4,7 +4,7 @@ import click
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import run_in_env
+from vskill_platform.cli.process import OPERATOR, run_in_env
 
 #: The names of `notifications.notices.NoticeType`, here so that `--help` loads nothing.
 EVENTS = ("submission.decided", "skill.published", "skill.blocked")
@@ -23,18 +23,14 @@ def webhook() -> None:
 @json_option
 def add(*, url: str, events: tuple[str, ...], as_json: bool) -> None:
     """Deliver decisions to URL from now on; the secret that signs them is shown once."""
-    from vskill_platform.notifications.post import check_url
-    from vskill_platform.notifications.signature import new_secret
-    from vskill_platform.store.webhooks import add_webhook
+    from vskill_platform.notifications.subscriptions import subscribe
 
-    check_url(url)
-    secret = new_secret()
-    hook = run_in_env(lambda: add_webhook(url, secret, events or EVENTS, by="admin:command line"))
+    hook = run_in_env(lambda: subscribe(url, events or EVENTS, by=OPERATOR))
     if as_json:
-        print_json({"id": hook.id, "url": hook.url, "events": hook.events, "secret": secret})
+        print_json({"id": hook.id, "url": hook.url, "events": hook.events, "secret": hook.secret})
         return
     click.echo(f"Webhook {hook.id} will get {', '.join(hook.events)}.")
-    click.echo(f"Its secret, shown only now: {secret}")
+    click.echo(f"Its secret, shown only now: {hook.secret}")
 
 
 @webhook.command("list")
@@ -57,7 +53,7 @@ def list_hooks(*, as_json: bool) -> None:
 @click.argument("webhook_id")
 def remove(*, webhook_id: str) -> None:
     """Deliver nothing more to a webhook."""
-    from vskill_platform.store.webhooks import remove_webhook
+    from vskill_platform.notifications.subscriptions import unsubscribe
 
-    run_in_env(lambda: remove_webhook(webhook_id))
+    run_in_env(lambda: unsubscribe(webhook_id, by=OPERATOR))
     click.echo(f"Webhook {webhook_id} was removed.")

@@ -1,0 +1,92 @@
+"""Skills on this machine: where they lie below a folder, and their files, within a skill's limits. `scan`, `submit` and
+`verify` read them in this one way."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded
+from vskill_platform.domain.identity import SKILL_FILE
+
+#: What a checkout holds beside the skill itself.
+BESIDE_THE_SKILL = frozenset({".git"})
+#: What no skill lies in.
+WITHOUT_SKILLS = BESIDE_THE_SKILL | {"node_modules", ".venv", "__pycache__"}
+
+
+def skills_at(path: Path) -> list[Path]:
+    """The folders with a SKILL.md at or below a folder; the path itself where there is none, or it is a file."""
+    if path.is_file():
+        return [path]
+    return sorted(_skill_folders(path)) or [path]
+
+
+def _skill_folders(folder: Path) -> Iterator[Path]:
+    for current, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in WITHOUT_SKILLS]
+        if SKILL_FILE in names:
+            yield Path(current)
+
+
+def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """Every file below the folder. A link is refused: what it points to may be outside.
+
+    It stops at the limits of a skill, so that a wrong folder does not fill the memory.
+    """
+    files: list[SkillFile] = []
+    room = limits.bytes_total
+    for path in _paths(folder):
+        file = _file(folder, path, room, limits)
+        room -= len(file.data)
+        files.append(file)
+        if len(files) > limits.files:
+            raise _too_much(folder, f"{limits.files} files")
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def read_file(path: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """The skill in an archive."""
+    from vskill_platform.sources.archive import read_archive
+
+    try:
+        if path.stat().st_size > limits.bytes_total:
+            raise _too_much(path, f"{limits.bytes_total} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        _unreadable(error)
+    return read_archive(data, limits)
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    for current, folders, names in os.walk(folder, onerror=_unreadable):
+        folders[:] = [name for name in folders if name not in BESIDE_THE_SKILL]
+        links = [name for name in folders if (Path(current) / name).is_symlink()]
+        yield from (Path(current) / name for name in (*names, *links) if name not in BESIDE_THE_SKILL)
+
+
+def _file(folder: Path, path: Path, room: int, limits: ContentLimits) -> SkillFile:
+    info = path.lstat()
+    if not stat.S_ISREG(info.st_mode):
+        message = f"{path} is a link or a special file."
+        raise InvalidInput(message, field="PATH", fix="replace it by a plain file")
+    if info.st_size > room:
+        raise _too_much(folder, f"{limits.bytes_total} bytes")
+    mode: Mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"
+    try:
+        return SkillFile(path.relative_to(folder).as_posix(), mode, path.read_bytes())
+    except OSError as error:
+        _unreadable(error)
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    fix = "make it readable, or leave it out"
+    raise InvalidInput(
+        f"{error.filename} cannot be read: {error.strerror}.", field="PATH", fix=fix
+    ) from error
+
+
+def _too_much(folder: Path, limit: str) -> LimitExceeded:
+    return LimitExceeded(f"{folder} holds more than {limit}; submit the folder of one skill.", field="PATH")
