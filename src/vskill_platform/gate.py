@@ -1,10 +1,14 @@
 """Company and solitude in one worker process: most work runs side by side, but a submission over which workers
 have died repeatedly runs alone, so that it can take nothing else down with it, and what would do the same work
-twice takes turns."""
+twice takes turns. And of much work at once, some at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import TypeVar
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class WorkGate:
@@ -64,3 +68,14 @@ class Turns:
             self._wanted[name] -= 1
             if not self._wanted[name]:
                 del self._wanted[name], self._locks[name]
+
+
+async def some_at_a_time(work: Callable[[A], Awaitable[T]], items: Iterable[A], at_once: int) -> list[T]:
+    """The work for every item, so many at the same time; the answers in the order of the items."""
+    slots = asyncio.Semaphore(at_once)
+
+    async def bounded(item: A) -> T:
+        async with slots:
+            return await work(item)
+
+    return await asyncio.gather(*map(bounded, items))

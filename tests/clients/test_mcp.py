@@ -88,6 +88,17 @@ async def test_a_blocked_skill_is_neither_read_nor_listed(client, published):
     )
 
 
+async def test_the_report_of_a_skill_that_was_taken_down_is_that_of_its_last_version(
+    request, client, published
+):
+    slug = f"gone-{request.node.callspec.params['client']}"
+    canonical = published.publish(slug, {"SKILL.md": skill_md(slug, version="1.0.0")})
+    published.publish(slug, {"SKILL.md": skill_md(slug, "More.", version="1.1.0")})
+    published.command("skill", "takedown", canonical, "--reason", "it misleads")
+    report = (await client.call_tool("get_security_report", {"name": canonical})).structured_content
+    assert (report["version"], report["reason"]) == ("1.1.0", "it misleads")
+
+
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"accept": "application/json, text/event-stream"}
 

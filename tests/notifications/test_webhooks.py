@@ -19,7 +19,9 @@ from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import NoticeType, notices_of
 from vskill_platform.notifications.post import check_url, post
 from vskill_platform.notifications.signature import new_secret, sign
+from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
 from vskill_platform.store.actions import cancel
+from vskill_platform.store.audit import list_audit
 from vskill_platform.store.tasks import read_task
 from vskill_platform.store.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook
 from vskill_platform.submission_store import get_submission
@@ -146,12 +148,33 @@ async def test_nothing_is_posted_inside_our_network(env, url):
         await post(url, b"{}", {})
 
 
-@pytest.mark.parametrize(
-    "url", ["ftp://host/", "https://", "https://user@host/", "file:///etc/passwd", "nonsense"]
-)
+NO_ADDRESSES = [
+    "ftp://host/", "https://", "https://user@host/", "file:///etc/passwd", "nonsense", "http://[x", "http://host:x/",
+    "http://host:99999/", "http://host:0/", "http://ho st/", "http://host/\x00",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(InvalidInput, match="address"):
         check_url(url)
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
+async def test_no_door_takes_what_is_no_address(env, url):
+    with pytest.raises(InvalidInput, match="address"):
+        await subscribe(url, ALL, by="admin:me")
+    assert await list_webhooks() == []
+
+
+async def test_the_audit_says_who_added_and_who_removed_a_webhook(env, inbox):
+    hook = await subscribe(inbox.url, [*ALL, *ALL], by="admin:me")
+    await unsubscribe(hook.id, by="admin:you")
+    with pytest.raises(NotFound):
+        await unsubscribe(hook.id, by="admin:you")
+    assert hook.events == ALL and await list_webhooks() == []
+    said = [(one.action, one.target, one.by) for one in (await list_audit()).items]
+    assert said == [("webhook removed", hook.id, "admin:you"), ("webhook added", hook.id, "admin:me")]
 
 
 async def test_webhooks_are_bounded_and_need_an_event(env, inbox):

@@ -2,28 +2,15 @@
 
 import asyncio
 import json
-import logging
 import os
 from pathlib import Path
 
 import pytest
-import structlog
 from click.testing import CliRunner, Result
 
 from tests.signing.conftest import FILES, TAR, ZIP
 from vskill_platform.cli import cli
 from vskill_platform.signing.keys import FileKeys, SigningKey, jwk
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was():
-    """A command configures logging for its process, which here is the tests'."""
-    root = logging.getLogger()
-    handlers, level, configuration = root.handlers, root.level, structlog.get_config()
-    yield
-    root.handlers = handlers
-    root.setLevel(level)
-    structlog.configure(**configuration)
 
 
 @pytest.fixture

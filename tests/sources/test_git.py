@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.envs import make_submission
 from tests.support.git_server import Repo, git_server, skill_md
+from vskill_platform import child_processes
+from vskill_platform.child_processes import CHUNK, end_group
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import (
     InvalidInput,
@@ -23,16 +25,12 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.identity import Identity, normalise
-from vskill_platform.sources import command
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits
 from vskill_platform.sources.command import (
-    CHUNK,
-    END_S,
     Git,
     Limits,
     TimedOut,
-    _end,
     find_git,
     make_repository,
 )
@@ -545,13 +543,13 @@ async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full
         limit=CHUNK,
     )
     await asyncio.sleep(0.3)
-    async with asyncio.timeout(END_S - 1):
-        await _end(process)
+    async with asyncio.timeout(child_processes.END_S - 1):
+        await end_group(process, kill=True)
     assert process.returncode == -signal.SIGKILL
 
 
 async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(command, "END_S", 0.2)
+    monkeypatch.setattr(child_processes, "END_S", 0.2)
     process = await asyncio.create_subprocess_exec(
         *("sh", "-c", "setsid sleep 5 & echo $!; wait"),
         stdout=asyncio.subprocess.PIPE,
@@ -563,7 +561,7 @@ async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monke
     escaped = int(await process.stdout.readline())
     try:
         async with asyncio.timeout(4):
-            await _end(process)
+            await end_group(process, kill=True)
     finally:
         os.kill(escaped, signal.SIGKILL)
 

@@ -396,6 +396,19 @@ async def test_a_bulk_action_counts_only_what_it_can_be_done_to(env, ada, state,
     assert f"{expected} would" in page
 
 
+@pytest.mark.parametrize(("field", "value"), [("state", "active"), ("action", "explode"), ("hours", "-1")])
+async def test_a_bulk_form_with_what_no_page_offers_is_refused_by_field(env, ada, field, value):
+    form = {
+        "state": "REJECTED",
+        "action": "again",
+        "hours": "0",
+        "expected": "0",
+        "reason": "why",
+        "confirm": "yes",
+    }
+    assert (await ada.do("/admin/bulk", **{**form, field: value})).startswith(field)
+
+
 async def test_E4_a_bulk_filter_that_does_not_exist_is_a_400(ada):
     assert (await ada.get("/admin/bulk?stat=REJECTED")).status_code == 400
     assert (await ada.get("/admin/bulk?state=active")).status_code == 400

@@ -164,9 +164,9 @@ async def test_discovering_lists_skills_and_submits_none(shelf):
         (b"[]", "body"),
         (b"{}", "body"),
         (b'{"repoUrl": 7}', "repoUrl"),
-        (b'{"repoUrl": "https://github.com/x"}', "repo_url"),
+        (b'{"repoUrl": "https://github.com/x"}', "repoUrl"),
         (b'{"repoUrl": "' + b"a" * 3000 + b'"}', "repoUrl"),
-        (b'{"repoUrl": "acme/tools", "skillPath": "../.."}', "skill_path"),
+        (b'{"repoUrl": "acme/tools", "skillPath": "../.."}', "skillPath"),
         (b'{"repoUrl": "\xff"}', "body"),
         (b"[" * 100_000, "body"),
     ],
@@ -175,6 +175,30 @@ async def test_a_bad_body_is_a_400_that_names_the_field(shelf, body, field):
     answer = await shelf.client.post(URL, content=body)
     assert answer.status_code == 400
     assert answer.json()["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "also"),
+    [
+        ({"repoUrl": "acme\\tools"}, "repoUrl", "repoUrl has a backslash"),
+        ({"repoUrl": "https://github.com/acme/tools/x"}, "repoUrl", "skillPath"),
+        ({"repoUrl": "acme/tools", "skillPath": "a\\b"}, "skillPath", "skillPath has a backslash"),
+        ({"repoUrl": "https://upload/a/b"}, "repoUrl", "reserved"),
+    ],
+)
+async def test_a_refusal_names_fields_as_the_caller_wrote_them(shelf, body, field, also):
+    for address in (URL, f"{URL}/discover"):
+        told = (await shelf.client.post(address, json=body)).json()
+        said = f"{told['detail']} {told['error']} {told['fix']}"
+        assert told["field"] == field
+        assert also in said and "repo_url" not in said and "skill_path" not in said
+    (one,) = (await shelf.client.post(f"{URL}/bulk", json={"submissions": [body]})).json()["results"]
+    assert one["error"] and "repo_url" not in one["error"] and "skill_path" not in one["error"]
+
+
+async def test_a_refusal_names_query_parameters_as_the_caller_wrote_them(shelf):
+    answer = await shelf.client.get("/api/v1/blocklist/check", params={"name": "lint", "repoUrl": "ftp://x"})
+    assert (answer.status_code, answer.json()["field"]) == (400, "repoUrl")
 
 
 async def test_a_submission_tells_its_position_timings_and_scan(shelf):

@@ -34,10 +34,11 @@ WITHOUT_RIGHTS = "account"
 UNSAID = {
     "GET /api/v1/skills": {"after"},
     "GET /api/v1/submissions": {"after", "category", "sort"},
-    "GET /api/v1/blocklist/check": {"name", "repo_url"},
-    "POST /api/v1/submissions": {"repo_url"},
-    "POST /api/v1/submissions/discover": {"repo_url"},
+    "GET /api/v1/blocklist/check": {"name", "repoUrl"},
+    "POST /api/v1/submissions": {"repoUrl"},
+    "POST /api/v1/submissions/discover": {"repoUrl"},
     "POST /api/v1/skills/installs": {"skillName"},
+    "POST /api/v1/webhooks": {"url"},
 }
 
 load_all_checks()

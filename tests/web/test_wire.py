@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from vskill_platform.domain.states import State
-from vskill_platform.web.wire import camel, camel_name, iso_time
+from vskill_platform.web.wire import Sent, as_written, camel, camel_name, iso_time
 
 
 class Inner(msgspec.Struct):
@@ -38,6 +38,21 @@ def test_fields_become_camel_case_and_keys_of_mappings_stay():
 @pytest.mark.parametrize(("name", "shown"), [("id", "id"), ("repo_url", "repoUrl"), ("a_b_c", "aBC")])
 def test_camel_names(name, shown):
     assert camel_name(name) == shown
+
+
+class Renamed(Sent, frozen=True):
+    repo_url: str
+    source: str = msgspec.field(name="from")
+
+
+class AsItIs(msgspec.Struct, frozen=True):
+    error_uri: str
+
+
+def test_a_text_names_fields_as_they_are_on_the_wire():
+    text = "repo_url: this source has an error_uri"
+    assert as_written(text, Renamed) == "repoUrl: this source has an error_uri"
+    assert as_written(text, AsItIs) == as_written(text, None) == text
 
 
 def test_times_are_utc_with_milliseconds():

@@ -10,7 +10,6 @@ import enum
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,16 +18,13 @@ from pathlib import Path
 
 import msgspec
 
+from vskill_platform.child_processes import CHUNK, end_group, pipe_of, read_last, read_up_to
 from vskill_platform.external_scan import launch
 
 LAUNCHER = str(Path(launch.__file__).absolute())
 PREFIX = "analysis-"
 #: Folders of workers that died are removed by the next one that comes by; none lives as long as this.
 LEFT_BEHIND_S = 3600
-CHUNK = 64 * 1024
-#: How long the end of killed processes is waited for.
-END_WITHIN_S = 5.0
-MOST_ERROR_BYTES = 64 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -129,7 +125,8 @@ async def run(
     try:
         finished = await _finish(process, limits)
     finally:
-        await _end(process, clean=finished.ending is Ending.ENDED)
+        # The group of one that ended by itself is gone, and its number may be another's by now.
+        await end_group(process, kill=finished.ending is not Ending.ENDED or process.returncode is None)
     if finished.code == launch.CPU_EXHAUSTED:
         finished = Finished(Ending.TIMED_OUT)
     isolated = await asyncio.to_thread(_was_isolated, note)
@@ -154,11 +151,11 @@ def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[st
 
 async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finished:
     """Read both pipes to their ends; who takes too long or prints too much is not waited for."""
-    errors = asyncio.create_task(_read_last(_pipe(process.stderr)))
+    errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:
         async with asyncio.timeout(limits.seconds):
-            out = await _read(_pipe(process.stdout), limits.out_bytes)
-            if out is None:
+            out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
+            if cut:
                 return Finished(Ending.TOO_MUCH_OUTPUT)
             code, err = await process.wait(), await errors
     except TimeoutError:
@@ -169,52 +166,7 @@ async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finish
     return Finished(Ending.ENDED, code, out, err)
 
 
-async def _read(pipe: asyncio.StreamReader, most: int) -> bytes | None:
-    """All that it prints; None for more than the most."""
-    parts: list[bytes] = []
-    size = 0
-    while chunk := await pipe.read(CHUNK):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > most:
-            return None
-    return b"".join(parts)
-
-
-async def _read_last(pipe: asyncio.StreamReader) -> bytes:
-    """To the end, so that the process never waits for us; only the last part is kept."""
-    kept = b""
-    while chunk := await pipe.read(CHUNK):
-        kept = (kept + chunk)[-MOST_ERROR_BYTES:]
-    return kept
-
-
-async def _end(process: asyncio.subprocess.Process, *, clean: bool) -> None:
-    """No process of the group survives, and none is left unreaped. One that ended may have left others behind."""
-    if not clean or process.returncode is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    # A process is over for asyncio only when its pipes have been read to their ends.
-    try:
-        async with asyncio.timeout(END_WITHIN_S):
-            await asyncio.gather(_drain(process.stdout), _drain(process.stderr))
-            await process.wait()
-    except TimeoutError:
-        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - something else holds the pipe
-
-
-async def _drain(pipe: asyncio.StreamReader | None) -> None:
-    while pipe is not None and await pipe.read(CHUNK):
-        pass
-
-
 def _was_isolated(note: Path) -> bool:
     with suppress(OSError, ValueError):
         return bool(json.loads(note.read_bytes())["isolated"])
     return False
-
-
-def _pipe(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:
-    if pipe is None:  # pragma: no cover - it was asked for
-        raise RuntimeError("no pipe from the analyser")
-    return pipe

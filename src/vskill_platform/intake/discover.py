@@ -4,21 +4,18 @@ The repository is looked at once, at one commit; every skill in it is then a sub
 refused disturbs no other.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Iterable, Sequence
 
 import msgspec
 
 from vskill_platform.domain.errors import InvalidManifest, PlatformError, Unsupported
-from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.submission import Source
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_place, submit_repository
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
-
-T = TypeVar("T")
 
 #: How many places of one bulk are submitted at the same time.
 AT_ONCE = 16
@@ -94,8 +91,15 @@ async def submit_skills(
     found = await discover(repo_url, skill_path)
     here = [one for one in found.skills if one.path == asked.path]
     chosen: Sequence[FoundSkill] = found.skills if every or not here else here
-    results = await _settle_all([_submission(asked, one, source, submitter) for one in chosen])
-    left = tuple(one.path for one in found.skills if one not in chosen)
+
+    async def submit(one: FoundSkill) -> Settled:
+        place = msgspec.structs.replace(asked, path=one.path)
+        submitting = submit_place(place, one.place, one.name, source=source, submitter=submitter)
+        return await _settled(place.url, place.path, submitting)
+
+    results = await some_at_a_time(submit, chosen, AT_ONCE)
+    submitted = {one.path for one in chosen}
+    left = tuple(one.path for one in found.skills if one.path not in submitted)
     return RepositorySubmitted(tuple(results), left, found.truncated, found.skipped)
 
 
@@ -104,29 +108,11 @@ async def submit_many(
 ) -> tuple[Settled, ...]:
     """Submit many places, each with an outcome or an error of its own, in the order given."""
 
-    def one(place: Wanted) -> Callable[[], Awaitable[Settled]]:
-        async def submit() -> Settled:
-            return await _settled(
-                place.repo_url,
-                place.skill_path,
-                submit_repository(place.repo_url, place.skill_path, source=source, submitter=submitter),
-            )
+    async def submit(one: Wanted) -> Settled:
+        submitting = submit_repository(one.repo_url, one.skill_path, source=source, submitter=submitter)
+        return await _settled(one.repo_url, one.skill_path, submitting)
 
-        return submit
-
-    return tuple(await _settle_all([one(place) for place in wanted]))
-
-
-def _submission(
-    asked: Identity, found: FoundSkill, source: Source, submitter: str | None
-) -> Callable[[], Awaitable[Settled]]:
-    place = msgspec.structs.replace(asked, path=found.path)
-
-    async def submit() -> Settled:
-        submitting = submit_place(place, found.place, found.name, source=source, submitter=submitter)
-        return await _settled(place.url, place.path, submitting)
-
-    return submit
+    return tuple(await some_at_a_time(submit, wanted, AT_ONCE))
 
 
 async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> Settled:
@@ -134,17 +120,6 @@ async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitt
         return Settled(repo_url, skill_path, await submitting)
     except PlatformError as error:
         return Settled(repo_url, skill_path, error=error)
-
-
-async def _settle_all(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Some at a time, the answers in order."""
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def bounded(work: Callable[[], Awaitable[T]]) -> T:
-        async with slots:
-            return await work()
-
-    return await asyncio.gather(*map(bounded, works))
 
 
 def _repositories() -> Repositories:

@@ -67,10 +67,12 @@ async def _ask_for_deliveries(keys: list[str]) -> None:
         raise error
     for entry in settled.found.values():
         record = skips.decode(entry, Submission)
-        for notice in notices_of(record) if record is not None else ():
+        if record is None:
+            continue
+        for notice in notices_of(record):
             for hook in hooks:
                 await _ask_for_delivery(hook, notice)
-            await ask_for_mail(notice, record.submitter if record is not None else None)
+            await ask_for_mail(notice, record.submitter)
     skips.report(env)
 
 

@@ -53,8 +53,10 @@ async def send_mail(task: Task) -> Done:
     except NotFound as error:
         return Done(f"not sent: {error}")
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
-    if notice is None or not env.settings.smtp_url:
-        return Done("not sent: no mail server is configured, or the history holds no such event")
+    if notice is None:
+        return Done("not sent: the history holds no such event")
+    if not env.settings.smtp_url:
+        return Done("not sent: no mail server is configured any more")
     message = compose(notice, task.subject["to"], env.settings)
     return Done(await asyncio.to_thread(_send, message, env.settings.smtp_url))
 

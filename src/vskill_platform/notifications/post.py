@@ -19,14 +19,23 @@ ANSWER_BYTES = 4096
 
 def check_url(url: str) -> str:
     """Refuses what is not a plain http(s) address with a host."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.username or parts.fragment:
+    if not _can_be_posted_to(url):
         raise InvalidInput(
             "This is not an address that can be posted to.",
             field="url",
             fix="give https://host/path without user name and fragment",
         )
     return url
+
+
+def _can_be_posted_to(url: str) -> bool:
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+        httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
+        return False
+    is_plain = url.isprintable() and " " not in url and not (parts.username or parts.fragment)
+    return is_plain and parts.scheme in ("https", "http") and bool(parts.hostname) and port != 0
 
 
 async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Collection[str] = ()) -> int:

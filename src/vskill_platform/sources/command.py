@@ -9,7 +9,6 @@ import asyncio
 import os
 import resource
 import shutil
-import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,20 +18,17 @@ from pathlib import Path
 import msgspec
 
 from vskill_platform import __version__
+from vskill_platform.child_processes import CHUNK, end_group, pipe_of, read_last, read_up_to
 from vskill_platform.domain.errors import LimitExceeded, Unsupported
 from vskill_platform.sources.addresses import Route
+from vskill_platform.sources.objects import ObjectReader
 
-#: Of what a call prints about itself; more is not kept.
-MOST_ERROR_BYTES = 64 * 1024
 #: Address space of one process: a pack cannot ask for more.
 MOST_MEMORY = 2 * 1024**3
 #: Of a call's time, what one process may compute. What needs more is a bomb and not a slow host, and ends as such.
 CPU_SHARE = 0.6
 #: How often the size of what was fetched is looked at; the kernel's limit per file holds in between.
 LOOK_EVERY_S = 0.1
-CHUNK = 64 * 1024
-#: How long the pipes of a killed call may take to close.
-END_S = 5.0
 #: The oldest git that knows every option and setting that is used here.
 OLDEST_GIT = (2, 37)
 
@@ -105,7 +101,7 @@ class Git:
                 raise TimedOut from None
 
     @asynccontextmanager
-    async def objects(self, folder: Path, limits: Limits) -> AsyncIterator["ObjectReader"]:
+    async def objects(self, folder: Path, limits: Limits) -> AsyncIterator[ObjectReader]:
         """A reader of objects by id, for as long as the body runs."""
         arguments = ("cat-file", "--batch-command", "--buffer")
         async with self._process(arguments, folder, limits, None) as process:
@@ -136,47 +132,7 @@ class Git:
             _limit_resources(process.pid, limits)
             yield process
         finally:
-            await _end(process)
-
-
-class ObjectReader:
-    """Objects of one repository: their sizes first, then the bytes of those that are wanted."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._out = _pipe(process.stdout)
-        self._in = process.stdin
-
-    async def sizes(self, ids: Sequence[str], wanted_kind: bytes = b"blob") -> dict[str, int | None]:
-        """The size of each blob; None for an object that was not fetched, or that is of another kind."""
-        found: dict[str, int | None] = {}
-
-        async def read() -> None:
-            for wanted in ids:
-                kind, size = _header(await self._out.readuntil(b"\n"))
-                found[wanted] = size if kind == wanted_kind else None
-
-        await asyncio.gather(self._ask("info", ids), read())
-        return found
-
-    async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """The bytes of blobs whose sizes were looked at before."""
-        found: dict[str, bytes] = {}
-
-        async def read() -> None:
-            for wanted in ids:
-                _, size = _header(await self._out.readuntil(b"\n"))
-                found[wanted] = await self._out.readexactly(size)
-                await self._out.readexactly(1)
-
-        await asyncio.gather(self._ask("contents", ids), read())
-        return found
-
-    async def _ask(self, command: str, ids: Sequence[str]) -> None:
-        if self._in is None:  # pragma: no cover - it was asked for
-            raise RuntimeError("no pipe to git")
-        lines = "".join(f"{command} {one}\n" for one in ids)
-        self._in.write(f"{lines}flush\n".encode("ascii"))
-        await self._in.drain()
+            await end_group(process, kill=process.returncode != 0)
 
 
 def find_git() -> str:
@@ -213,6 +169,11 @@ def make_repository(folder: Path) -> None:
     (folder / "objects" / "pack").mkdir(parents=True)
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
+    write_config(folder)
+
+
+def write_config(folder: Path) -> None:
+    """The repository's own configuration, in place of whatever is there."""
     (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
 
 
@@ -322,9 +283,9 @@ def too_large(limits: Limits) -> LimitExceeded:
 
 async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finished:
     """Read both pipes to their ends; a call that prints too much is not waited for."""
-    errors = asyncio.create_task(_read_all(_pipe(process.stderr)))
+    errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:
-        out, cut = await _read(_pipe(process.stdout), limits.out_bytes)
+        out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
         if cut:
             return Finished(0, out, b"", cut=True)
         said = await errors
@@ -332,57 +293,3 @@ async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finish
     finally:
         errors.cancel()
         await asyncio.wait({errors})
-
-
-async def _read(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
-    """What it prints, and whether that was cut at the most."""
-    parts: list[bytes] = []
-    size = 0
-    while chunk := await pipe.read(CHUNK):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > most:
-            return b"".join(parts)[:most], True
-    return b"".join(parts), False
-
-
-async def _read_all(pipe: asyncio.StreamReader) -> bytes:
-    """To the end, so that the process never waits for us; only the last part is kept."""
-    kept = b""
-    while chunk := await pipe.read(CHUNK):
-        kept = (kept + chunk)[-MOST_ERROR_BYTES:]
-    return kept
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """No process of the group survives, and none is left unreaped."""
-    if process.returncode != 0:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        async with asyncio.timeout(END_S):
-            # asyncio calls a process ended only once its pipes are at their ends, and a reader whose buffer is full
-            # stops reading: what nobody wants any more must be read all the same, or this would wait for ever.
-            await asyncio.gather(_discard(process.stdout), _discard(process.stderr), process.wait())
-    except TimeoutError:
-        # Something that left the group still holds a pipe. The process itself is dead and reaped.
-        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
-
-
-async def _discard(pipe: asyncio.StreamReader | None) -> None:
-    while pipe is not None and await pipe.read(CHUNK):
-        pass
-
-
-def _pipe(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:
-    if pipe is None:  # pragma: no cover - every call has one
-        raise RuntimeError("no pipe from git")
-    return pipe
-
-
-def _header(line: bytes) -> tuple[bytes, int]:
-    """`<id> <kind> <size>`, or `<id> missing`."""
-    fields = line.rstrip(b"\n").split(b" ")
-    return (fields[1], int(fields[2])) if len(fields) == 3 else (b"missing", 0)

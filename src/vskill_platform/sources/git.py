@@ -20,6 +20,7 @@ from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits
 from vskill_platform.domain.errors import NoSkillFound, PlatformError, SourceUnavailable
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
+from vskill_platform.gate import Turns
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import Git, Limits, make_repository
@@ -65,7 +66,7 @@ class GitSource:
         self._cache = SnapshotCache(settings.cache)
         self._folders = _Folders(settings.folder)
         self._slots = asyncio.Semaphore(settings.at_once)
-        self._turns = _Turns()
+        self._turns = Turns()
         self._answers: OrderedDict[str, _Answer] = OrderedDict()
 
     async def fetch(self, submission: Submission) -> Fetched:
@@ -216,27 +217,6 @@ class GitSource:
         self._answers.move_to_end(repo_key)
         while len(self._answers) > MOST_ANSWERS:
             self._answers.popitem(last=False)
-
-
-class _Turns:
-    """One caller at a time per repository; locks exist while somebody wants them."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
-        lock, wanted = self._locks.get(key, (asyncio.Lock(), 0))
-        self._locks[key] = (lock, wanted + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, wanted = self._locks[key]
-            if wanted == 1:
-                del self._locks[key]
-            else:
-                self._locks[key] = (lock, wanted - 1)
 
 
 class _Folders:

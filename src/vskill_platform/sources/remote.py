@@ -25,7 +25,16 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts, Route
-from vskill_platform.sources.command import CONFIG, Finished, Git, Limits, TimedOut, size_of, too_large
+from vskill_platform.sources.command import (
+    CONFIG,
+    Finished,
+    Git,
+    Limits,
+    TimedOut,
+    size_of,
+    too_large,
+    write_config,
+)
 
 T = TypeVar("T")
 
@@ -187,7 +196,7 @@ def _settle(folder: Path) -> str:
     commit = (folder / REF).read_text("ascii").strip()
     if not is_commit(commit):  # pragma: no cover - git wrote it
         raise InvalidInput("The repository's head is not a commit.", field="repo_url")
-    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+    write_config(folder)
     return commit
 
 

@@ -10,12 +10,24 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Seque
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import msgspec
-
-from vskill_platform.domain.content import MODES, ContentLimits, Mode, SkillFile, check_files, check_path
+from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
-from vskill_platform.domain.identity import SKILL_FILE, clean_path
-from vskill_platform.sources.command import Git, Limits, ObjectReader, TimedOut, size_of
+from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.sources.command import Git, Limits, TimedOut, size_of
+from vskill_platform.sources.listing import (
+    TreeEntry,
+    can_be_named,
+    check_entry,
+    entry_of,
+    folders_with_skill,
+    lines_below,
+    lines_of,
+    mode_of,
+    path_of,
+    shown_path,
+    skill_file_in,
+)
+from vskill_platform.sources.objects import ObjectReader
 
 #: Of the list of a whole repository; a longer one is read folder by folder.
 LISTING_BYTES = 16 * 1024 * 1024
@@ -31,21 +43,6 @@ LISTED_SKILL_BYTES = 256 * 1024
 MOST_COMMIT_BYTES = 64 * 1024
 #: Far beyond every clock.
 _LATEST_S = 1 << 36
-
-_KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
-_FIXES = {
-    "120000": "replace it by the file that it points to",
-    "160000": "copy its files into the folder, or move it elsewhere",
-}
-
-
-class TreeEntry(msgspec.Struct, frozen=True):
-    """One line of a list: bytes of a name that are not UTF-8 are lone surrogates."""
-
-    mode: str
-    id: str
-    #: From the root of the repository.
-    path: str
 
 
 class Snapshot:
@@ -90,28 +87,28 @@ class Snapshot:
             raise await self.no_skill(folder)
         with _in_full():
             for entry in entries:
-                _check_entry(entry, self._limits)
+                check_entry(entry, self._limits)
         blobs = await self._read(entries)
-        files = tuple(SkillFile(entry.path, _mode(entry), blobs[entry.id]) for entry in entries)
+        files = tuple(SkillFile(entry.path, mode_of(entry), blobs[entry.id]) for entry in entries)
         with _in_full():
             check_files(files, self._limits)
         return files
 
     async def skill_md(self, folder: str) -> bytes:
         """The SKILL.md of a folder; NoSkillFound says what was found instead."""
-        name = f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
-        for entry in await self._found(name):
+        name = skill_file_in(folder)
+        for entry in await self._chosen([name]):
             with _in_full():
-                _check_entry(entry, self._limits)
+                check_entry(entry, self._limits)
             return (await self._read([entry]))[entry.id]
         raise await self.no_skill(folder)
 
     async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
         """Folders with a SKILL.md at or below this one, those that no address can name, and whether there are more."""
         lines, cut = (self._lines, False) if self._lines is not None else await self._list(self.commit)
-        found = await asyncio.to_thread(_skill_folders, lines, below)
-        named = sorted(path for path in found if _can_be_named(path))
-        odd = sorted(_shown(path) for path in found if not _can_be_named(path))
+        found = await asyncio.to_thread(folders_with_skill, lines, below)
+        named = sorted(path for path in found if can_be_named(path))
+        odd = sorted(shown_path(path) for path in found if not can_be_named(path))
         return (
             named[:MOST_SKILLS],
             odd[:MOST_SKILLS],
@@ -120,31 +117,30 @@ class Snapshot:
 
     async def skill_texts(self, folders: Sequence[str]) -> dict[str, bytes]:
         """The SKILL.md of each folder, as far as it is a plain file of a sane size."""
-        wanted = {f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE: folder for folder in folders}
+        wanted = {skill_file_in(folder): folder for folder in folders}
         lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
-        entries = [entry for entry in map(_entry, _named(lines, wanted)) if entry.mode in MODES]
-        if self._blobs is not None:
-            return {wanted[entry.path]: self._blobs[entry.id] for entry in entries}
-        async with self._objects() as reader:
-            sizes = await reader.sizes([entry.id for entry in entries])
-            ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
-            blobs = await reader.contents(ids)
+        found = await asyncio.to_thread(lines_of, lines, wanted)
+        entries = [entry for entry in map(entry_of, found) if entry.mode in MODES]
+        blobs = await self._small_blobs(entries)
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
 
     async def texts(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """Those of these files that are there; None for one that is not plain or not of a sane size."""
         there = await self._chosen(paths)
         entries = [entry for entry in there if entry.mode in MODES]
-        if self._blobs is not None:
-            blobs = {one.id: self._blobs[one.id] for one in entries if one.id in self._blobs}
-        else:
-            async with self._objects() as reader:
-                sizes = await reader.sizes([entry.id for entry in entries])
-                ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
-                blobs = await reader.contents(ids)
+        blobs = await self._small_blobs(entries)
         plain = {entry.path: blobs[entry.id] for entry in entries if entry.id in blobs}
         sane = {path: data for path, data in plain.items() if len(data) <= LISTED_SKILL_BYTES}
         return {entry.path: sane.get(entry.path) for entry in there}
+
+    async def _small_blobs(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
+        """By id, the bytes of those that are there and of a sane size; of a snapshot in memory, of all."""
+        if self._blobs is not None:
+            return self._blobs
+        async with self._objects() as reader:
+            sizes = await reader.sizes([entry.id for entry in entries])
+            ids = [one for one, size in sizes.items() if size is not None and size <= LISTED_SKILL_BYTES]
+            return await reader.contents(ids)
 
     async def committed_at(self) -> int | None:
         """When the commit says that it was made, in milliseconds; None where it does not say."""
@@ -162,10 +158,10 @@ class Snapshot:
 
     async def _chosen(self, paths: Collection[str]) -> list[TreeEntry]:
         if self._lines is not None:
-            lines = await asyncio.to_thread(_exactly, self._lines, paths)
+            lines = await asyncio.to_thread(lines_of, self._lines, paths)
         else:
             lines = [line for path in paths for line in (await self._list(self.commit, path))[0]]
-        return [entry for entry in map(_entry, lines) if entry.path in paths]
+        return [entry for entry in map(entry_of, lines) if entry.path in paths]
 
     async def no_skill(self, folder: str) -> NoSkillFound:
         """The refusal, with what is there instead: the way to the right address."""
@@ -181,16 +177,16 @@ class Snapshot:
 
     async def _near(self, folder: str) -> str:
         lines = self._lines or ()
-        wanted = (f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE).lower()
+        wanted = skill_file_in(folder).lower()
         paths = (
-            _path(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode()
+            path_of(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode()
         )
         return next((path for path in paths if path.lower() == wanted), "")
 
     async def _entries(self, folder: str) -> list[TreeEntry]:
         """Every entry below a folder, its path counted from there; more than a skill may hold are refused."""
         if self._lines is not None:
-            lines, cut = await asyncio.to_thread(_below, self._lines, folder), False
+            lines, cut = await asyncio.to_thread(lines_below, self._lines, folder), False
             start = len(folder) + 1 if folder else 0
         else:
             lines, cut = await self._list(f"{self.commit}:{folder}")
@@ -202,13 +198,7 @@ class Snapshot:
                 limit="files",
                 allowed=self._limits.files,
             )
-        return [TreeEntry(one.mode, one.id, one.path[start:]) for one in map(_entry, lines)]
-
-    async def _found(self, path: str) -> list[TreeEntry]:
-        lines = self._lines
-        if lines is None:
-            lines, _ = await self._list(self.commit, path)
-        return list(map(_entry, _named(lines, {path})))
+        return [TreeEntry(one.mode, one.id, one.path[start:]) for one in map(entry_of, lines)]
 
     async def _list(self, tree: str, path: str = "") -> tuple[list[bytes], bool]:
         """`git ls-tree`, without the last line where it was cut."""
@@ -236,7 +226,7 @@ class Snapshot:
         return lines[:-1], done.cut
 
     async def _load_all(self, lines: Sequence[bytes]) -> None:
-        ids = list({entry.id: None for entry in map(_entry, lines) if entry.mode in MODES})
+        ids = list({entry.id: None for entry in map(entry_of, lines) if entry.mode in MODES})
         async with self._objects() as reader:
             sizes = await reader.sizes(ids)
             there = [one for one in ids if sizes[one] is not None]
@@ -264,10 +254,10 @@ class Snapshot:
             if size is None or size > self._limits.bytes_file:
                 most = self._limits.bytes_file
                 raise LimitExceeded(
-                    f"The file {_shown(entry.path)} is larger than the {most} bytes that are accepted.",
+                    f"The file {shown_path(entry.path)} is larger than the {most} bytes that are accepted.",
                     limit="bytes_file",
                     allowed=most,
-                    path=_shown(entry.path),
+                    path=shown_path(entry.path),
                 )
             total += size
         if total > self._limits.bytes_total:
@@ -292,32 +282,6 @@ class Snapshot:
         return self._folder
 
 
-# Lines of `git ls-tree -z`: mode, kind, id, a tab and the raw bytes of the path.
-
-
-def _entry(line: bytes) -> TreeEntry:
-    facts, _, _ = line.partition(b"\t")
-    mode, _, number = facts.decode("ascii").split(" ")
-    return TreeEntry(mode, number, _path(line))
-
-
-def _path(line: bytes) -> str:
-    return line.partition(b"\t")[2].decode("utf-8", "surrogateescape")
-
-
-def _below(lines: Sequence[bytes], folder: str) -> list[bytes]:
-    if not folder:
-        return list(lines)
-    prefix = b"\t" + folder.encode() + b"/"
-    # The path follows the first tab, and a line before it holds only digits and a word.
-    return [line for line in lines if line.find(prefix) == line.find(b"\t") != -1]
-
-
-def _exactly(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
-    wanted = {path.encode() for path in paths}
-    return [line for line in lines if line.partition(b"\t")[2] in wanted]
-
-
 def _committed_at(about: bytes) -> int | None:
     """From the line `committer name <address> seconds zone` of a commit."""
     head = about.partition(b"\n\n")[0]
@@ -325,39 +289,6 @@ def _committed_at(about: bytes) -> int | None:
     seconds = line.rpartition(b"> ")[2].partition(b" ")[0]
     known = seconds.isdigit() and len(seconds) < 12 and int(seconds) < _LATEST_S
     return int(seconds) * 1000 if known else None
-
-
-def _named(lines: Sequence[bytes], paths: Collection[str]) -> Iterator[bytes]:
-    ending = SKILL_FILE.encode()
-    return (line for line in lines if line.endswith(ending) and _path(line) in paths)
-
-
-def _skill_folders(lines: Sequence[bytes], below: str) -> set[str]:
-    """Folders whose SKILL.md is a file, or pretends to be one."""
-    ending = SKILL_FILE.encode()
-    paths = (_path(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
-    folders = (path[: -len(SKILL_FILE)].rstrip("/") for path in paths)
-    return {folder for folder in folders if not below or f"{folder}/".startswith(f"{below}/")}
-
-
-def _can_be_named(path: str) -> bool:
-    """Whether an address of ours can mean this folder."""
-    try:
-        return clean_path(path) == path
-    except InvalidInput:
-        return False
-
-
-def _check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
-    check_path(entry.path, limits)
-    if entry.mode not in MODES:
-        kind = _KINDS.get(entry.mode, f"of the mode {entry.mode}")
-        fix = _FIXES.get(entry.mode, "use plain files")
-        raise InvalidInput(
-            f"{_shown(entry.path)} is {kind}, which a skill may not hold; {fix}.", field="path", fix=fix
-        )
-    if any(part.lower() == ".git" for part in entry.path.split("/")):
-        raise InvalidInput(f"{_shown(entry.path)} is part of a repository.", field="path", fix="remove it")
 
 
 @contextmanager
@@ -370,11 +301,3 @@ def _in_full() -> Iterator[None]:
             message = f"{error.message.rstrip('.')}; {error.fix}."
             raise InvalidInput(message, **error.details) from None
         raise
-
-
-def _mode(entry: TreeEntry) -> Mode:
-    return "100755" if entry.mode == "100755" else "100644"
-
-
-def _shown(path: str) -> str:
-    return repr(path[:120].encode("ascii", "backslashreplace").decode("ascii"))

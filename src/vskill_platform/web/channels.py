@@ -5,55 +5,18 @@ import msgspec
 
 from vskill_platform.domain.naming import canonical_name
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import category_of
 from vskill_platform.domain.submission import Submission
-from vskill_platform.kv.collections import SKILLS
+from vskill_platform.web.api.submission_views import published_name, submission_card
 from vskill_platform.web.frames import frame
 from vskill_platform.web.hub import Batch, Update
 from vskill_platform.web.visibility import Viewer
-from vskill_platform.web.wire import camel
-
-
-class SubmissionEvent(msgspec.Struct, frozen=True):
-    """A submission as streams tell it."""
-
-    id: str
-    state: str
-    category: str
-    meaning: str
-    skill_name: str
-    skill_path: str
-    repo_url: str
-    run: int
-    #: The last step's: why it is where it is.
-    reason: str
-    created_at: int
-    updated_at: int
-    next_attempt_at: int | None
-    published_skill: str | None
-    published_version: str | None
+from vskill_platform.web.wire import iso_time
 
 
 def submission_event(record: Submission, viewer: Viewer) -> dict[str, object]:
-    """As JSON; `submitter` is there only where the viewer may know it."""
-    event = SubmissionEvent(
-        id=record.id,
-        state=record.state.value,
-        category=category_of(record.state).value,
-        meaning=record.state.meaning,
-        skill_name=record.skill_name,
-        skill_path=record.skill_path,
-        repo_url=record.repo_url,
-        run=record.run,
-        reason=record.history[-1].reason,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        next_attempt_at=record.next_attempt_at,
-        published_skill=published_name(record),
-        published_version=record.published_version,
-    )
+    """As lists show it; `submitter` is there only where the viewer may know it."""
     private = {"submitter": record.submitter} if viewer.sees_private(record) else {}
-    return {**camel(event), **private}
+    return {**msgspec.to_builtins(submission_card(record)), **private}
 
 
 class Submissions(msgspec.Struct, frozen=True):
@@ -123,19 +86,10 @@ def skill_event(skill: PublishedSkill, cursor: str) -> dict[str, object]:
         "sha": skill.content_hash,
         "certTier": None if skill.certification is None else skill.certification.value,
         "withdrawn": skill.withdrawn,
-        **camel(_PublishedAt(skill.updated_at)),
+        "publishedAt": iso_time(skill.updated_at),
     }
-
-
-class _PublishedAt(msgspec.Struct, frozen=True):
-    published_at: int
 
 
 def _skill_of(record: Submission) -> str:
     """The skill that it is about; before the first publication, the name that it would get."""
     return published_name(record) or canonical_name(record.identity)
-
-
-def published_name(record: Submission) -> str | None:
-    """The canonical name of the skill that it was published as."""
-    return None if record.published is None else record.published.removeprefix(SKILLS.prefix)

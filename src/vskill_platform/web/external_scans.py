@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.blobs.contract import check_address
-from vskill_platform.domain.errors import LimitExceeded, NotFound
+from vskill_platform.domain.errors import NotFound
 from vskill_platform.external_scan.callback import (
     MOST_BODY_BYTES,
     SIGNATURE_HEADER,
@@ -20,7 +20,7 @@ from vskill_platform.store.external_scans import (
     read_external_task,
 )
 from vskill_platform.web.responses import json_response
-from vskill_platform.web.routing import get, post
+from vskill_platform.web.routing import get, post, read_body
 from vskill_platform.web.wire import Wire, iso_time
 
 
@@ -138,31 +138,14 @@ async def receive(request: Request) -> Response:
     """A remote analyser's signed report; the signature is what lets it in."""
     digest, provider = _address(request)
     headers = request.headers
-    call = SignedCall(
-        headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""), await _body(request)
-    )
+    body = await read_body(request, MOST_BODY_BYTES)
+    call = SignedCall(headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""), body)
     _, stored = await receive_report(digest, provider, call)
     return json_response(Taken(digest, provider, stored))
 
 
 def _address(request: Request) -> tuple[str, str]:
     return check_address(request.path_params["digest"]), request.path_params["provider"][:80]
-
-
-async def _body(request: Request) -> bytes:
-    """The whole body, read only as far as it may go."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > MOST_BODY_BYTES:
-            raise LimitExceeded(
-                f"A report has at most {MOST_BODY_BYTES} bytes; send the worst findings only.",
-                limit="body_bytes",
-                allowed=MOST_BODY_BYTES,
-            )
-        parts.append(chunk)
-    return b"".join(parts)
 
 
 _PLACE = "/api/v1/external-scans/{digest}"

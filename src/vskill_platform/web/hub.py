@@ -77,13 +77,11 @@ class Channel(Hashable, Protocol):
 class Subscription:
     """One client's stream: what waits for it, and whether it goes on."""
 
-    __slots__ = ("_closed", "_size", "_waiter", "_waiting", "address", "channel", "dropped", "sender")
+    __slots__ = ("_closed", "_size", "_waiter", "_waiting", "address", "channel", "sender")
 
     def __init__(self, address: str, channel: Channel) -> None:
         self.address = address
         self.channel = channel
-        #: Why it was ended by us; empty while it was not.
-        self.dropped = ""
         #: The task that sends, while it may hang in a send.
         self.sender: asyncio.Task[None] | None = None
         self._waiting: deque[bytes] = deque()
@@ -124,9 +122,8 @@ class Subscription:
         self._closed = True
         self._wake()
 
-    def drop(self, reason: str) -> None:
+    def drop(self) -> None:
         """End it now, also in the middle of a send that hangs."""
-        self.dropped = reason
         self._waiting.clear()
         self.end()
         if self.sender is not None and self._waiter is None:
@@ -149,10 +146,6 @@ class Hub:
         #: Up to where every open stream has been told; "" while nobody watches.
         self._cursor = ""
         self._closed = False
-
-    @property
-    def open_streams(self) -> int:
-        return len(self._streams)
 
     # Joining and leaving.
 
@@ -265,9 +258,8 @@ class Hub:
                     self._env.log.warning("changes cannot be followed", error=error.message, code=error.code)
                     self._tell_all(frame("status", {"store": "unreachable"}, self._cursor))
                 await asyncio.sleep(PAUSE_S)
-            except (
-                Exception
-            ):  # one batch that cannot be told must neither end all streams nor be tried for ever
+            except Exception:
+                # One batch that cannot be told must neither end all streams nor be tried for ever.
                 self._env.log.exception("changes not told")
                 self._cursor = await self._now()
                 self._tell_all(_reset(self._cursor, "some changes could not be told"))
@@ -325,9 +317,8 @@ class Hub:
     def _write(self, channel: Channel, batch: Batch) -> bytes:
         try:
             return channel.write(batch)
-        except (
-            Exception
-        ):  # a mistake of one kind of stream: its clients load their page again, the others go on
+        except Exception:
+            # A mistake of one kind of stream: its clients load their page again, the others go on.
             self._env.log.exception("frames not written")
             return _reset(batch.cursor, "something changed that could not be told")
 
@@ -339,7 +330,7 @@ class Hub:
         if not stream.push(chunk):
             self._env.metrics.streams_dropped.inc()
             self._env.log.info("slow stream dropped", address=stream.address)
-            stream.drop("too slow")
+            stream.drop()
 
 
 def _update(change: Change, before: str, entry: Entry | None, skips: Skips) -> Update:

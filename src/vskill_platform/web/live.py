@@ -18,6 +18,7 @@ from vskill_platform.web.channels import Skills, Submissions
 from vskill_platform.web.hub import Channel, Hub, Subscription
 from vskill_platform.web.routing import get, query_of
 from vskill_platform.web.visibility import viewer_of
+from vskill_platform.web.wire import Asked
 
 STREAM_TYPE = "text/event-stream"
 #: A client that does not take a frame for this long is gone.
@@ -32,13 +33,13 @@ Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
 Names = Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
-class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class StreamQuery(Asked, frozen=True):
     """Where to go on; the header `Last-Event-ID` goes before it."""
 
     after: Cursor | None = None
 
 
-class SubmissionsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class SubmissionsQuery(StreamQuery, frozen=True):
     """Which submissions."""
 
     #: Ids, separated by commas; none is all.
@@ -47,7 +48,7 @@ class SubmissionsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, ren
     mine: bool = False
 
 
-class SkillsQuery(StreamQuery, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class SkillsQuery(StreamQuery, frozen=True):
     """Which skills."""
 
     #: Names, canonical or short, separated by commas; none is all. One that nobody has yet is waited for.

@@ -22,6 +22,7 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.web.render import render
+from vskill_platform.web.wire import as_written
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
@@ -39,6 +40,10 @@ PROGRAMS = (
     "/feed.xml",
     "/marketplace.json",
 )
+
+
+#: The facts of an error that name fields.
+_NAMING = frozenset({"field", "fix"})
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -71,7 +76,19 @@ def problem_of(request: Request, error: Exception) -> Response:
 def platform_problem(request: Request, error: PlatformError) -> Response:
     """An error that the platform raised on purpose. Its facts are shown where the request is at fault."""
     facts = error.details if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
-    return _problem(request, error.status, error.code, error.message, facts, _headers_of(error))
+    message = error.message
+    if "field" in facts:
+        message = _as_asked(request, message)
+        facts = {
+            name: _as_asked(request, str(fact)) if name in _NAMING else fact for name, fact in facts.items()
+        }
+    return _problem(request, error.status, error.code, message, facts, _headers_of(error))
+
+
+def _as_asked(request: Request, text: str) -> str:
+    """Fields are named as the caller wrote them: by the names in the address's declaration."""
+    endpoint = request.scope.get("endpoint")
+    return as_written(as_written(text, endpoint.query), endpoint.body) if endpoint else text
 
 
 def http_problem(request: Request, error: HTTPException) -> Response:
@@ -117,6 +134,12 @@ def _problem(
         "requestId": request.scope.get("request_id"),
     }
     return Response(msgspec.json.encode(body, enc_hook=str), status, headers, PROBLEM_TYPE)
+
+
+def in_words(error: PlatformError) -> str:
+    """What is wrong and what to do about it, in one sentence."""
+    fix = str(error.details.get("fix", ""))
+    return error.message if not fix or fix in error.message else f"{error.message.rstrip('.')}: {fix}."
 
 
 def wants_page(request: Request) -> bool:

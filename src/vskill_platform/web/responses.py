@@ -43,6 +43,15 @@ def with_tag(request: Request, body: bytes, tag: str, media_type: str, cache: st
     return Response(body, 200, {"cache-control": cache, "etag": tag}, media_type)
 
 
+def foreign_file(
+    request: Request, data: bytes, tag: str, media_type: str, name: str, cache: str = REVALIDATE
+) -> Response:
+    """A file that a stranger wrote: saved under its name, and without any rights should a browser show it after all."""
+    response = with_tag(request, data, tag, media_type, cache)
+    response.headers["content-security-policy"] = "sandbox"
+    return attachment(response, name)
+
+
 def attachment(response: Response, name: str) -> Response:
     """To be saved under this name; foreign content is never shown by the browser itself."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name)

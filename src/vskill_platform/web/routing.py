@@ -19,7 +19,7 @@ from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.web import auth
 from vskill_platform.web.limits import Allowance, take
 from vskill_platform.web.principal import Guard, Principal
-from vskill_platform.web.wire import PLAIN
+from vskill_platform.web.wire import PLAIN, Asked
 
 #: What a part of a documented path may be, by its name; the others are any name.
 PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$"}
@@ -31,7 +31,7 @@ T = TypeVar("T")
 MOST_BODY = 1_000_000
 
 
-class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NoQuery(Asked, frozen=True):
     """This address takes no parameters."""
 
 

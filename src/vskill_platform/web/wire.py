@@ -58,6 +58,16 @@ def camel_name(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
+def as_written(text: str, kind: Any) -> str:
+    """A text in which the fields of a struct go by their names on the wire; whoever refuses one knows Python's."""
+    fields, written = getattr(kind, "__struct_fields__", ()), getattr(kind, "__struct_encode_fields__", ())
+    for name, shown in zip(fields, written, strict=True):
+        # A name of one word may be any word of the text.
+        if "_" in name:
+            text = text.replace(name, shown)
+    return text
+
+
 def iso_time(ms: int) -> str:
     """Milliseconds since the epoch as text, in UTC."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -4,7 +4,8 @@ Content is foreign: it is only ever sent as something that a browser shows as te
 """
 
 import asyncio
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -20,12 +21,21 @@ from vskill_platform.web import diffs
 from vskill_platform.web.api.names import asked_skill, both, installable, refuse_blocked, version_of
 from vskill_platform.web.api.skill_views import summary_of
 from vskill_platform.web.kept import files_of, kept_of
-from vskill_platform.web.responses import FOR_EVER, REVALIDATE, attachment, public_json, with_tag
+from vskill_platform.web.responses import (
+    FOR_EVER,
+    REVALIDATE,
+    attachment,
+    foreign_file,
+    public_json,
+    with_tag,
+)
 from vskill_platform.web.routing import query_of
 from vskill_platform.web.wire import Asked, Wire, encode
 
+T = TypeVar("T")
+
 Number = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
-#: Archives of more than this are made in a thread.
+#: What is made of more than this is made in a thread.
 INLINE_BYTES = 100_000
 TEXT_TYPE = "text/plain; charset=utf-8"
 BYTES_TYPE = "application/octet-stream"
@@ -121,13 +131,18 @@ async def file_view(request: Request) -> Response:
     query = query_of(request, FileQuery)
     skill = await asked_skill(request)
     ref = await installable(request, skill, query.version)
-    file = next((one for one in await files_of(ref.digest) if one.path == query.path), None)
-    if file is None:
-        raise NotFound(f"{skill.canonical} {ref.number} has no file {query.path!r}.", path=query.path)
+    file = await file_in(skill, ref, query.path)
     cache = FOR_EVER if query.version else REVALIDATE
-    response = with_tag(request, file.data, f'"{ref.digest[:24]}"', _media(file), cache)
-    response.headers["content-security-policy"] = "sandbox"
-    return attachment(response, file.path.rpartition("/")[2])
+    name = file.path.rpartition("/")[2]
+    return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name, cache)
+
+
+async def file_in(skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
+    """One file of a version; NotFound where it has none of that name."""
+    found = next((one for one in await files_of(ref.digest) if one.path == path), None)
+    if found is None:
+        raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
+    return found
 
 
 def _media(file: SkillFile) -> str:
@@ -149,9 +164,13 @@ async def archive_view(request: Request) -> Response:
         return with_tag(request, b"", tag, media)
     files = await files_of(ref.digest)
     make = zip_archive if query.format == "zip" else tar_archive
+    return attachment(with_tag(request, await made_of(files, make), tag, media), name)
+
+
+async def made_of(files: tuple[SkillFile, ...], make: Callable[[tuple[SkillFile, ...]], T]) -> T:
+    """What is made of a content's files; of many bytes, in a thread."""
     large = sum(len(file.data) for file in files) > INLINE_BYTES
-    body = await asyncio.to_thread(make, files) if large else make(files)
-    return attachment(with_tag(request, body, tag, media), name)
+    return await asyncio.to_thread(make, files) if large else make(files)
 
 
 # Comparing.

@@ -3,7 +3,6 @@
 Installs are counted by skill and day. Nothing about who installed is kept.
 """
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -13,6 +12,7 @@ from starlette.responses import Response
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.store.installs import count_installs
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name, find_skill
 from vskill_platform.web.kept import Blocklist, kept_of
@@ -111,13 +111,8 @@ async def _counted(name: str, body: InstallBody) -> Response:
 async def updates_view(request: Request) -> Response:
     body = await body_of(request, UpdatesBody)
     blocklist = await kept_of(request).blocklist()
-    slots = asyncio.Semaphore(AT_ONCE)
-
-    async def one(installed: Installed) -> UpdateView:
-        async with slots:
-            return await _update(installed, blocklist)
-
-    return json_response(UpdatesAnswer(tuple(await asyncio.gather(*map(one, body.skills)))))
+    found = await some_at_a_time(lambda one: _update(one, blocklist), body.skills, AT_ONCE)
+    return json_response(UpdatesAnswer(tuple(found)))
 
 
 async def _update(installed: Installed, blocklist: Blocklist) -> UpdateView:

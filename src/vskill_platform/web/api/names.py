@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withdrawn
-from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.store.records import decode
 from vskill_platform.store.skills import get_skill, read_skill
@@ -49,7 +49,7 @@ async def find_skill(name: str, repo_url: str | None = None) -> PublishedSkill:
     if owner:
         found = [one for one in found if one.canonical.startswith(f"{owner.lower()}/")]
     if repo_url and len(found) > 1:
-        place = _place(repo_url)
+        place = normalise(repo_url)
         found = [one for one in found if one.identity.repo_key == place.repo_key]
     if len(found) > 1:
         names = ", ".join(one.canonical for one in found[:10])
@@ -81,17 +81,13 @@ async def _named(flat: str) -> list[PublishedSkill]:
     return [decode(entry, PublishedSkill) for _, entry in sorted(settled.found.items())]
 
 
-def _place(repo_url: str) -> Identity:
-    return normalise(repo_url)
-
-
 # Versions that may be handed out.
 
 
 async def installable(request: Request, skill: PublishedSkill, number: str | None) -> VersionRef:
     """The version asked for, or the current one. Blocked, Withdrawn or NotFound says why there is none."""
     blocklist = await kept_of(request).blocklist()
-    ref = _chosen(skill, number)
+    ref = chosen_version(skill, number)
     refuse_blocked(skill, ref, blocklist)
     return ref
 
@@ -118,7 +114,8 @@ def refuse_blocked(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist)
         raise Withdrawn(f"{what} was withdrawn: {ref.reason}", skill=skill.canonical, reason=ref.reason)
 
 
-def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
+def chosen_version(skill: PublishedSkill, number: str | None) -> VersionRef:
+    """The version asked for, or the current one, blocked or not; NotFound where there is none."""
     if number is not None:
         ref = next((ref for ref in skill.versions if ref.number == number), None)
     else:

@@ -27,7 +27,7 @@ from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, list_external_scans
 from vskill_platform.store.records import Skips
 from vskill_platform.web.api.files import VersionQuery
-from vskill_platform.web.api.names import asked_skill, both
+from vskill_platform.web.api.names import asked_skill, both, chosen_version
 from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.responses import public_json, tagged
 from vskill_platform.web.routing import query_of
@@ -220,28 +220,19 @@ def finding_view(one: Finding) -> FindingView:
     )  # fmt: skip
 
 
-# Views.
-
-
-def _ref(skill: PublishedSkill, number: str | None) -> VersionRef:
-    """Also of what is blocked: its report is what people want to read."""
-    wanted = number or skill.current_version or (skill.versions[-1].number if skill.versions else None)
-    ref = next((one for one in skill.versions if one.number == wanted), None)
-    if ref is None:
-        raise NotFound(f"{skill.canonical} has no version {(number or '')[:80]!r}.", skill=skill.canonical)
-    return ref
+# Views: also of what is blocked, since its report is what people want to read.
 
 
 async def security_view(request: Request) -> Response:
     skill = await asked_skill(request)
-    ref = _ref(skill, query_of(request, VersionQuery).version)
+    ref = chosen_version(skill, query_of(request, VersionQuery).version)
     found = security_of(skill, ref, await known_about(ref.digest), await kept_of(request).blocklist())
     return public_json(request, encode(found))
 
 
 async def sarif_view(request: Request) -> Response:
     skill = await asked_skill(request)
-    ref = _ref(skill, query_of(request, VersionQuery).version)
+    ref = chosen_version(skill, query_of(request, VersionQuery).version)
     report = (await known_about(ref.digest)).static
     if report is None:
         raise NotFound(f"{skill.canonical} {ref.number} has no stored report.", skill=skill.canonical)

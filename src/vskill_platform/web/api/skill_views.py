@@ -5,6 +5,8 @@ The names are those that the existing client reads; what it does not know it lea
 
 from collections.abc import Mapping
 
+import msgspec
+
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
@@ -13,7 +15,7 @@ from vskill_platform.web.kept import Blocklist
 from vskill_platform.web.wire import Wire, iso_time
 
 
-class SkillCard(Wire, frozen=True):
+class SkillCard(Wire, frozen=True, kw_only=True):
     """A skill in a list."""
 
     #: the canonical name, `owner/repo/slug`
@@ -48,49 +50,23 @@ class SkillCard(Wire, frozen=True):
     alternate_repos: tuple[str, ...] = ()
 
 
-class SkillDetail(Wire, frozen=True):
+class SkillDetail(SkillCard, frozen=True, kw_only=True):
     """One skill."""
 
-    #: the canonical name, `owner/repo/slug`
-    name: str
-    display_name: str
-    author: str
-    description: str
-    repo_url: str
     #: the folder of SKILL.md in the repository; empty at its root
     skill_path: str
-    owner_slug: str
-    repo_slug: str
-    skill_slug: str
-    cert_tier: str | None
-    cert_score: int
-    trust_tier: str | None
-    trust_score: int
     #: whoever submitted it has shown control of the repository
     provenance_verified: bool
-    current_version: str | None
     #: of SKILL.md, as clients compute it
     sha: str
     #: of all files, modes and paths
     digest: str | None
     #: the SKILL.md; empty where nothing can be installed
     content: str
-    vskill_installs: int
-    github_stars: int | None
-    category: str | None
-    licence: str | None
-    agent: str | None
-    is_blocked: bool
-    is_tainted: bool
-    is_withdrawn: bool
     #: why it is blocked or withdrawn
     reason: str | None
-    threat_type: str | None
-    severity: str | None
     version_count: int
     submission_id: str | None
-    created_at: str
-    updated_at: str
 
 
 class SkillAnswer(Wire, frozen=True):
@@ -159,44 +135,17 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
 
 
 def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDetail:
-    owner, repo, slug = skill.canonical.split("/")
-    shown = skill.listing
     hits = blocklist.hits_skill(skill)
-    worst = hits[0] if hits else None
     return SkillDetail(
-        name=skill.canonical,
-        display_name=skill.name,
-        author=skill.owner,
-        description=skill.description,
-        repo_url=skill.repo_url,
+        **msgspec.structs.asdict(card(skill, blocklist)),
         skill_path=skill.identity.path,
-        owner_slug=owner,
-        repo_slug=repo,
-        skill_slug=slug,
-        cert_tier=None if skill.certification is None else skill.certification.value,
-        cert_score=skill.score,
-        trust_tier=_tier(skill, worst),
-        trust_score=shown.trust_score if shown else 0,
         provenance_verified=skill.trust.provenance is Provenance.VERIFIED,
-        current_version=skill.current_version,
         sha=skill.content_hash or "",
         digest=skill.current_digest,
         content=content,
-        vskill_installs=skill.trust.installs,
-        github_stars=None,
-        category=shown.category if shown else None,
-        licence=shown.licence if shown else None,
-        agent=shown.agent if shown else None,
-        is_blocked=worst is not None or was_taken_down(skill),
-        is_tainted=blocklist.taint(skill.identity) is not None,
-        is_withdrawn=shown is None,
-        reason=why_gone(skill, worst),
-        threat_type=worst.threat_type if worst else None,
-        severity=worst.severity.value if worst else None,
+        reason=why_gone(skill, hits[0] if hits else None),
         version_count=len(skill.versions),
         submission_id=skill.submission,
-        created_at=iso_time(skill.created_at),
-        updated_at=iso_time(skill.updated_at),
     )
 
 

@@ -32,8 +32,8 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 
 
-class SkillsQuery(Asked, frozen=True):
-    """Narrows and orders the list; the next page is asked for with `after`."""
+class Narrowed(Asked, frozen=True):
+    """Which skills; all of them where nothing is given."""
 
     category: Text | None = None
     certification: Literal["SCANNED", "VERIFIED", "CERTIFIED"] | None = None
@@ -41,30 +41,25 @@ class SkillsQuery(Asked, frozen=True):
     agent: Text | None = None
     owner: Text | None = None
     licence: Text | None = None
+
+    @property
+    def filters(self) -> Filter:
+        return Filter(self.category, self.certification, self.trust, self.agent, self.owner, self.licence)
+
+
+class SkillsQuery(Narrowed, frozen=True):
+    """Narrows and orders the list; the next page is asked for with `after`."""
+
     sort: Sort = Sort.UPDATED
     after: Cursor | None = None
     limit: Limit = 30
 
-    @property
-    def filters(self) -> Filter:
-        return Filter(self.category, self.certification, self.trust, self.agent, self.owner, self.licence)
 
-
-class SkillSearch(Asked, frozen=True):
+class SkillSearch(Narrowed, frozen=True):
     """Every word must occur; the last one may be the beginning of a word."""
 
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
-    category: Text | None = None
-    certification: Literal["SCANNED", "VERIFIED", "CERTIFIED"] | None = None
-    trust: Literal["T0", "T1", "T2", "T3", "T4"] | None = None
-    agent: Text | None = None
-    owner: Text | None = None
-    licence: Text | None = None
     limit: Limit = 20
-
-    @property
-    def filters(self) -> Filter:
-        return Filter(self.category, self.certification, self.trust, self.agent, self.owner, self.licence)
 
 
 class Paging(Wire, frozen=True):

@@ -7,6 +7,7 @@ from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.states import Category, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
+from vskill_platform.kv.collections import SKILLS
 from vskill_platform.store.statistics import Position
 from vskill_platform.submission_store import SubmissionCounts
 from vskill_platform.web.visibility import Viewer
@@ -100,23 +101,10 @@ class SubmissionCard(Wire, frozen=True):
     published_version: str | None
 
 
-class SubmissionView(Wire, frozen=True):
+class SubmissionView(SubmissionCard, frozen=True):
     """One submission."""
 
-    id: str
-    repo_url: str
-    skill_name: str
-    skill_path: str
-    state: str
-    category: str
-    #: the state in words
-    meaning: str
-    run: int
-    source: str
     priority: int
-    created_at: str
-    updated_at: str
-    next_attempt_at: str | None
     #: to that account and to reviewers; null also where nobody was signed in
     submitter: str | None
     #: which worker has it at the moment, and until when its claim lasts; `a worker` to all but reviewers
@@ -128,8 +116,6 @@ class SubmissionView(Wire, frozen=True):
     scan: ScanSummary | None
     commit: str | None
     digest: str | None
-    published_skill: str | None
-    published_version: str | None
     #: milliseconds of this run by state
     timings: dict[str, int]
     #: null where it does not wait for a worker
@@ -178,7 +164,7 @@ def submission_card(record: Submission) -> SubmissionCard:
         created_at=iso_time(record.created_at),
         updated_at=iso_time(record.updated_at),
         next_attempt_at=maybe_time(record.next_attempt_at),
-        published_skill=_published(record),
+        published_skill=published_name(record),
         published_version=record.published_version,
     )
 
@@ -190,19 +176,8 @@ def submission_view(
     claim = record.claim
     until = record.updated_at if now is None else now
     return SubmissionView(
-        id=record.id,
-        repo_url=record.repo_url,
-        skill_name=record.skill_name,
-        skill_path=record.skill_path,
-        state=record.state.value,
-        category=category_of(record.state).value,
-        meaning=record.state.meaning,
-        run=record.run,
-        source=record.source.value,
+        **msgspec.structs.asdict(submission_card(record)),
         priority=record.priority,
-        created_at=iso_time(record.created_at),
-        updated_at=iso_time(record.updated_at),
-        next_attempt_at=maybe_time(record.next_attempt_at),
         submitter=viewer.submitter(record),
         worker=viewer.worker(record),
         claimed_until=iso_time(claim.until) if claim else None,
@@ -212,8 +187,6 @@ def submission_view(
         scan=_scan(record.evidence),
         commit=record.commit,
         digest=record.digest,
-        published_skill=_published(record),
-        published_version=record.published_version,
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
         history=tuple(_event(event, viewer) for event in record.history),
@@ -224,9 +197,9 @@ def position_view(position: Position | None, estimate_ms: int | None) -> Positio
     return None if position is None else PositionView(position.place, position.at_least, estimate_ms)
 
 
-def _published(record: Submission) -> str | None:
-    """The skill's canonical name: what its address is made of."""
-    return record.published.removeprefix("skill:") if record.published else None
+def published_name(record: Submission) -> str | None:
+    """The canonical name of the skill that it was published as."""
+    return None if record.published is None else record.published.removeprefix(SKILLS.prefix)
 
 
 def _attempts(found: Attempts) -> AttemptsView:

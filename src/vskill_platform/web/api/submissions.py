@@ -112,7 +112,7 @@ async def list_view(request: Request) -> Response:
     query = query_of(request, SubmissionsQuery)
     submitter = _own_account(request) if query.mine else None
     found = await find_submissions(
-        states=_states(query),
+        states=states_asked(query.state, query.category),
         text=query.q,
         submitter=submitter,
         order=query.sort,
@@ -125,15 +125,15 @@ async def list_view(request: Request) -> Response:
     return json_response(SubmissionsAnswer(shown, more, found.after, found.skipped))
 
 
-def _states(query: SubmissionsQuery) -> frozenset[State]:
-    """A category is expanded to all of its states (E3)."""
-    if query.state is not None and query.category is not None:
+def states_asked(state: State | None, category: Category | None) -> frozenset[State]:
+    """A category stands for all of its states (E3); nothing stands for every state."""
+    if state is not None and category is not None:
         raise InvalidInput(
             "Give a state or a category, not both.", field="category", fix="leave one of them out"
         )
-    if query.category is not None:
-        return states_in(query.category)
-    return frozenset() if query.state is None else frozenset({query.state})
+    if category is not None:
+        return states_in(category)
+    return frozenset() if state is None else frozenset({state})
 
 
 def _own_account(request: Request) -> str:

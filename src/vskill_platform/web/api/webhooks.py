@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.webhooks import Webhook, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
+from vskill_platform.store.webhooks import Webhook, list_webhooks
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, delete, get, post
@@ -56,14 +56,13 @@ async def list_view(_request: Request) -> Response:
 
 async def add_view(request: Request) -> Response:
     body = await body_of(request, WebhookBody)
-    secret = new_secret()
-    events = tuple(dict.fromkeys(event.value for event in body.events))
-    hook = await add_webhook(body.url, secret, events, by=principal_of(request).actor)
-    return json_response(NewWebhook(_view(hook), secret), 201)
+    events = (event.value for event in body.events)
+    hook = await subscribe(body.url, events, by=principal_of(request).actor)
+    return json_response(NewWebhook(_view(hook), hook.secret), 201)
 
 
 async def remove_view(request: Request) -> Response:
-    await remove_webhook(request.path_params["webhook_id"])
+    await unsubscribe(request.path_params["webhook_id"], by=principal_of(request).actor)
     return Response(None, 204)
 
 

@@ -5,7 +5,6 @@ later, whichever process makes it. Nothing is kept about who downloads: a downlo
 skill, unless its address asks for too many.
 """
 
-import asyncio
 import hashlib
 
 import msgspec
@@ -16,11 +15,10 @@ from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import RateLimited
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.installs import count_installs
+from vskill_platform.web.api.files import made_of
 from vskill_platform.web.kept import Kept, files_of
 from vskill_platform.web.limits import Allowance, take
 
-#: Archives of more than this are made in a thread.
-INLINE_BYTES = 100_000
 #: Bytes of digests that a process keeps.
 _MOST_DIGESTS = 4_000_000
 
@@ -48,10 +46,7 @@ async def artifact_of(request: Request, digest: str) -> Artifact:
 
 
 async def zipped(files: tuple[SkillFile, ...]) -> bytes:
-    """The archive; a large one is made in a thread."""
-    if sum(len(file.data) for file in files) <= INLINE_BYTES:
-        return zip_archive(files)
-    return await asyncio.to_thread(zip_archive, files)
+    return await made_of(files, zip_archive)
 
 
 async def count_install(request: Request, skill: PublishedSkill) -> None:

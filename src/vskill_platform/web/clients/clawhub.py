@@ -1,11 +1,12 @@
 """ClawHub's protocol, version 1, under `/clawhub`: what the `clawhub` command searches, inspects, installs and updates
-with. How skills are called there is in `clawhub_names`, publishing in `clawhub_publish`.
+with. How skills are called there is in `clawhub_names`, how the client knows what it has in `clawhub_fingerprints`,
+publishing in `clawhub_publish`.
 
 A blocked skill answers with `moderation.isMalwareBlocked`, which the client refuses to install; of a withdrawn one the
 answer to `install` says why. Downloads of either are 403 and 410, whatever the client makes of the rest.
 """
 
-import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -14,24 +15,24 @@ from starlette.responses import Response
 
 from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Sort
 from vskill_platform.store.records import Skips
 from vskill_platform.store.skills import get_version
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import BYTES_TYPE
+from vskill_platform.web.api.files import BYTES_TYPE, file_in
 from vskill_platform.web.api.names import installable, version_of
 from vskill_platform.web.api.skills import version_records
 from vskill_platform.web.clients.artifacts import count_install, zipped
+from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
 from vskill_platform.web.clients.flat_names import shared_slugs
 from vskill_platform.web.kept import Blocklist, files_of, kept_of
 from vskill_platform.web.principal import Guard, principal_of
-from vskill_platform.web.responses import attachment, json_response, with_tag
-from vskill_platform.web.routing import Endpoint, get, post, query_of
+from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
+from vskill_platform.web.routing import Endpoint, View, get, post, query_of
 from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
@@ -43,6 +44,8 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Cursor = Annotated[str, msgspec.Meta(max_length=2000)]
 #: Skills in one answer, whatever is asked for.
 MOST = 200
+
+SkillView = Callable[[Request, PublishedSkill], Awaitable[Response]]
 
 _SORTS = {
     "updated": Sort.UPDATED,
@@ -56,9 +59,6 @@ _SORTS = {
     "rating": Sort.INSTALLS,
     "trending": Sort.INSTALLS,
 }
-#: ASCII as the client's `localeCompare` orders it, without regard to case.
-_COLLATION = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
-_RANKS = {char: rank for rank, char in enumerate(_COLLATION)}
 
 
 class SearchQuery(Asked, frozen=True):
@@ -82,43 +82,44 @@ class ListQuery(Asked, frozen=True):
     non_suspicious_only: str = ""
 
 
-class OwnerQuery(Asked, frozen=True):
+class OwnerQuery(Asked, frozen=True, kw_only=True):
     """Whose skill, where several have the slug."""
 
     owner_handle: str = ""
+
+
+class SkillQuery(OwnerQuery, frozen=True, kw_only=True):
+    """What the client may send along when it asks about one skill."""
+
     force_install: str = ""
 
 
-class VersionsQuery(Asked, frozen=True):
+class VersionsQuery(OwnerQuery, frozen=True, kw_only=True):
     """A page of versions, newest first; the cursor is the number of those before it."""
 
-    owner_handle: str = ""
     limit: Limit = 25
     cursor: Annotated[str, msgspec.Meta(pattern="^[0-9]{0,6}$")] = ""
 
 
-class FileQuery(Asked, frozen=True):
+class FileQuery(OwnerQuery, frozen=True, kw_only=True):
     """Which file of which version."""
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)]
-    owner_handle: str = ""
     version: str = ""
     tag: str = ""
 
 
-class ResolveQuery(Asked, frozen=True):
+class ResolveQuery(OwnerQuery, frozen=True, kw_only=True):
     """Which version has this fingerprint."""
 
     slug: Slug
     hash: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    owner_handle: str = ""
 
 
-class DownloadQuery(Asked, frozen=True):
+class DownloadQuery(OwnerQuery, frozen=True, kw_only=True):
     """Which version; the current one where none is named."""
 
     slug: Slug
-    owner_handle: str = ""
     version: str = ""
     tag: str = ""
 
@@ -219,12 +220,7 @@ def _version(ref: VersionRef) -> dict[str, Any]:
     return {"version": ref.number, "createdAt": ref.published_at, "changelog": "", "license": None}
 
 
-async def detail(request: Request) -> Response:
-    skill = await asked_skill(
-        request, request.path_params["slug"], query_of(request, OwnerQuery).owner_handle
-    )
-    if isinstance(skill, Response):
-        return skill
+async def detail(request: Request, skill: PublishedSkill) -> Response:
     card = _card(skill, await shared_slugs([skill]))
     moderation = _moderation(skill, await kept_of(request).blocklist())
     latest = card.pop("latestVersion", None)
@@ -269,21 +265,13 @@ def _latest_digest(skill: PublishedSkill) -> str | None:
     return skill.current_digest or (skill.versions[-1].digest if skill.versions else None)
 
 
-async def moderation(request: Request) -> Response:
-    skill = await asked_skill(
-        request, request.path_params["slug"], query_of(request, OwnerQuery).owner_handle
-    )
-    if isinstance(skill, Response):
-        return skill
+async def moderation(request: Request, skill: PublishedSkill) -> Response:
     verdict = _moderation(skill, await kept_of(request).blocklist())
     return json_response({"moderation": {**verdict, "evidence": []}})
 
 
-async def versions(request: Request) -> Response:
+async def versions(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, VersionsQuery)
-    skill = await asked_skill(request, request.path_params["slug"], asked.owner_handle)
-    if isinstance(skill, Response):
-        return skill
     live = [ref for ref in reversed(skill.versions) if ref.status is VersionStatus.LIVE]
     begin = int(asked.cursor or 0)
     shown = live[begin : begin + asked.limit]
@@ -291,13 +279,9 @@ async def versions(request: Request) -> Response:
     return json_response({"items": [_version(ref) for ref in shown], "nextCursor": more})
 
 
-async def version(request: Request) -> Response:
+async def version(request: Request, skill: PublishedSkill) -> Response:
     """One version with its files; 403 and 410 where it cannot be installed."""
-    given = request.path_params
-    skill = await asked_skill(request, given["slug"], query_of(request, OwnerQuery).owner_handle)
-    if isinstance(skill, Response):
-        return skill
-    ref = await installable(request, skill, given["version"])
+    ref = await installable(request, skill, request.path_params["version"])
     record = await get_version(skill.canonical, ref.number)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
@@ -305,18 +289,12 @@ async def version(request: Request) -> Response:
     return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
 
 
-async def file(request: Request) -> Response:
+async def file(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, FileQuery)
-    skill = await asked_skill(request, request.path_params["slug"], asked.owner_handle)
-    if isinstance(skill, Response):
-        return skill
     ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
-    found = next((one for one in await files_of(ref.digest) if one.path == asked.path), None)
-    if found is None:
-        raise NotFound(f"{skill.canonical} {ref.number} has no file {asked.path!r}.", path=asked.path)
-    response = with_tag(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE)
-    response.headers["content-security-policy"] = "sandbox"
-    return attachment(response, found.path.rpartition("/")[2])
+    found = await file_in(skill, ref, asked.path)
+    name = found.path.rpartition("/")[2]
+    return foreign_file(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE, name)
 
 
 def _number(skill: PublishedSkill, number: str, tag: str) -> str | None:
@@ -328,12 +306,9 @@ def _number(skill: PublishedSkill, number: str, tag: str) -> str | None:
 # Installing.
 
 
-async def install(request: Request) -> Response:
+async def install(request: Request, skill: PublishedSkill) -> Response:
     """Where to get the current version, or why there is none; the client shows the message."""
     slug = request.path_params["slug"]
-    skill = await asked_skill(request, slug, query_of(request, OwnerQuery).owner_handle)
-    if isinstance(skill, Response):
-        return skill
     try:
         ref = await installable(request, skill, None)
     except (Blocked, Withdrawn, NotFound) as error:
@@ -345,12 +320,9 @@ async def install(request: Request) -> Response:
     return json_response({"ok": True, "slug": slug, "installKind": "archive", "archive": archive})
 
 
-async def resolve(request: Request) -> Response:
+async def resolve(request: Request, skill: PublishedSkill) -> Response:
     """Which version a folder on the client's disk is, by the fingerprint that the client makes of it."""
     asked = query_of(request, ResolveQuery)
-    skill = await asked_skill(request, asked.slug, asked.owner_handle)
-    if isinstance(skill, Response):
-        return skill
     latest = skill.current_version
     match = None
     for number, record in (await version_records(skill)).items():
@@ -364,34 +336,8 @@ async def resolve(request: Request) -> Response:
     )
 
 
-def fingerprints(record: SkillVersion) -> frozenset[str]:
-    """As the client computes it: a hash over `path:sha256`, without hidden files, ordered as its language does.
-
-    That order is known for ASCII; paths in other scripts are tried in the order of their code points, and where that
-    is wrong the client falls back on what it noted when it installed.
-    """
-    shown = [one for one in record.manifest if not _is_hidden(one)]
-    orders = (sorted(shown, key=_collated), sorted(shown, key=lambda one: one.path))
-    texts = ["\n".join(f"{one.path}:{one.sha256}" for one in order) for order in orders]
-    return frozenset(hashlib.sha256(text.encode()).hexdigest() for text in texts)
-
-
-def _is_hidden(entry: FileEntry) -> bool:
-    return any(part.startswith(".") for part in entry.path.split("/"))
-
-
-def _collated(entry: FileEntry) -> tuple[list[tuple[int, int]], list[bool]]:
-    """First by characters without case, then lower case before upper."""
-    ranks = [(_RANKS.get(char, len(_RANKS)), ord(char)) for char in entry.path.lower()]
-    plain = [(rank, 0 if rank < len(_RANKS) else point) for rank, point in ranks]
-    return plain, [char.isupper() for char in entry.path]
-
-
-async def download(request: Request) -> Response:
+async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
-    skill = await asked_skill(request, asked.slug, asked.owner_handle)
-    if isinstance(skill, Response):
-        return skill
     ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
     body = await zipped(await files_of(ref.digest))
     await count_install(request, skill)
@@ -411,8 +357,21 @@ async def telemetry(_request: Request) -> Response:
     return json_response({"ok": True})
 
 
-def _read(path: str, view: Any, **declared: Any) -> Endpoint:
+def _read(path: str, view: View, **declared: Any) -> Endpoint:
     return get(path, view, documented=False, **declared)
+
+
+def _read_skill(
+    path: str, view: SkillView, query: type[OwnerQuery] = SkillQuery, **declared: Any
+) -> Endpoint:
+    """An address about one skill. Where its slug means several, they are the answer instead of the view's."""
+
+    async def answer(request: Request) -> Response:
+        slug = {**request.query_params, **request.path_params}["slug"]
+        found = await asked_skill(request, slug, query_of(request, query).owner_handle)
+        return found if isinstance(found, Response) else await view(request, found)
+
+    return _read(path, answer, query=query, **declared)
 
 
 ENDPOINTS = (
@@ -420,14 +379,14 @@ ENDPOINTS = (
     _read("/.well-known/clawdhub.json", discovery),
     _read(f"{API}/search", search, query=SearchQuery),
     _read(f"{API}/skills", list_all, query=ListQuery),
-    _read(SKILL, detail, query=OwnerQuery),
-    _read(f"{SKILL}/moderation", moderation, query=OwnerQuery),
-    _read(f"{SKILL}/versions", versions, query=VersionsQuery),
-    _read(f"{SKILL}/versions/{{version}}", version, query=OwnerQuery),
-    _read(f"{SKILL}/file", file, query=FileQuery, media="*/*"),
-    _read(f"{SKILL}/install", install, query=OwnerQuery),
-    _read(f"{API}/resolve", resolve, query=ResolveQuery),
-    _read(f"{API}/download", download, query=DownloadQuery, media="*/*"),
+    _read_skill(SKILL, detail),
+    _read_skill(f"{SKILL}/moderation", moderation),
+    _read_skill(f"{SKILL}/versions", versions, VersionsQuery),
+    _read_skill(f"{SKILL}/versions/{{version}}", version),
+    _read_skill(f"{SKILL}/file", file, FileQuery, media="*/*"),
+    _read_skill(f"{SKILL}/install", install),
+    _read_skill(f"{API}/resolve", resolve, ResolveQuery),
+    _read_skill(f"{API}/download", download, DownloadQuery, media="*/*"),
     _read(f"{API}/whoami", whoami, guard=Guard.AUTHOR),
     post("/clawhub/api/cli/telemetry/install", telemetry, guard=Guard.AUTHOR, documented=False),
 )

@@ -6,12 +6,12 @@ are never removed, so a slug that was shared once is never given to one of its h
 name of a skill that was withdrawn.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Iterable
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.worker_context import require_env
 
 #: What the discovery schema allows.
@@ -27,15 +27,9 @@ _AT_ONCE = 16
 
 async def shared_slugs(skills: Iterable[PublishedSkill]) -> frozenset[str]:
     """Of these skills' slugs, those under which more than one skill was ever published."""
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def shared(slug: str) -> str | None:
-        async with slots:
-            return None if await is_alone(slug) else slug
-
-    slugs = dict.fromkeys(skill.slug for skill in skills)
-    found = await asyncio.gather(*map(shared, slugs))
-    return frozenset(slug for slug in found if slug is not None)
+    slugs = list(dict.fromkeys(skill.slug for skill in skills))
+    alone = await some_at_a_time(is_alone, slugs, _AT_ONCE)
+    return frozenset(slug for slug, its_own in zip(slugs, alone, strict=True) if not its_own)
 
 
 async def is_alone(slug: str) -> bool:

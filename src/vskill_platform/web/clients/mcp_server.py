@@ -38,21 +38,23 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from vskill_platform import __version__
-from vskill_platform.domain.errors import InvalidInput, NotFound, PlatformError
+from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.submission import Source
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.settings import Settings
 from vskill_platform.store import catalogue
 from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.files import file_in
 from vskill_platform.web.api.handing_in import outcome
-from vskill_platform.web.api.names import find_skill, installable
+from vskill_platform.web.api.names import chosen_version, find_skill, installable
 from vskill_platform.web.api.security import known_about, security_of
 from vskill_platform.web.api.skill_views import card, detail
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.kept import files_of, kept_of
 from vskill_platform.web.limits import Allowance, take
 from vskill_platform.web.principal import principal_of
+from vskill_platform.web.problems import in_words
 from vskill_platform.worker_context import require_env
 
 SCHEME = "skill://"
@@ -134,10 +136,7 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
 async def get_security_report(asked: GetReport) -> dict[str, Any]:
     """Of blocked and withdrawn versions too: why they are so is in it."""
     skill = await find_skill(asked.name)
-    number = asked.version or skill.current_version
-    ref = next((one for one in skill.versions if number in (None, one.number)), None)
-    if ref is None:
-        raise NotFound(f"{skill.canonical} has no version {asked.version[:80]!r}.", skill=skill.canonical)
+    ref = chosen_version(skill, asked.version or None)
     blocklist = await kept_of(_asking.get()).blocklist()
     report = security_of(skill, ref, await known_about(ref.digest), blocklist)
     return dict(msgspec.to_builtins(report))
@@ -200,8 +199,7 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
     except msgspec.ValidationError as error:
         return _text(f"The arguments are not valid: {error}.", is_error=True)
     except PlatformError as error:
-        fix = error.details.get("fix")
-        return _text(f"{error.message} {str(fix).capitalize()}." if fix else error.message, is_error=True)
+        return _text(in_words(error), is_error=True)
     result = _text(msgspec.json.encode(answer).decode())
     result.structured_content = answer
     return result
@@ -253,9 +251,7 @@ async def _read(uri: str) -> ReadResourceResult:
     skill = await find_skill("/".join(parts[:3]))
     ref = await installable(_asking.get(), skill, None)
     path = "/".join(parts[3:]) or SKILL_FILE
-    file = next((one for one in await files_of(ref.digest) if one.path == path), None)
-    if file is None:
-        raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
+    file = await file_in(skill, ref, path)
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
 

@@ -18,8 +18,9 @@ from starlette.responses import Response
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
+from vskill_platform.web.api.files import made_of
 from vskill_platform.web.api.names import find_skill, installable
-from vskill_platform.web.clients.artifacts import INLINE_BYTES, count_install
+from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.flat_names import kebab_name
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
 from vskill_platform.web.kept import files_of
@@ -94,19 +95,15 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     ref = await installable(request, skill, None)
     files = await files_of(ref.digest)
     name = kebab_name(skill, is_shared=False)
-    large = sum(len(file.data) for file in files) > INLINE_BYTES
-    made = (
-        await asyncio.to_thread(_made, name, skill, ref, files) if large else _made(name, skill, ref, files)
-    )
-    return skill, made
 
+    def make(files: tuple[SkillFile, ...]) -> Repository:
+        return repository_of(
+            plugin_files(name, skill, ref, files),
+            message=f"{skill.canonical} {ref.number}",
+            at_ms=ref.published_at,
+        )
 
-def _made(name: str, skill: PublishedSkill, ref: VersionRef, files: tuple[SkillFile, ...]) -> Repository:
-    return repository_of(
-        plugin_files(name, skill, ref, files),
-        message=f"{skill.canonical} {ref.number}",
-        at_ms=ref.published_at,
-    )
+    return skill, await made_of(files, make)
 
 
 def plugin_files(

@@ -8,7 +8,6 @@ that an index names before it asks which skill is wanted. For the same reason on
 skill count as installs.
 """
 
-import asyncio
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.content import skill_file_of
 from vskill_platform.domain.errors import BlobUnavailable, NotFound
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Sort
 from vskill_platform.store.records import Skips
@@ -32,7 +32,7 @@ from vskill_platform.web.api.skills import version_records, while_unchanged
 from vskill_platform.web.clients.artifacts import artifact_of, count_install, zipped
 from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
 from vskill_platform.web.kept import Blocklist, files_of, kept_of
-from vskill_platform.web.responses import attachment, json_response, with_tag
+from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, get, query_of
 from vskill_platform.web.wire import Asked, encode
 from vskill_platform.worker_context import require_env
@@ -166,13 +166,10 @@ async def index(request: Request) -> Response:
 
     async def make() -> bytes:
         listed = await listed_in(request, prefix)
-        slots = asyncio.Semaphore(_AT_ONCE)
-
-        async def entry(name: str, skill: PublishedSkill) -> Entry | None:
-            async with slots:
-                return await _entry(request, name, skill, is_one=prefix.count("/") == 3)
-
-        made = await asyncio.gather(*(entry(*item) for item in listed.skills.items()))
+        is_one = prefix.count("/") == 3
+        made = await some_at_a_time(
+            lambda item: _entry(request, *item, is_one=is_one), listed.skills.items(), _AT_ONCE
+        )
         return encode(Index(SCHEMA, tuple(one for one in made if one is not None), listed.truncated))
 
     return await while_unchanged(request, make)
@@ -206,11 +203,10 @@ async def artifact(request: Request) -> Response:
     skill = await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}")
     ref = await installable(request, skill, number)
     files = await files_of(ref.digest)
+    tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
-        response = _plain(request, skill_file_of(files).data, f'"{ref.digest[:24]}-md"')
-    else:
-        response = with_tag(request, await zipped(files), f'"{ref.digest[:24]}-zip"', ZIP_TYPE)
-    return attachment(response, f"{skill.slug}-{number}.{kind}")
+        return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
+    return attachment(with_tag(request, await zipped(files), tag, ZIP_TYPE), name)
 
 
 async def counted_artifact(request: Request) -> Response:
@@ -218,12 +214,6 @@ async def counted_artifact(request: Request) -> Response:
     response = await artifact(request)
     given = request.path_params
     await count_install(request, await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}"))
-    return response
-
-
-def _plain(request: Request, data: bytes, tag: str) -> Response:
-    response = with_tag(request, data, tag, MARKDOWN_TYPE)
-    response.headers["content-security-policy"] = "sandbox"
     return response
 
 
@@ -296,9 +286,8 @@ async def older_file(request: Request) -> Response:
     if entry is None:
         raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
     file = next(one for one in await files_of(ref.digest) if one.path == entry.path)
-    response = with_tag(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE)
-    response.headers["content-security-policy"] = "sandbox"
-    return attachment(response, entry.path.rpartition("/")[2])
+    name = entry.path.rpartition("/")[2]
+    return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
 
 
 def _endpoints() -> tuple[Endpoint, ...]:

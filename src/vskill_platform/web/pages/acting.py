@@ -10,6 +10,7 @@ from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, 
 from vskill_platform.web.auth import safe_next, text_of
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.principal import principal_of
+from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import View
 
@@ -31,16 +32,11 @@ def acting(back: str) -> Callable[[View], View]:
                     or not is_person
                 ):
                     raise
-                return see_other(request, await back_of(request, back), _told(error), "bad")
+                return see_other(request, await back_of(request, back), in_words(error), "bad")
 
         return wrapped
 
     return decorate
-
-
-def _told(error: PlatformError) -> str:
-    fix = str(error.details.get("fix", ""))
-    return error.message if not fix or fix in error.message else f"{error.message.rstrip('.')}: {fix}."
 
 
 async def back_of(request: Request, default: str) -> str:

@@ -17,7 +17,14 @@ from vskill_platform.store.audit import note
 from vskill_platform.submission_store import count_submissions, list_submissions
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import acting, admin_page, number_of, reason_of, require_confirmed
+from vskill_platform.web.pages.acting import (
+    acting,
+    admin_page,
+    choice_of,
+    number_of,
+    reason_of,
+    require_confirmed,
+)
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.web.wire import Asked
@@ -39,6 +46,9 @@ class Action(enum.StrEnum):
     CANCEL = "cancel"
     REJECT = "reject"
 
+
+STATES = tuple(state.value for state in State)
+ACTIONS = tuple(action.value for action in Action)
 
 Act = Callable[..., Awaitable[Submission]]
 ACTS: dict[Action, Act] = {
@@ -139,11 +149,11 @@ def _is_able(action: Action, record: Submission) -> bool:
 async def do_bulk(request: Request) -> Response:
     """What the dry run showed: the filter is asked again, and nothing is done if it finds a different number."""
     asked = BulkQuery(
-        state=State(await text_of(request, "state", 50)),
+        state=State(await choice_of(request, "state", STATES)),
         place=await text_of(request, "place"),
         why=await text_of(request, "why"),
         hours=await number_of(request, "hours"),
-        action=Action(await text_of(request, "action", 20)),
+        action=Action(await choice_of(request, "action", ACTIONS)),
     )
     reason = await reason_of(request)
     await require_confirmed(request)

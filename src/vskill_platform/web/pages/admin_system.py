@@ -8,12 +8,11 @@ from vskill_platform import __version__
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.notifications.post import check_url
-from vskill_platform.notifications.signature import new_secret
+from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import SECRETS, Settings, variable
-from vskill_platform.store.audit import list_audit, note
-from vskill_platform.store.webhooks import Webhook, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.store.audit import list_audit
+from vskill_platform.store.webhooks import Webhook, list_webhooks
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, require_confirmed
@@ -60,20 +59,16 @@ async def _webhooks(request: Request, made: Webhook | None = None) -> Response:
 @acting(WEBHOOKS)
 async def add(request: Request) -> Response:
     """Its secret is shown once, by this answer."""
-    actor = principal_of(request).actor
-    url = check_url(await text_of(request, "url"))
-    events = tuple(event for event in await values_of(request, "events") if event in EVENTS)
-    hook = await add_webhook(url, new_secret(), events, by=actor)
-    await note("webhook added", hook.id, by=actor, reason="asked for it", details={"url": url})
-    return await _webhooks(request, hook)
+    url = await text_of(request, "url")
+    events = [event for event in await values_of(request, "events") if event in EVENTS]
+    return await _webhooks(request, await subscribe(url, events, by=principal_of(request).actor))
 
 
 @acting(WEBHOOKS)
 async def remove(request: Request) -> Response:
     webhook_id = await text_of(request, "webhook", 100)
     await require_confirmed(request)
-    await remove_webhook(webhook_id)
-    await note("webhook removed", webhook_id, by=principal_of(request).actor, reason="asked for it")
+    await unsubscribe(webhook_id, by=principal_of(request).actor)
     return see_other(request, WEBHOOKS, "It gets nothing more.")
 
 

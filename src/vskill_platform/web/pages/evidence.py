@@ -17,6 +17,7 @@ from vskill_platform.domain.scan import Finding, JudgeReport, Kind, StaticReport
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.scan.report import by_weight
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
 from vskill_platform.store.records import Skips
 from vskill_platform.store.scans import get_scan
@@ -90,7 +91,7 @@ async def gather(record: Submission) -> Evidence:
     ruleset = record.evidence.ruleset if record.evidence else require_env("scanner").scanner.ruleset
     report = await get_scan(digest, ruleset)
     found = () if report is None else report.findings
-    ordered = sorted(found, key=lambda one: (-one.severity.rank, one.file, one.line))
+    ordered = by_weight(found)
     files, problem = await _read_files(digest)
     suppressions = await list_suppressions(digest)
     return Evidence(

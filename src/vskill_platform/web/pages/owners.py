@@ -12,11 +12,12 @@ from vskill_platform.store.catalogue import Filter, Sort
 from vskill_platform.web.pages.skills import SORTS, listed
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.wire import Asked
 
 PAGE_SIZE = 60
 
 
-class OwnerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OwnerQuery(Asked, frozen=True):
     """How the owner's list is ordered, and where it goes on."""
 
     sort: Sort = Sort.UPDATED

@@ -12,7 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreUnavailable
+from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.states import Category, State, category_of, states_in
 from vskill_platform.domain.submission import Submission
 from vskill_platform.queue.health import QueueHealth, queue_health
@@ -27,13 +27,16 @@ from vskill_platform.store.statistics import (
 )
 from vskill_platform.store.submission_lists import FoundSubmissions, find_submissions
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
+from vskill_platform.web.api.submissions import states_asked
 from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
 from vskill_platform.web.hub import Batch, Update
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
+from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 #: A store that takes longer is unreachable for a page.
@@ -44,7 +47,6 @@ HEALTH_AGE_S = 2.0
 ACTIVITY_AGE_S = 5.0
 SLOT_MS = 300_000
 SLOTS = 12
-RETRY_AFTER_S = 5
 
 LABELS = {
     Category.WAITING: ("Waiting", ""),
@@ -56,7 +58,7 @@ LABELS = {
 }
 
 
-class QueueQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class QueueQuery(Asked, frozen=True):
     """What is shown; it stands in the address, so a view can be shared."""
 
     category: Category | None = None
@@ -100,7 +102,7 @@ class Look(msgspec.Struct, frozen=True):
 
 async def queue(request: Request) -> Response:
     query = query_of(request, QueueQuery)
-    states = _states(query)
+    states = states_asked(query.state, query.category)
     try:
         async with asyncio.timeout(WITHIN_S):
             look = await _look(request, query, states)
@@ -175,17 +177,6 @@ def _always(query: QueueQuery, counts: SubmissionCounts | None) -> dict[str, obj
         "first_link": _link(query, after=None) if query.after else "",
         "clear_link": "/queue" if query != QueueQuery() else "",
     }
-
-
-def _states(query: QueueQuery) -> frozenset[State]:
-    """A category stands for all of its states (E3)."""
-    if query.state is not None and query.category is not None:
-        raise InvalidInput(
-            "Give a state or a category, not both.", field="category", fix="leave one of them out"
-        )
-    if query.category is not None:
-        return states_in(query.category)
-    return frozenset() if query.state is None else frozenset({query.state})
 
 
 def _cards(query: QueueQuery, counts: SubmissionCounts | None) -> tuple[Card, ...]:

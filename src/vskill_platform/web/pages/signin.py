@@ -22,6 +22,7 @@ from vskill_platform.web.limits import client_of
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 OAUTH_COOKIE = "vskill_oauth"
@@ -31,13 +32,13 @@ OAUTH_S = 600
 Text = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
-class SignInQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SignInQuery(Asked, frozen=True):
     """Where to go afterwards."""
 
     next: Text = ""
 
 
-class SetupQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SetupQuery(Asked, frozen=True):
     """The one-time token."""
 
     token: Text = ""

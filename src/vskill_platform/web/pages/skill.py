@@ -16,6 +16,7 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, Kind
 from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.scan.report import by_weight
 from vskill_platform.store.dossier import Dossier, read_dossier, read_files
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.reports import Category, file_report
@@ -29,6 +30,7 @@ from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
 
 #: Of one file, in characters and lines.
 MOST_SHOWN = 300_000
@@ -38,20 +40,20 @@ MOST_REASON = 2_000
 Number = Annotated[str, msgspec.Meta(max_length=80)]
 
 
-class VersionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class VersionQuery(Asked, frozen=True):
     """Which version; none is the current one."""
 
     version: Number = ""
 
 
-class ChangesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ChangesQuery(Asked, frozen=True):
     """Which two versions."""
 
     source: Number = msgspec.field(default="", name="from")
     to: Number = ""
 
 
-class ReportedQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReportedQuery(Asked, frozen=True):
     """What the page says after a report was filed."""
 
     reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
@@ -113,7 +115,7 @@ async def security(request: Request) -> Response:
         "skill_security.html",
         dossier,
         "security",
-        counted=sorted(counted, key=lambda one: (-one.severity.rank, one.file, one.line)),
+        counted=by_weight(counted),
         capabilities=_by_rule(findings),
         external=await list_external_scans(dossier.ref.digest),
     )

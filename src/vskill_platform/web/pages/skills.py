@@ -25,6 +25,7 @@ from vskill_platform.web.kept import kept_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.wire import Asked
 
 PATH = "/skills"
 PAGE_SIZE = 30
@@ -45,7 +46,7 @@ FACETS = {
 }
 
 
-class SkillsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SkillsQuery(Asked, frozen=True):
     """What a list is asked for; an empty value, as a form sends it, is none."""
 
     q: Word = ""

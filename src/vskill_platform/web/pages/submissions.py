@@ -21,7 +21,8 @@ from vskill_platform.store.appeals import ask_for_review, why_not
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
 from vskill_platform.submission_store import get_run, get_submission
-from vskill_platform.web.channels import Submissions, published_name
+from vskill_platform.web.api.submission_views import published_name
+from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.limits import Allowance
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
@@ -32,6 +33,7 @@ from vskill_platform.web.render import render
 from vskill_platform.web.rights import may_act, require_rights
 from vskill_platform.web.routing import form, get, page, query_of
 from vskill_platform.web.visibility import Viewer, viewer_of
+from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 #: Findings that a page shows; the security report has all.
@@ -54,7 +56,7 @@ REMEDIES = {
 }
 
 
-class RunQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunQuery(Asked, frozen=True):
     """Which run; the current one where none is asked for."""
 
     run: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None

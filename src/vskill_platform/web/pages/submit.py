@@ -24,8 +24,10 @@ from vskill_platform.sources.archive import read_archive
 from vskill_platform.web.auth import form_of, text_of, values_of
 from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 MOST_URL = 2_048
@@ -35,7 +37,7 @@ MOST_CHOSEN = 200
 MOST_UPLOAD = DEFAULT_LIMITS.bytes_total + 100_000
 
 
-class SubmitQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SubmitQuery(Asked, frozen=True):
     """An address to begin with, as a link elsewhere may give it."""
 
     repo: Annotated[str, msgspec.Meta(max_length=MOST_URL)] = ""
@@ -53,7 +55,7 @@ async def find(request: Request) -> Response:
     try:
         found = await discover(repo)
     except PlatformError as error:
-        return _start(request, error.status, {"repo": repo}, {"repo": _told(error)})
+        return _start(request, error.status, {"repo": repo}, {"repo": in_words(error)})
     # The paths are those from the repository's root, whatever folder the address named.
     root = normalise(repo).url
     return render(request, "submit_found.html", repo=root, asked=repo, found=found, most=MOST_CHOSEN)
@@ -78,7 +80,7 @@ async def upload(request: Request) -> Response:
         submitted = await _uploaded(await form_of(request), name, account)
     except PlatformError as error:
         field = "name" if error.details.get("field") == "slug" else "archive"
-        return _start(request, error.status, {"name": name}, {field: _told(error)})
+        return _start(request, error.status, {"name": name}, {field: in_words(error)})
     finally:
         # What was uploaded may be a file on disk.
         await request.close()
@@ -117,15 +119,6 @@ def _done(request: Request, results: Sequence[Settled]) -> Response:
         place = f"/submissions/{first.submitted.submission.id}"
         return RedirectResponse(place, 303, {"cache-control": "no-store"})
     return render(request, "submit_done.html", results=results)
-
-
-def _told(error: PlatformError) -> str:
-    fix = error.details.get("fix")
-    return (
-        f"{error.message} {str(fix).capitalize()}."
-        if fix and str(fix) not in error.message
-        else error.message
-    )
 
 
 ENDPOINTS = (

@@ -1,0 +1,97 @@
+"""The files of a commit as `git ls-tree -z` lists them: which are whose, and which a skill may hold.
+
+A line is a mode, a kind, an id, a tab and the raw bytes of the path. Lists are long and mostly not wanted, so lines are
+chosen as bytes, and only the chosen ones become entries.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from vskill_platform.domain.content import MODES, ContentLimits, Mode, check_path
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import SKILL_FILE, clean_path
+
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
+_FIXES = {
+    "120000": "replace it by the file that it points to",
+    "160000": "copy its files into the folder, or move it elsewhere",
+}
+
+
+class TreeEntry(msgspec.Struct, frozen=True):
+    """One line of a list: bytes of a name that are not UTF-8 are lone surrogates."""
+
+    mode: str
+    id: str
+    #: From the root of the repository.
+    path: str
+
+
+def entry_of(line: bytes) -> TreeEntry:
+    facts, _, _ = line.partition(b"\t")
+    mode, _, number = facts.decode("ascii").split(" ")
+    return TreeEntry(mode, number, path_of(line))
+
+
+def path_of(line: bytes) -> str:
+    return line.partition(b"\t")[2].decode("utf-8", "surrogateescape")
+
+
+def lines_below(lines: Sequence[bytes], folder: str) -> list[bytes]:
+    """Those of the files in this folder and in those below it."""
+    if not folder:
+        return list(lines)
+    prefix = b"\t" + folder.encode() + b"/"
+    # The path follows the first tab, and a line before it holds only digits and a word.
+    return [line for line in lines if line.find(prefix) == line.find(b"\t") != -1]
+
+
+def lines_of(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
+    """Those of exactly these files."""
+    wanted = {path.encode() for path in paths}
+    return [line for line in lines if line.partition(b"\t")[2] in wanted]
+
+
+def folders_with_skill(lines: Sequence[bytes], below: str) -> set[str]:
+    """Folders whose SKILL.md is a file, or pretends to be one."""
+    ending = SKILL_FILE.encode()
+    paths = (path_of(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
+    folders = (path[: -len(SKILL_FILE)].rstrip("/") for path in paths)
+    return {folder for folder in folders if not below or f"{folder}/".startswith(f"{below}/")}
+
+
+def skill_file_in(folder: str) -> str:
+    return f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
+
+
+def can_be_named(path: str) -> bool:
+    """Whether an address of ours can mean this folder."""
+    try:
+        return clean_path(path) == path
+    except InvalidInput:
+        return False
+
+
+def check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
+    """InvalidInput or LimitExceeded for what a skill may not hold."""
+    check_path(entry.path, limits)
+    if entry.mode not in MODES:
+        kind = _KINDS.get(entry.mode, f"of the mode {entry.mode}")
+        fix = _FIXES.get(entry.mode, "use plain files")
+        raise InvalidInput(
+            f"{shown_path(entry.path)} is {kind}, which a skill may not hold; {fix}.", field="path", fix=fix
+        )
+    if any(part.lower() == ".git" for part in entry.path.split("/")):
+        raise InvalidInput(
+            f"{shown_path(entry.path)} is part of a repository.", field="path", fix="remove it"
+        )
+
+
+def mode_of(entry: TreeEntry) -> Mode:
+    return "100755" if entry.mode == "100755" else "100644"
+
+
+def shown_path(path: str) -> str:
+    """For messages, whatever bytes the name is made of."""
+    return repr(path[:120].encode("ascii", "backslashreplace").decode("ascii"))
