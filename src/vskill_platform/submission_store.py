@@ -342,6 +342,7 @@ async def create_submission(record: Submission) -> Submission | None:
         except Conflict:
             found = await read_submission(record.id)
             if found is None:
+                # Whatever was in the way is gone: `persist` tries again.
                 raise
             return record if found[0].wrote(record.history[0].id) else None
         return record
@@ -396,7 +397,7 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
                 raise
             await asyncio.sleep(pause / 1000)
             pause *= 2
-    raise AssertionError("unreachable")  # pragma: no cover
+    raise AssertionError("unreachable")  # pragma: no cover - the last try returns or raises
 
 
 async def commit_change(operations: Sequence[Operation], before: Submission, stored: Submission) -> int:

@@ -33,9 +33,8 @@ async def run_with_worker_env(env: Env, fn: Callable[[], Awaitable[T]]) -> T: ..
 async def run_with_worker_env(env: Env, fn: Callable[[], T]) -> T: ...
 async def run_with_worker_env(env: Env, fn: Callable[[], Any]) -> Any:
     """Call `fn` with this environment, and restore what was there before, however it ends."""
-    if inspect.isawaitable(fn):
-        if inspect.iscoroutine(fn):
-            fn.close()
+    if inspect.iscoroutine(fn):
+        fn.close()
         raise TypeError("run_with_worker_env takes a function without arguments, not a coroutine object")
     token = worker_env_storage.set(env)
     try:

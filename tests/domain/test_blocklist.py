@@ -13,6 +13,7 @@ from vskill_platform.domain.blocklist import (
     hit_reason,
     merge,
     name_target,
+    parse_target,
     place_target,
     repository_target,
     targets_of,
@@ -65,6 +66,19 @@ def test_a_name_target_needs_a_name_and_folds_case_and_spaces() -> None:
     assert name_target("  My   Skill ") == name_target("my skill")
     with pytest.raises(InvalidInput):
         name_target("  ")
+
+
+@pytest.mark.parametrize("kind", TargetKind)
+def test_a_target_is_read_as_a_person_writes_it_whatever_its_kind(kind: TargetKind) -> None:
+    written = {
+        TargetKind.PLACE: ("https://github.com/acme/tools/tree/main/skills/google", place_target(GOOGLE)),
+        TargetKind.REPOSITORY: ("https://github.com/Acme/Tools.git", repository_target(GOOGLE)),
+        TargetKind.DIGEST: (DIGEST.upper(), digest_target(DIGEST)),
+        TargetKind.NAME: (" Google ", name_target("google")),
+    }
+    text, target = written[kind]
+    assert parse_target(kind.value, text) == target
+    assert target.kind is kind
 
 
 def entry(severity=Severity.LOW, at=1, by="ann", evidence=(), **more) -> BlockEntry:

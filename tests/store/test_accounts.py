@@ -9,13 +9,15 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher
 
-from tests.support.envs import ENGINES, open_test_env
+from tests.support.envs import ENGINES, active_env, open_test_env
+from tests.support.faults import HookedKV, dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import PASSWORD
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
 from vskill_platform.domain.identity import normalise
-from vskill_platform.store import attempts, passwords
+from vskill_platform.kv.entries import Put
+from vskill_platform.store import attempts, passwords, tokens
 from vskill_platform.store.accounts import (
     Role,
     change_user,
@@ -185,6 +187,18 @@ async def test_every_change_of_an_account_is_audited_with_who_and_why(env):
     assert all(entry.reason and entry.by for entry in entries)
 
 
+async def test_an_unknown_outcome_makes_and_changes_an_account_once(env):
+    with active_env(env, kv=dying_once(env.kv)):
+        assert (await make()).name == "ann"
+    with active_env(env, kv=dying_once(env.kv)):
+        assert (await set_role("ann", Role.REVIEWER, **WHY)).role is Role.REVIEWER
+    with active_env(env, kv=dying_once(env.kv)):
+        await create_token("ann", "laptop", ["read"], by="user:ann")
+    user = await get_user("ann")
+    assert (user.role, len(user.tokens)) == (Role.REVIEWER, 1)
+    assert await audited() == ["token created", "account role", "account created"]
+
+
 async def test_a_change_without_a_reason_is_refused(env):
     await make()
     with pytest.raises(InvalidInput):
@@ -262,6 +276,57 @@ async def test_an_unknown_name_costs_as_much_as_a_wrong_password(env, monkeypatc
         with pytest.raises(NotSignedIn):
             await sign_in(name, "not the right one", "192.0.2.1")
         assert done == ["argon2"]
+
+
+async def test_what_follows_after_the_longest_password_counts_too(env):
+    """A longer one is cut before it is computed with, and is then still another one."""
+    longest = "abcd" * (passwords.MOST_PASSWORD // 4)
+    await make(password=longest)
+    for longer in (longest + "e", longest * 1000):
+        with pytest.raises(NotSignedIn):
+            await sign_in("ann", longer, "192.0.2.1")
+    assert (await sign_in("ann", longest, "192.0.2.1")).name == "ann"
+
+
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+async def with_old_hash() -> str:
+    """An account whose password was hashed when that cost less."""
+    old = CHEAP.hash(PASSWORD)
+    await make()
+    await change_user("ann", lambda user: msgspec.structs.replace(user, password=old), action="x", **WHY)
+    return old
+
+
+async def test_a_hash_of_a_lower_cost_is_renewed_by_signing_in_and_nobody_is_signed_out(env):
+    old = await with_old_hash()
+    token = await open_session(await get_user("ann"), "password")
+    before, cursor = await audited(), await env.kv.change_cursor()
+    await sign_in("ann", PASSWORD, "192.0.2.1")
+    renewed = (await get_user("ann")).password
+    assert renewed is not None and renewed != old and not passwords.is_outdated(renewed)
+    assert await find_session(token) is not None
+    assert await audited() == before and (await env.kv.changes(keys.USER, after=cursor)).items == ()
+    await sign_in("ann", PASSWORD, "192.0.2.1")
+    assert (await get_user("ann")).password == renewed, "once is enough"
+
+
+async def test_renewing_a_hash_never_brings_an_old_password_back(env):
+    await with_old_hash()
+    hooked = HookedKV(env.kv)
+
+    async def changed_meanwhile(operations):
+        if any(isinstance(one, Put) and one.key == keys.user("ann") for one in operations):
+            with active_env(env):
+                await set_password("ann", "another sentence of hers", **WHY)
+
+    hooked.before_commit = changed_meanwhile
+    with active_env(env, kv=hooked):
+        assert (await sign_in("ann", PASSWORD, "192.0.2.1")).name == "ann"
+    with pytest.raises(NotSignedIn):
+        await sign_in("ann", PASSWORD, "192.0.2.1")
+    await sign_in("ann", "another sentence of hers", "192.0.2.1")
 
 
 async def test_argon2_never_blocks_the_event_loop(env):
@@ -353,6 +418,35 @@ async def test_a_session_slides_while_it_is_used_and_ends_when_it_is_not(env):
         assert await find_session(token) is not None
     env.clock.advance(IDLE_MS[Role.AUTHOR] + 1)
     assert await find_session(token) is None
+
+
+async def test_a_session_is_good_even_where_its_use_cannot_be_written(env):
+    token = await open_session(await make(), "password")
+    env.clock.advance(IDLE_MS[Role.AUTHOR] * 2 // 3)
+    hooked = HookedKV(env.kv)
+    hooked.failing = {"commit"}
+    with active_env(env, kv=hooked):
+        assert await find_session(token) is not None
+    env.clock.advance(IDLE_MS[Role.AUTHOR] // 3)
+    assert await find_session(token) is None, "the use was not written"
+
+
+async def test_an_unknown_outcome_signs_in_and_out_once(env):
+    user = await make()
+    with active_env(env, kv=dying_once(env.kv)):
+        token = await open_session(user, "password")
+    assert await find_session(token) is not None
+    with active_env(env, kv=dying_once(env.kv)):
+        await close_session(token)
+    assert await find_session(token) is None
+    assert await audited() == ["signed out", "signed in", "account created"]
+
+
+async def test_signing_out_of_a_session_that_is_over_is_no_error_and_no_news(env):
+    token = await open_session(await make(), "password")
+    await close_session(token)
+    await close_session(token)
+    assert await audited() == ["signed out", "signed in", "account created"]
 
 
 async def test_a_session_has_a_longest_age_however_much_it_is_used(env):
@@ -474,6 +568,27 @@ async def test_when_a_token_was_used_is_known_to_the_hour_and_written_quietly(en
     await find_token(made.secret)
     assert (await list_tokens("ann"))[0].last_used_at == env.kv.now()
     assert (await env.kv.changes(keys.TOKEN, after=cursor)).items == ()
+
+
+async def test_a_token_is_good_even_where_its_use_cannot_be_written(env):
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    hooked = HookedKV(env.kv)
+    hooked.failing = {"commit"}
+    with active_env(env, kv=hooked):
+        assert await find_token(made.secret) is not None
+    assert (await list_tokens("ann"))[0].last_used_at is None
+
+
+async def test_an_account_has_a_bounded_number_of_tokens(env, monkeypatch):
+    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
+    await make()
+    first, _ = [await create_token("ann", name, ["read"], by="user:ann") for name in ("a", "b")]
+    with pytest.raises(InvalidInput, match="2 tokens already") as caught:
+        await create_token("ann", "c", ["read"], by="user:ann")
+    assert caught.value.fix == "revoke one first" and len(await list_all_tokens()) == 2
+    await revoke_token("ann", first.token.id, by="user:ann")
+    await create_token("ann", "c", ["read"], by="user:ann")
 
 
 @pytest.mark.parametrize(

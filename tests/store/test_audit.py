@@ -19,6 +19,7 @@ from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
+from vskill_platform.kv.contract import PAGE
 from vskill_platform.store.actions import approve, cancel, reject
 from vskill_platform.store.audit import (
     MOST_DETAIL,
@@ -177,6 +178,13 @@ async def test_an_entry_is_written_once(env):
 
 async def note(env, text: str) -> None:
     await env.kv.commit([record_audit("note", text, by="system", reason="r")])
+
+
+async def test_a_busy_hour_is_listed_whole_however_many_pages_the_store_gives(env):
+    """More entries within one stretch of time than the store lists at once."""
+    texts = [f"n{number:04}" for number in range(PAGE + 20)]
+    await env.kv.commit([record_audit("note", text, by="system", reason="r") for text in texts])
+    assert await walked(500) == texts[::-1]
 
 
 async def walked(limit: int) -> list[str]:

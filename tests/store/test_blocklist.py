@@ -246,6 +246,29 @@ async def test_an_undecided_rescan_changes_nothing(env):
         await apply_rescan("nobody/none/none", digest_of(record), decision)
 
 
+async def test_blocking_an_earlier_content_leaves_what_was_published_since(env):
+    first = await published(env)
+    latest = await published(env, body="better")
+    await add_block(entry(env, digest_target(digest_of(first))))
+    await reapply_blocklist()
+    skill = await get_skill("upload~tests/skills/demo")
+    assert [ref.status.value for ref in skill.versions] == ["taken_down", "live"]
+    assert skill.current_digest == digest_of(latest)
+    assert await state_of(latest) is State.PUBLISHED
+
+
+async def test_a_malformed_record_keeps_the_blocklist_from_no_other(env):
+    record = await published(env)
+    for key in ("sub:sub_0", "sub:sub_z", "skill:a/b/c", "skill:z/b/c"):
+        await env.kv.put(key, b"{")
+    await add_block(entry(env, digest_target(digest_of(record))))
+    await reapply_blocklist()
+    assert await state_of(record) is State.BLOCKED
+    assert (await get_skill("upload~tests/skills/demo")).withdrawn
+    labels = {"operation": "reapply_blocklist", "reason": "malformed"}
+    assert env.metrics.registry.get_sample_value("vskill_records_skipped_total", labels) >= 4
+
+
 # What people do.
 
 

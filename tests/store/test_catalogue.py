@@ -1,12 +1,18 @@
 """The marketplace's lists: only what can be installed, in order, filtered, counted, and in step with every change."""
 
+import msgspec
 import pytest
 
-from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.faults import HookedKV
+from tests.support.shelf import open_shelf
 from vskill_platform.domain import keys
-from vskill_platform.domain.trust import TrustTier
+from vskill_platform.domain.errors import Conflict, RecordMalformed
+from vskill_platform.domain.trust import Provenance, TrustTier
+from vskill_platform.kv.entries import Put
 from vskill_platform.store.catalogue import Filter, Sort, facets, list_skills, search_skills
 from vskill_platform.store.installs import count_installs, installs_of
+from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.standing import refresh_standing
@@ -80,6 +86,57 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     assert names(await list_skills(sort=Sort.INSTALLS))[0] == "csv-cleaner"
     stored = await env.kv.scan(keys.INSTALLS)
     assert [entry.value for entry in stored.items] == [b"101"]
+
+
+async def test_a_counter_that_is_no_number_is_named_and_not_guessed(env, three):
+    canonical = "upload~tests/skills/csv-cleaner"
+    await env.kv.put(keys.installs(canonical, "2026-01-01"), b"many")
+    with pytest.raises(RecordMalformed, match="2026-01-01 is not a number"):
+        await installs_of(canonical)
+    assert await installs_of("upload~tests/skills/test-writer") == 0
+
+
+async def test_a_malformed_skill_keeps_no_other_from_its_standing(env, three):
+    await env.kv.put(keys.skill("o/r/odd"), b"{")
+    await count_installs(["upload~tests/skills/theme-picker"])
+    assert await refresh_standing() == 1
+    assert (await get_skill("upload~tests/skills/theme-picker")).trust.installs == 1
+    labels = {"operation": "iter_skills", "reason": "malformed"}
+    assert env.metrics.registry.get_sample_value("vskill_records_skipped_total", labels) == 1
+
+
+async def test_a_skill_that_others_write_all_the_time_is_left_to_the_next_run(env, three):
+    busy, quiet = "upload~tests/skills/csv-cleaner", "upload~tests/skills/test-writer"
+    await count_installs([busy, quiet])
+    hooked = HookedKV(env.kv)
+
+    async def busy_one(operations):
+        if any(isinstance(one, Put) and one.key == keys.skill(busy) for one in operations):
+            raise Conflict("somebody was quicker")
+
+    hooked.before_commit = busy_one
+    with active_env(env, kv=hooked):
+        assert await refresh_standing() == 1
+    assert [(await get_skill(name)).trust.installs for name in (busy, quiet)] == [0, 1]
+    assert await refresh_standing() == 1
+    assert (await get_skill(busy)).trust.installs == 1
+
+
+async def test_only_what_a_proved_owner_submitted_has_a_verified_provenance(tmp_path):
+    async with open_shelf(tmp_path) as shelf:
+        repo = "https://github.com/ann/tools"
+        by_owner = await shelf.publish("mine", repo=repo, submitter="ann")
+        by_other = await shelf.publish("theirs", repo=repo, submitter="bob")
+        elsewhere = await shelf.publish("far", repo="https://github.com/eve/tools", submitter="ann")
+        place = by_owner.identity
+        owned = Ownership(place.repo_key, place.url, (Owner("ann", 1, "file"),))
+        await shelf.env.kv.put(keys.owner(place), msgspec.json.encode(owned))
+        with active_env(shelf.env):
+            assert await refresh_standing() == 1
+            assert [
+                (await get_skill(skill.canonical)).trust.provenance
+                for skill in (by_owner, by_other, elsewhere)
+            ] == [Provenance.VERIFIED, Provenance.UNKNOWN, Provenance.UNKNOWN]
 
 
 async def test_trust_is_computed_when_a_version_is_published(env, three):

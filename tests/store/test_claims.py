@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from tests.support.envs import active_env
+from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import submission
-from vskill_platform.domain.errors import ClaimLost, LowerVersion, StoreUnavailable
+from vskill_platform.domain.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, RecordedDecision, Rerun, Submission, request_rerun
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.store.actions import cancel
+from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import (
@@ -40,6 +42,8 @@ class Flaky(MemoryKV):
         fault = self.script.pop(0) if self.script else ""
         if fault == "fails":
             raise StoreUnavailable("not applied")
+        if fault == "conflicts":
+            raise Conflict("something was in the way for a moment")
         version = await super().commit(operations, urgent=urgent)
         if fault == "applied":
             raise StoreUnavailable("applied, but the connection died")
@@ -88,7 +92,7 @@ async def test_D4_a_place_has_one_submission_however_often_it_is_created(env):
     assert (await env.broker.depth()).ready == 1
 
 
-@pytest.mark.parametrize("fault", ["fails", "applied"])
+@pytest.mark.parametrize("fault", ["fails", "applied", "conflicts"])
 async def test_creating_survives_an_unknown_outcome(env, fault):
     env.kv.script = [fault]
     record = await created()
@@ -220,6 +224,44 @@ async def test_an_end_whose_run_has_moved_on_is_found_in_the_run_that_ended(env)
 
 async def _rerun(record: Submission) -> Change:
     return Change(request_rerun(record, Rerun(1, upload="f" * 64)))
+
+
+async def test_a_change_whose_outcome_was_unknown_is_not_made_to_the_run_that_began_since(env):
+    """Applied, but reported as failed, and somebody started the next run before the second look."""
+    record = await created()
+    hooked = HookedKV(env.kv)
+
+    async def go_on_and_die(_operations):
+        hooked.after_commit = None
+        with active_env(env):
+            await run_again(record.id, by="user:ann", reason="after all")
+        raise StoreUnavailable("the connection died")
+
+    hooked.after_commit = go_on_and_die
+    with active_env(env, kv=hooked):
+        await cancel(record.id, by="user:ann", reason="a mistake")
+    now = await get_submission(record.id)
+    assert (now.run, now.state) == (2, State.RECEIVED)
+    assert (await get_run(record.id, 1)).state is State.DEQUEUED
+
+
+async def test_a_change_that_was_overtaken_is_decided_anew_about_the_run_that_began_since(env):
+    """What stands in the run that ended is somebody else's: ours was not written."""
+    record = await created()
+    hooked = HookedKV(env.kv)
+
+    async def overtake(_operations):
+        hooked.before_commit = None
+        with active_env(env):
+            await cancel(record.id, by="user:bob", reason="a mistake")
+            await run_again(record.id, by="user:bob", reason="after all")
+
+    hooked.before_commit = overtake
+    with active_env(env, kv=hooked):
+        await cancel(record.id, by="user:ann", reason="not wanted")
+    now = await get_submission(record.id)
+    assert (now.run, now.state, now.history[-1].actor) == (2, State.DEQUEUED, "user:ann")
+    assert (await get_run(record.id, 1)).history[-1].actor == "user:bob"
 
 
 async def test_ending_a_run_that_is_to_run_again_starts_the_next_and_keeps_the_ended_one(env):

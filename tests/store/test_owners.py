@@ -212,6 +212,16 @@ async def test_an_owner_hands_over_and_has_no_part_any_more(env, server):
     assert (entry.action, entry.details) == ("owner transferred", {"from": "ann", "to": "bob"})
 
 
+async def test_handing_over_to_somebody_who_is_an_owner_already_leaves_one_part(env, server):
+    tokens = [(await start_proof(name, REPO)).token for name in ("ann", "bob")]
+    server.repo("ann/tools", {PROOF_FILE: "\n".join(tokens)})
+    for name in ("ann", "bob"):
+        await check_proof(name, REPO)
+    changed = await transfer(REPO, account="ann", to="bob", reason="moved on")
+    assert [(owner.account, owner.how) for owner in changed.owners] == [("bob", "file")]
+    assert await accounts() == ["bob"]
+
+
 async def test_a_transfer_is_checked(env, server):
     await proved(server)
     for to, reason in (("ann", "x"), ("", "x"), ("bob", " "), ("x" * 101, "x"), ("a\nb", "x")):

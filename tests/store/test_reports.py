@@ -1,6 +1,7 @@
 """Reports by users: bounded, one open at a time, decided once, and upholding may block in the same commit."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,9 +9,11 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import name_target
-from vskill_platform.domain.errors import InvalidInput, NotFound, StoreUnavailable, TransitionError
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.entries import Operation
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
 from vskill_platform.store.reports import (
@@ -108,6 +111,32 @@ async def test_an_unknown_outcome_is_one_report(env, demo):
         decided = await decide_report(done.report.id, ReportStatus.UPHELD, by="admin:eve", reason="true")
     assert decided == await get_report(done.report.id)
     assert [one.action for one in (await list_audit()).items] == ["report upheld"]
+
+
+class DecidedMeanwhile(HookedKV):
+    """Whoever meets an open report finds it decided when it looks which one that is."""
+
+    def __init__(self, inner: KV, report_id: str) -> None:
+        super().__init__(inner)
+        self._report: str | None = report_id
+
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        try:
+            return await super().commit(operations, urgent=urgent)
+        except Conflict:
+            assert self._report is not None
+            report, self._report = self._report, None
+            await decide_report(report, ReportStatus.DISMISSED, by="admin:eve", reason="it does not")
+            raise
+
+
+async def test_a_report_beside_one_that_is_decided_in_that_moment_is_a_new_one(env, demo):
+    first = (await filed()).report
+    with active_env(env, kv=DecidedMeanwhile(env.kv, first.id)):
+        second = await filed()
+    assert second.new and second.report.id != first.id
+    assert (await get_report(first.id)).status is ReportStatus.DISMISSED
+    assert [one.id for one in (await list_reports()).items] == [second.report.id]
 
 
 async def test_upholding_may_block_in_the_same_commit(env, demo):

@@ -14,6 +14,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, move
 from vskill_platform.domain.timeline import began_at, first_end, last_end, stays, time_by_state
 from vskill_platform.env import Env
+from vskill_platform.store import statistics
 from vskill_platform.store.statistics import (
     Activity,
     End,
@@ -105,12 +106,22 @@ async def test_the_line_is_in_the_order_of_when_its_members_were_due(env: Env):
         assert await position_of(other) is None
 
 
-async def test_a_position_beyond_what_is_counted_says_at_least(env: Env):
+async def test_a_position_beyond_what_is_counted_says_at_least(env: Env, monkeypatch):
     records = [make_submission(f"waits-{number}", at=NOW - 1_000 + number) for number in range(5)]
     for record in records:
         await put_record(env, record)
     line = await waiting_line(limit=3)
     assert line.position(records[4]) == Position(3, at_least=True)
+    monkeypatch.setattr(statistics, "MOST_AHEAD", 3)
+    assert await position_of(records[4]) == Position(3, at_least=True)
+    assert await position_of(records[2]) == Position(3)
+
+
+async def test_one_whose_turn_came_since_it_was_read_stands_first(env: Env):
+    """Its reader does not know yet that it left the line, in which nobody is before it."""
+    record = make_submission("called", at=NOW - 1_000)
+    await put_record(env, make_submission("called", at=NOW - 1_000, state=State.TIER1_SCANNING))
+    assert await position_of(record) == Position(1)
 
 
 def test_an_estimate_needs_a_speed():

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
@@ -25,7 +26,7 @@ from vskill_platform.store.actions import approve, run_again
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills import get_skill, update_skill
 from vskill_platform.store.withdrawals import delete, restore, take_down, unyank, yank
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
 
@@ -242,6 +243,16 @@ async def test_what_a_reviewer_took_down_is_not_called_verified_when_it_is_submi
     assert again.submission is not None
     assert again.submission.decision is not None
     assert again.submission.decision.reason == last.reason
+
+
+async def test_a_skill_whose_submission_is_not_known_is_taken_down_and_restored_all_the_same(env, demo):
+    await update_skill(DEMO, lambda known: msgspec.structs.replace(known, submission=None))
+    await take_down(DEMO, by="admin:eve", reason="complaints")
+    assert await statuses() == {"1.0.0": "taken_down", "1.0.1": "taken_down"}
+    await restore(DEMO, by="admin:eve", reason="it was fine")
+    assert await statuses() == {"1.0.0": "live", "1.0.1": "live"}
+    assert await actions() == ["take down", "restore"]
+    assert (await get_submission(demo.id)).state is State.PUBLISHED, "nobody said that it is this skill's"
 
 
 async def test_taking_an_older_version_down_leaves_the_submission_as_it_is(env, demo):

@@ -10,7 +10,7 @@ import msgspec
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
@@ -101,6 +101,47 @@ class HookedKV(KV):
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+class UnreadableKV(HookedKV):
+    """A real store in which single records cannot be read: their reads settle as failed and hide no other."""
+
+    def __init__(self, inner: KV, *keys: str) -> None:
+        super().__init__(inner)
+        self.errors: dict[str, PlatformError] = {
+            key: StoreUnavailable(f"{key} cannot be read because a test says so") for key in keys
+        }
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        wanted = tuple(keys)
+        settled = await super().get_many(key for key in wanted if key not in self.errors)
+        failed = {key: self.errors[key] for key in wanted if key in self.errors}
+        return msgspec.structs.replace(settled, failed={**settled.failed, **failed})
+
+    async def scan(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> EntryPage:
+        return self._without(await super().scan(prefix, after=after, limit=limit, exclude=exclude))
+
+    async def select(self, prefix: str, **options: Any) -> EntryPage:
+        return self._without(await super().select(prefix, **options))
+
+    def _without(self, page: EntryPage) -> EntryPage:
+        failed = {entry.key: self.errors[entry.key] for entry in page.items if entry.key in self.errors}
+        items = tuple(entry for entry in page.items if entry.key not in failed)
+        return EntryPage(items, page.after, {**page.failed, **failed})
+
+
+def dying_once(inner: KV) -> HookedKV:
+    """A store whose first commit is applied, and then looks as if it had failed."""
+    hooked = HookedKV(inner)
+
+    async def die(_operations: Sequence[Operation]) -> None:
+        hooked.after_commit = None
+        raise StoreUnavailable("the connection died after the commit")
+
+    hooked.after_commit = die
+    return hooked
 
 
 def state_written(operations: Sequence[Operation]) -> State | None:

@@ -92,7 +92,7 @@ def parse_target(kind: str, text: str) -> BlockTarget:
             return repository_target(parse_place(text))
         case TargetKind.DIGEST:
             return digest_target(text)
-        case TargetKind.NAME:
+        case _:
             return name_target(text)
 
 

@@ -7,6 +7,7 @@ there is nothing to hunt for. The last admin can neither be disabled nor demoted
 
 import enum
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -212,18 +213,13 @@ async def set_password(name: str, password: str, *, by: str, reason: str) -> Use
     )
 
 
-async def renew_hash(name: str, old: str, password: str) -> None:
-    """The same password under today's cost; nobody is signed out, and nothing that people see changes."""
-    encoded = await hash_password(password)
-    user, version = await read_user(name)
-    if user is not None and user.password == old:
-        renewed = msgspec.structs.replace(user, password=encoded)
-        try:
-            await require_env("kv").kv.put(
-                keys.user(name), msgspec.json.encode(renewed), if_version=version, quiet=True
-            )
-        except Conflict:
-            return
+async def renew_hash(user: User, version: int, password: str) -> None:
+    """The same password under today's cost; nobody is signed out, and nothing that people see changes. An account that
+    was changed meanwhile is left as it is: the next sign-in renews it."""
+    renewed = msgspec.structs.replace(user, password=await hash_password(password))
+    put = Put(keys.user(user.name), msgspec.json.encode(renewed), version, quiet=True)
+    with suppress(Conflict):
+        await require_env("kv").kv.commit([put])
 
 
 async def sign_out_everywhere(name: str, *, by: str) -> User:

@@ -32,7 +32,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.records import Skips, decode
-from vskill_platform.store.skills import read_skill, skill_writes
+from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     Change,
     next_run,
@@ -253,9 +253,7 @@ async def _take_down(env: Env, canonical: str) -> None:
 
     async def write() -> None:
         asserted = await assert_blocklist()
-        published, version = await read_skill(canonical)
-        if published is None:
-            return
+        published, version = await require_skill(canonical)
         hits = await find_hits(_targets_of_skill(published))
         changed = _without_hit(published, hits, env.kv.now())
         if changed != published:

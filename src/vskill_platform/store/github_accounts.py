@@ -69,10 +69,7 @@ async def controls_by_sign_in(account: str, repo: Identity) -> bool:
     if repo.host != GITHUB_HOST:
         return False
     kv = require_env("kv").kv
-    try:
-        entry = await kv.get(keys.github_login(repo.owner))
-    except InvalidInput:
-        return False
+    entry = await kv.get(keys.github_login(repo.owner))
     proved = None if entry is None else decode(entry, ProvedLogin)
     return proved is not None and proved.account == account and kv.now() < proved.at + PROOF_MS
 

@@ -14,9 +14,7 @@ async def count_installs(canonicals: Iterable[str]) -> None:
     """One more install today of each of these skills, which the caller has looked up."""
     kv = require_env("kv").kv
     day = datetime.fromtimestamp(kv.now() / 1000, UTC).date().isoformat()
-    operations = [Add(keys.installs(name, day)) for name in dict.fromkeys(canonicals)]
-    if operations:
-        await kv.commit(operations)
+    await kv.commit([Add(keys.installs(name, day)) for name in dict.fromkeys(canonicals)])
 
 
 async def installs_by_skill() -> dict[str, int]:

@@ -4,14 +4,14 @@ blocklist follow in one commit. The submission is touched only where it is PUBLI
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import NotFound, TransitionError
+from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
-from vskill_platform.store.skills import read_skill, skill_writes
+from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import Change, persist, read_submission, stored_form
 from vskill_platform.worker_context import require_env
 
@@ -22,9 +22,7 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
 
     async def write() -> PublishedSkill:
         asserted = await assert_blocklist()
-        published, version = await read_skill(canonical)
-        if published is None:
-            raise NotFound(f"there is no skill {canonical}", skill=canonical)
+        published, version = await require_skill(canonical)
         await _require_grounds(published, digest, decision)
         changed = _judged_again(published, digest, decision)
         operations: list[Operation] = []

@@ -3,6 +3,7 @@ SHA-256. A session ends when it was idle for too long, at its longest age, or wh
 
 import hashlib
 import secrets
+from contextlib import suppress
 
 import msgspec
 
@@ -38,7 +39,7 @@ async def sign_in(name: str, password: str, address: str) -> User:
     """The account of this name and password. Whatever is wrong, the answer and its cost are the same."""
     name = name.strip().lower()[:200]
     await count_attempt(name, address)
-    user, _ = await read_user(name)
+    user, version = await read_user(name)
     usable = user is not None and not user.disabled
     right = await fits(user.password if user is not None and usable else None, password)
     if user is None or user.password is None or not right:
@@ -46,7 +47,7 @@ async def sign_in(name: str, password: str, address: str) -> User:
         raise NotSignedIn("The name or the password is wrong.")
     await forget_attempts(name, address)
     if is_outdated(user.password):
-        await renew_hash(name, user.password, password)
+        await renew_hash(user, version, password)
     return user
 
 
@@ -62,11 +63,9 @@ async def open_session(user: User, how: str) -> str:
     put = Put(_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
 
     async def write() -> None:
-        try:
+        # Only the audit entry can be there already: the commit whose outcome was unknown was applied.
+        with suppress(Conflict):
             await env.kv.commit([put, audit])
-        except Conflict:
-            # The audit entry is there already: the commit whose outcome was unknown was applied.
-            return
 
     await persist(write)
     return token
@@ -94,12 +93,9 @@ async def _slide(key: str, version: int, session: Session, user: User, now: int)
     if session.expires_at - now > idle // 2 or expires_at <= session.expires_at:
         return
     kept = msgspec.json.encode(msgspec.structs.replace(session, expires_at=expires_at))
-    try:
-        await require_env("kv").kv.commit(
-            [Put(key, kept, version, quiet=True, ttl_ms=max(expires_at - now, 1))]
-        )
-    except (Conflict, StoreUnavailable):
-        return
+    put = Put(key, kept, version, quiet=True, ttl_ms=max(expires_at - now, 1))
+    with suppress(Conflict, StoreUnavailable):
+        await require_env("kv").kv.commit([put])
 
 
 async def close_session(token: str) -> None:

@@ -24,12 +24,17 @@ async def read_skill(canonical: str) -> tuple[PublishedSkill | None, int]:
     return (None, ABSENT) if entry is None else (decode(entry, PublishedSkill), entry.version)
 
 
-async def get_skill(canonical: str) -> PublishedSkill:
-    """The record, or NotFound."""
-    skill, _ = await read_skill(canonical)
+async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
+    """The record and its version, or NotFound."""
+    skill, version = await read_skill(canonical)
     if skill is None:
         raise NotFound(f"there is no skill {canonical}", skill=canonical)
-    return skill
+    return skill, version
+
+
+async def get_skill(canonical: str) -> PublishedSkill:
+    """The record, or NotFound."""
+    return (await require_skill(canonical))[0]
 
 
 async def resolve(name: str) -> PublishedSkill:
@@ -95,9 +100,7 @@ async def update_skill(canonical: str, change: Callable[[PublishedSkill], Publis
     """Change a skill's record by compare-and-swap; nothing is written where nothing changes."""
 
     async def write() -> PublishedSkill:
-        skill, version = await read_skill(canonical)
-        if skill is None:
-            raise NotFound(f"there is no skill {canonical}", skill=canonical)
+        skill, version = await require_skill(canonical)
         changed = change(skill)
         if changed != skill:
             await require_env("kv").kv.commit(skill_writes(changed, version))

@@ -35,12 +35,11 @@ async def refresh_standing() -> int:
         trust = await _trust_of(skill, known)
         if skill.listing is None or trust == skill.trust:
             continue
-        await _write(skill.canonical, trust)
-        changed += 1
+        changed += await _write(skill.canonical, trust)
     return changed
 
 
-async def _write(canonical: str, facts: TrustFacts) -> None:
+async def _write(canonical: str, facts: TrustFacts) -> bool:
     """Only the standing is ours: what both tiers said stays as the record has it at the moment of writing."""
 
     def changed(skill: PublishedSkill) -> PublishedSkill:
@@ -54,6 +53,8 @@ async def _write(canonical: str, facts: TrustFacts) -> None:
     except Conflict:
         # Somebody else is writing this skill again and again; the next run looks at it anew.
         require_env("log").log.info("standing not written", skill=canonical)
+        return False
+    return True
 
 
 async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:

@@ -4,6 +4,7 @@ made; the store keeps only its SHA-256. The account's own record lists its token
 import hashlib
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -181,10 +182,8 @@ async def find_token(secret: str) -> tuple[Token, User] | None:
 async def _note_use(key: str, version: int, token: Token, now: int) -> None:
     """Failing to note it is no reason to refuse it."""
     used = msgspec.json.encode(msgspec.structs.replace(token, last_used_at=now))
-    try:
+    with suppress(Conflict, StoreUnavailable):
         await require_env("kv").kv.commit([Put(key, used, version, quiet=True)])
-    except (Conflict, StoreUnavailable):
-        return
 
 
 def _hash(secret: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
-from vskill_platform.domain.errors import Blocked, NotFound
+from vskill_platform.domain.errors import Blocked
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
@@ -21,7 +21,7 @@ from vskill_platform.kv.entries import Operation
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
 from vskill_platform.store.owners import require_owner
-from vskill_platform.store.skills import get_skill, read_skill, skill_writes
+from vskill_platform.store.skills import get_skill, require_skill, skill_writes
 from vskill_platform.submission_store import (
     Change,
     commit_change,
@@ -77,7 +77,7 @@ async def delete(canonical: str, *, account: str, reason: str) -> PublishedSkill
     event_id = env.clock.new_id()
 
     async def write() -> PublishedSkill:
-        found, version = await _found(canonical)
+        found, version = await require_skill(canonical)
         if await was_audited(event_id):
             return found
         now = env.kv.now()
@@ -180,7 +180,7 @@ async def _alter(
 
     async def write() -> PublishedSkill:
         asserted = [await assert_blocklist()] if bringing_back else []
-        found, version = await _found(canonical)
+        found, version = await require_skill(canonical)
         if await was_audited(entry_id):
             return found
         changed = alter(found, env.kv.now())
@@ -218,13 +218,6 @@ async def _following(
         return None
     stored, writes = stored_form(change, version, step.event_id)
     return record, stored, writes
-
-
-async def _found(canonical: str) -> tuple[PublishedSkill, int]:
-    found, version = await read_skill(canonical)
-    if found is None:
-        raise NotFound(f"there is no skill {canonical}", skill=canonical)
-    return found, version
 
 
 async def _refuse_blocked(before: PublishedSkill, after: PublishedSkill) -> None:
