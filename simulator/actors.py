@@ -291,7 +291,7 @@ class People:
         )
 
     async def _resume(self, _: Place) -> bool:
-        return await resume_queue()
+        return await resume_queue(by="admin:rob")
 
     async def _recover(self, _: Place) -> int:
         return (await recover_stuck_submissions()).found

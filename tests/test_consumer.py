@@ -9,6 +9,7 @@ import contextvars
 import msgspec
 import pytest
 
+from tests.support.faults import HookedKV, state_written
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.skills import skill_files
@@ -450,6 +451,30 @@ async def test_a_stop_hands_back_what_cannot_finish_and_counts_it_nowhere():
     scanner.go_on.set()
     await work(env)
     assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_stop_just_after_the_run_ended_changes_nothing_about_how_it_ended(clock):
+    """There is nothing to hand back: a claim that is over is over."""
+    env = memory_env(clock)
+    hooked = HookedKV(env.kv)
+    env = msgspec.structs.replace(env, kv=hooked)
+    submission = await submit(env, "demo")
+    ended = asyncio.Event()
+
+    async def hold(operations) -> None:
+        if state_written(operations) is State.PUBLISHED:
+            ended.set()
+            await asyncio.sleep(60)
+
+    hooked.after_commit = hold
+    working = asyncio.create_task(work(env))
+    await ended.wait()
+    left = await read(env, submission)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert left.state is State.PUBLISHED
+    assert await read(env, submission) == left
 
 
 async def test_a_store_that_is_away_stops_nothing_for_good(clock, monkeypatch):

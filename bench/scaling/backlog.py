@@ -82,7 +82,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
             [servers.nats.pid],
         )
         spent = [cpu_seconds(pids) for pids in groups]
-        await resume_queue()
+        await resume_queue(by="bench")
         # Workers look at a pause once a second: the clock runs from when they are at it.
         already = await until_published(warm + 1, _LOOK_EVERY_S)
         began = time.perf_counter()

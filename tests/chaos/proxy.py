@@ -18,6 +18,8 @@ class Proxy:
         self.refusing = False
         #: The end of a connection stays on the way: one side has gone, and the other does not hear of it.
         self.lingering = False
+        #: Once these bytes have passed, it stalls.
+        self.stalls_after = b""
         self.port = 0
 
     async def start(self) -> None:
@@ -75,6 +77,8 @@ class Proxy:
                 await self._open.wait()
                 sink.write(data)
                 await sink.drain()
+                if self.stalls_after and self.stalls_after in data:
+                    self.stall()
         while self.lingering:  # noqa: ASYNC110 - a test's switch
             await asyncio.sleep(0.01)
         self._writers.discard(sink)

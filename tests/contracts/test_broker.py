@@ -3,6 +3,7 @@ order; and how a message may be settled.
 """
 
 import asyncio
+import gc
 import time
 from collections import Counter
 
@@ -10,8 +11,18 @@ import pytest
 
 from tests.contracts.clocks import ContractClock
 from tests.contracts.conftest import BrokerEngine, lacks, needs
-from vskill_platform.broker.contract import LEASE_MS, Broker, BrokerCapability, Depth, Message, Outcome
+from vskill_platform.broker.contract import (
+    LEASE_MS,
+    Broker,
+    BrokerCapability,
+    Depth,
+    Message,
+    Outcome,
+    Settlement,
+)
 from vskill_platform.broker.memory import MemoryBroker
+from vskill_platform.broker.sqlite import SqliteBroker
+from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.messages import Send
 
@@ -357,6 +368,28 @@ async def test_the_first_settlement_wins(broker: Broker, first, second):
     assert await broker.depth() == before
 
 
+async def test_of_two_settlements_of_a_delivery_in_one_call_the_first_wins(broker: Broker):
+    await broker.send_batch([Send(b"1"), Send(b"2")])
+    first, second = [message.delivery for message in await receive(broker)]
+    answers = await broker.settle(
+        [
+            Settlement(first, Outcome.ACK),
+            Settlement(first, Outcome.DEAD_LETTER, reason="too late"),
+            Settlement(second, None, LEASE_MS),
+            Settlement(second, Outcome.DEAD_LETTER, reason="why"),
+        ]
+    )
+    assert list(answers) == [True, False, True, True]
+    assert await broker.depth() == Depth(ready=0, delayed=0, leased=0, dead=1)
+
+
+async def test_sending_nothing_and_settling_nothing_changes_nothing(broker: Broker):
+    await broker.send(b"m", "k")
+    assert await broker.send_batch([]) == 0
+    assert list(await broker.settle([])) == []
+    assert await bodies(broker) == [b"m"]
+
+
 async def test_acking_all_leaves_what_was_settled_alone(broker: Broker, clock: ContractClock):
     await broker.send_batch([Send(b"acked"), Send(b"retried"), Send(b"dead"), Send(b"rest"), Send(b"more")])
     (batch,) = await broker.receive(max_batch_size=5, max_wait_ms=0)
@@ -557,6 +590,21 @@ async def test_a_cancelled_receive_loses_nothing(broker: Broker, clock: Contract
     assert [message.body for message in received] == [b"m"]
 
 
+@needs(BrokerCapability.DURABLE)
+async def test_what_was_leased_for_a_receiver_that_has_gone_comes_to_another_at_once(broker: Broker):
+    """Both are cancelled while the engine is at it: one gets the message and gives it back, the other has nothing to
+    give. The clock stands still, so no lease ends."""
+    await broker.send(b"m", "k")
+    gone = [asyncio.create_task(broker.take(1, 0)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for one in gone:
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+    async with asyncio.timeout(5):
+        assert [message.body for message in await receive(broker, wait=4_000)] == [b"m"]
+
+
 async def test_in_memory_a_cancelled_receive_has_leased_nothing(clock: ContractClock):
     broker = MemoryBroker(clock)
     waiting = asyncio.create_task(broker.take(1, 5_000))
@@ -566,6 +614,32 @@ async def test_in_memory_a_cancelled_receive_has_leased_nothing(clock: ContractC
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert await broker.depth() == Depth(ready=1, delayed=0, leased=0, dead=0)
+
+
+async def test_on_sqlite_a_receive_that_fails_after_it_was_cancelled_is_nobodys_error(
+    tmp_path, clock: ContractClock
+):
+    """There is nothing to give back, and no line in the log about an error that nobody looked at."""
+    database = await SqliteDatabase.open(tmp_path / "store.sqlite", clock)
+    broker = SqliteBroker(database, clock)
+    await broker.send(b"m")
+    unseen: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    # On the very connection that writes; its thread is idle.
+    database._writer._connection.execute("PRAGMA query_only = ON")
+    waiting = asyncio.create_task(broker.take(1, 5_000))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    with pytest.raises(StoreUnavailable):
+        await broker.send(b"behind it")
+    gc.collect()
+    await asyncio.sleep(0)
+    assert unseen == []
+    database._writer._connection.execute("PRAGMA query_only = OFF")
+    assert await bodies(broker) == [b"m"]
+    await broker.close()
 
 
 async def test_a_cancelled_receiver_does_not_take_the_wake_up_from_another(broker: Broker):

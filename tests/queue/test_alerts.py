@@ -16,12 +16,13 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.manual_clock import ManualClock
+from vskill_platform.broker.contract import Outcome, Settlement
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.messages import Send, submission_send
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
-from vskill_platform.queue.alerts import RECENT_MS, AlertCode, DeadLetters
+from vskill_platform.queue.alerts import MOST_LETTERS, RECENT_MS, AlertCode, DeadLetters
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.queue.jobs import JOBS
@@ -104,6 +105,31 @@ async def test_dead_letters_that_are_young_are_an_alert(env: Env):
     health = await queue_health()
     assert AlertCode.DEAD_LETTERS_GROWING not in codes(health)
     assert health.dead_letters == DeadLetters(2, 0)
+
+
+async def bury(env: Env, count: int) -> None:
+    await env.broker.send_batch([Send(b"{}") for _ in range(count)])
+    (batch,) = await env.broker.receive(count, 0)
+    await env.broker.settle(
+        [Settlement(one.delivery, Outcome.DEAD_LETTER, reason="why") for one in batch.messages]
+    )
+
+
+async def test_C2_young_dead_letters_are_counted_behind_any_page_of_old_ones(env: Env):
+    """The oldest are listed first, so those that matter are on the last page."""
+    await bury(env, 150)
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(RECENT_MS + 1)
+    await bury(env, 5)
+    assert (await queue_health()).dead_letters == DeadLetters(155, 5)
+
+
+async def test_of_very_many_dead_letters_all_are_counted_and_not_all_are_looked_at(env: Env):
+    """A flood of them must not make a look at the queue's health slow."""
+    await bury(env, MOST_LETTERS + 150)
+    health = await queue_health()
+    assert health.dead_letters == DeadLetters(MOST_LETTERS + 150, MOST_LETTERS)
+    assert AlertCode.DEAD_LETTERS_GROWING in codes(health)
 
 
 def judged(name: str, status: JudgeStatus, at: int, state: State = State.PUBLISHED):

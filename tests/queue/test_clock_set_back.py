@@ -3,7 +3,8 @@ backoff, never after the length of the jump; and what a living worker holds stay
 
 import pytest
 
-from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.faults import HookedKV
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, FAILED_DELAYS_MS
@@ -202,6 +203,30 @@ async def test_B3_a_pause_lasts_no_longer_than_it_was_to_last_in_all(env):
     assert await current_pause() is not None
     env.clock.advance(1)
     assert await current_pause() is None
+
+
+async def test_B3_a_pause_that_cannot_be_begun_again_holds_until_it_can(env):
+    """Whoever cannot write the new end, or is not the first to, still waits; and is not told that nothing pauses."""
+    set_by_us = await pause_queue(60_000, reason="upgrade", by="admin:me")
+    env.clock.advance(HOURS_BACK)
+    hooked = HookedKV(env.kv)
+    with active_env(env, kv=hooked):
+        hooked.failing = {"commit"}
+        assert await current_pause() == set_by_us
+
+    async def another_is_first(_) -> None:
+        hooked.before_commit = None
+        with active_env(env):
+            assert await current_pause() != set_by_us
+
+    hooked.failing = set()
+    hooked.before_commit = another_is_first
+    with active_env(env, kv=hooked):
+        assert await current_pause() == set_by_us
+        begun_again = await current_pause()
+    assert begun_again is not None
+    assert begun_again.until == env.kv.now() + 60_000
+    assert hooked.commits == []
 
 
 async def test_a_job_runs_again_at_once_and_a_tick_of_a_clock_that_is_a_little_ahead_is_respected(env):

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from tests.contracts.minimal_kv import MinimalKV
 from tests.support.envs import open_test_env
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
@@ -13,12 +14,13 @@ from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Claim
 from vskill_platform.gate import WorkGate
-from vskill_platform.queue import schedule
+from vskill_platform.queue import recovery, schedule
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import job_health, run_job, run_schedule
+from vskill_platform.store.audit import list_audit
 from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
@@ -95,6 +97,16 @@ async def test_recovery_pages_through_all_that_wait_and_leaves_none_out(env):
     assert (sent, rounds) == (25, 3)
 
 
+async def test_what_dead_workers_held_is_sent_in_one_run_however_much_it_is(env, monkeypatch):
+    """A page is read at a time; none of them waits for the next run."""
+    monkeypatch.setattr(recovery, "WAITING_AT_ONCE", 10)
+    for number in range(25):
+        await put(env, held(env, f"s{number}", -number))
+    recovered = await recover_stuck_submissions()
+    assert (recovered.found, recovered.sent) == (25, 25)
+    assert (await env.broker.depth()).ready == 25
+
+
 async def test_a_record_that_recovery_cannot_read_is_counted(env):
     await env.kv.put("sub:sub_odd", b'{"state": "RECEIVED", "next_attempt_at": 5}')
     assert (await recover_stuck_submissions()).found == 0
@@ -120,11 +132,13 @@ async def test_B3_a_pause_without_an_end_is_refused(env, duration):
         await pause_queue(5, reason=" ", by="admin:me")
 
 
-async def test_resuming_ends_a_pause_now(env):
+async def test_resuming_ends_a_pause_now_and_the_audit_says_who_did_what(env):
     await pause_queue(60_000, reason="upgrade", by="admin:me")
-    assert await resume_queue()
+    assert await resume_queue(by="admin:eve")
     assert await current_pause() is None
-    assert not await resume_queue()
+    assert not await resume_queue(by="admin:eve")
+    audited = [(one.action, one.by, one.reason) for one in (await list_audit()).items]
+    assert audited == [("resume", "admin:eve", "asked for it"), ("pause", "admin:me", "upgrade")]
 
 
 # The schedule.
@@ -331,6 +345,24 @@ async def test_C7_a_failed_read_is_an_error_and_never_a_healthy_queue():
     env.kv.count_by = fails  # type: ignore[method-assign]
     with pytest.raises(StoreUnavailable):
         await run_with_worker_env(env, queue_health)
+
+
+class LosesOne(MinimalKV):
+    """Reads key by key, and from the moment when the records were counted one of them cannot be read."""
+
+    async def count_by(self, prefix, field):
+        counts = await super().count_by(prefix, field)
+        self.probe.failing["sub:lost"] = StoreUnavailable("sub:lost cannot be read")
+        return counts
+
+
+async def test_C7_one_record_that_cannot_be_read_is_an_error_and_never_left_out():
+    """A store may name the keys that it could not read beside those that it could."""
+    clock = ManualClock()
+    store = LosesOne(clock)
+    await store.put("sub:lost", stored(submission("lost", at=clock.now())))
+    with pytest.raises(StoreUnavailable, match="sub:lost cannot be read"):
+        await run_with_worker_env(memory_env(clock, kv=store), queue_health)
 
 
 # The gate.

@@ -160,6 +160,25 @@ async def test_a_stopping_worker_hands_it_back(env):
     assert handed.next_attempt_at == env.kv.now()
 
 
+async def test_a_stopping_worker_that_has_lost_it_leaves_it_to_the_one_who_has_it(env):
+    started = asyncio.Event()
+
+    async def slow(_):
+        started.set()
+        await asyncio.sleep(60)
+
+    await ask_for("demo", "one", {})
+    working = asyncio.create_task(work(env, kind(slow)))
+    await started.wait()
+    env.clock.advance(CLAIM_MS)
+    assert isinstance(await claim_task("demo", "one", 1), HeldTask)
+    taken = await task()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert await task() == taken
+
+
 async def test_a_kind_that_this_version_does_not_know_is_a_dead_letter(env):
     await ask_for("demo", "one", {})
     (batch,) = await env.broker.receive(1, 0)

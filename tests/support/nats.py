@@ -31,11 +31,12 @@ def program() -> Path:
 
 
 class Server:
-    """A running server with its own folder."""
+    """A running server with its own folder, and whatever options a test wants beside `-js`, or instead of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str, jetstream: bool = True) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vskill-nats-"))
         self.port = _free_port()
+        self._options = (*options, *(("-js",) if jetstream else ()))
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -49,7 +50,7 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        command = [str(program()), "-a", "127.0.0.1", "-p", str(self.port), "-js"]
+        command = [str(program()), "-a", "127.0.0.1", "-p", str(self.port), *self._options]
         command += ["-sd", str(self.folder / "data")]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)

@@ -552,7 +552,7 @@ async def test_settings_are_shown_without_their_secrets(ada):
 async def test_the_audit_is_paged_to_its_end(env, ada):
     for _ in range(60):
         env.clock.advance(1000)
-        await ada.send("/admin/queue/resume")
+        await ada.send("/admin/queue/requeue-all")
     first = (await ada.get("/admin/audit")).text
     following = html.unescape(first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0])
     second = (await ada.get(following)).text

@@ -8,10 +8,8 @@ here: it follows the commit, and recovery covers the gap.
 """
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -19,8 +17,9 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NotFoundError
+from nats.errors import NoRespondersError
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from vskill_platform.broker.contract import (
     LEASE_MS,
@@ -38,9 +37,22 @@ from vskill_platform.broker.nats_server import (
     Place,
     connect,
     create_queues,
-    missing_queues,
-    translate,
+    subject_taken,
     translated,
+)
+from vskill_platform.broker.nats_wire import (
+    ACK,
+    IN_PROGRESS,
+    NAK,
+    NatsDelivery,
+    dead_letter_of,
+    dead_payload,
+    delivery_of,
+    nak_after,
+    payload_of,
+    pull_request,
+    status_of,
+    token_of,
 )
 from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.domain.errors import QueueUnavailable
@@ -54,50 +66,18 @@ LONGEST_DELAY_MS = 5_000
 #: How many publications wait for their acknowledgement at once.
 SENDS_AT_ONCE = 256
 
-#: The server's number for "this subject has its message already".
-_SUBJECT_TAKEN = 10077
 _NO_MESSAGES = ("404", "408")
-_ACK, _NAK, _IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
-_NS_PER_MS = 1_000_000
-
-
-class Envelope(msgspec.Struct, frozen=True, array_like=True):
-    """What travels as a message's payload: a key may hold characters that no subject or header may."""
-
-    body: bytes
-    key: str | None
-    #: How long it was to wait when it was sent.
-    delay_ms: int = 0
-
-
-class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a dead letter."""
-
-    body: bytes
-    key: str | None
-    reason: str
-    deliveries: int
-    sent_at: int
-
-
-class NatsDelivery(Delivery, frozen=True):
-    """A delivery, and the subject on which the server expects its settlement."""
-
-    reply: str
 
 
 class _Inbox:
     """Where the server sends messages that were asked for; one request at a time."""
 
+    subscription: Subscription
+
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.answers: asyncio.Queue[Msg | None] = asyncio.Queue()
         self.listening = True
-        self.subscription: Subscription | None = None
-
-
-_envelopes = msgspec.msgpack.Decoder(Envelope)
-_dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
 
 
 class NatsBroker(Broker):
@@ -155,26 +135,26 @@ class NatsBroker(Broker):
         return new
 
     async def _send(self, send: Send) -> bool:
-        payload = msgspec.msgpack.encode(Envelope(send.body, send.key, send.delay_ms))
-        return await self._publish(self.place.subject_of(_token(send.key)), payload)
+        return await self._publish(self.place.subject_of(token_of(send.key)), payload_of(send))
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
         """False if the subject has its message already. Missing streams are made, once."""
-        for missing in (False, True):
-            self._check_connected()
+        self._check_connected()
+        with translated(self.place.shown):
             try:
-                await self._js.publish(subject, payload, headers=headers)
-            except APIError as error:
-                if error.err_code == _SUBJECT_TAKEN:
-                    return False
-                raise translate(error, self.place.shown) from error
-            except Exception as error:
-                if missing or not missing_queues(error):
-                    raise translate(error, self.place.shown) from error
+                return await self._publish_once(subject, payload, headers)
+            except NoStreamResponseError:
                 await self._create_again()
-            else:
-                return True
-        return False
+                return await self._publish_once(subject, payload, headers)
+
+    async def _publish_once(self, subject: str, payload: bytes, headers: dict[str, str] | None) -> bool:
+        try:
+            await self._js.publish(subject, payload, headers=headers)
+        except APIError as error:
+            if not subject_taken(error):
+                raise
+            return False
+        return True
 
     async def _create_again(self) -> None:
         """A server that lost its disk, or a new one: the records are the truth, so an empty queue will do."""
@@ -217,18 +197,16 @@ class NatsBroker(Broker):
         """One request for messages: those that are there, or where it waits, the first to come."""
         self._check_connected()
         taken: list[Msg] = []
-        inbox = self._idle.pop() if self._idle else None
+        inbox = self._idle.pop() if self._idle else await self._new_inbox()
+        self._asking.add(inbox)
+        request = pull_request(batch, wait_s)
         try:
             with translated(self.place.shown):
-                inbox = inbox or await self._new_inbox()
-                self._asking.add(inbox)
-                await self._client.publish(self.place.next_subject, _request(batch, wait_s), inbox.subject)
+                await self._client.publish(self.place.next_subject, request, inbox.subject)
                 async with asyncio.timeout(wait_s + ANSWER_S):
                     await self._collect(inbox, batch, taken)
-        except BaseException as error:
+        except BaseException:
             self._abandon(inbox, taken)
-            if isinstance(error, QueueUnavailable) and self._closed:
-                return []
             raise
         self._asking.discard(inbox)
         self._idle.append(inbox)
@@ -236,7 +214,7 @@ class NatsBroker(Broker):
 
     async def _collect(self, inbox: "_Inbox", batch: int, taken: list[Msg]) -> None:
         while len(taken) < batch and (message := await inbox.answers.get()) is not None:
-            if _status(message) is not None:
+            if status_of(message) is not None:
                 await self._check_status(message)
                 return
             taken.append(message)
@@ -253,20 +231,18 @@ class NatsBroker(Broker):
         inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
         return inbox
 
-    def _abandon(self, inbox: "_Inbox | None", taken: Iterable[Msg]) -> None:
+    def _abandon(self, inbox: "_Inbox", taken: Iterable[Msg]) -> None:
         """Nobody waits any more: what came goes back, and so does what is still on its way."""
         self._give_back(taken)
-        if inbox is None:
-            return
         self._asking.discard(inbox)
         inbox.listening = False
         self._give_back(_rest(inbox.answers))
-        if inbox.subscription is not None and self._client.is_connected:
+        if self._client.is_connected:
             self._in_background(inbox.subscription.drain())  # type: ignore[no-untyped-call]
 
     async def _check_status(self, message: Msg) -> None:
         """No messages is an answer; everything else that the server may say is a failure."""
-        status = _status(message)
+        status = status_of(message)
         if status in _NO_MESSAGES:
             return
         words = (message.headers or {}).get("Description", "nobody answers for the queue")
@@ -278,17 +254,17 @@ class NatsBroker(Broker):
     def _give_back(self, messages: Iterable[Msg]) -> None:
         """Not waited for: if it fails, the lease ends by itself."""
         for message in messages:
-            if _status(message) is None and not self._closed:
-                self._in_background(self._client.publish(message.reply, _NAK))
+            if status_of(message) is None and not self._closed:
+                self._in_background(self._client.publish(message.reply, NAK))
 
     def _due(self, messages: Iterable[Msg]) -> list[Delivery]:
         """Deliveries of messages whose delay is over; the others are put off until then."""
         due: list[Delivery] = []
         for message in messages:
-            envelope, delivery = _read(message)
+            envelope, delivery = delivery_of(message)
             early = delivery.sent_at + envelope.delay_ms - self._clock.now() if envelope.delay_ms else 0
             if early > 0 and delivery.deliveries == 1:
-                nak = _nak(min(early, envelope.delay_ms))
+                nak = nak_after(min(early, envelope.delay_ms))
                 self._in_background(self._client.publish(delivery.reply, nak))
                 continue
             if envelope.delay_ms and delivery.deliveries > 1:
@@ -314,29 +290,27 @@ class NatsBroker(Broker):
         assert isinstance(delivery, NatsDelivery)  # noqa: S101 - this broker hands out no other
         match settlement.outcome:
             case None:
-                return await self._tell(delivery, _IN_PROGRESS)
+                return await self._tell(delivery, IN_PROGRESS)
             case Outcome.RETRY if settlement.delay_ms <= self._longest_delay_ms:
-                return await self._tell(delivery, _nak(settlement.delay_ms))
+                return await self._tell(delivery, nak_after(settlement.delay_ms))
             case Outcome.DEAD_LETTER:
                 await self._bury(delivery, settlement.reason)
-        return await self._tell(delivery, _ACK)
+        return await self._tell(delivery, ACK)
 
     async def _tell(self, delivery: NatsDelivery, words: bytes) -> bool:
         """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
         self._check_connected()
-        try:
-            await self._client.request(delivery.reply, words, timeout=ANSWER_S)
-        except Exception as error:
-            if missing_queues(error):
+        with translated(self.place.shown):
+            try:
+                await self._client.request(delivery.reply, words, timeout=ANSWER_S)
+            except NoRespondersError:
                 return False
-            raise translate(error, self.place.shown) from error
         return True
 
     async def _bury(self, delivery: NatsDelivery, reason: str) -> None:
         """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
-        dead = DeadEnvelope(delivery.body, delivery.key, reason, delivery.deliveries, delivery.sent_at)
         headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
-        await self._publish(self.place.dead_subject, msgspec.msgpack.encode(dead), headers)
+        await self._publish(self.place.dead_subject, dead_payload(delivery, reason), headers)
 
     # Looking.
 
@@ -372,7 +346,7 @@ class NatsBroker(Broker):
                 kept = await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
             except NotFoundError:
                 return None
-        return _dead_letter(kept)
+        return dead_letter_of(kept)
 
     async def replay(self, dead_letter_id: int) -> bool:
         """Queued before it is removed: a crash between the two leaves it in both places, never in none."""
@@ -425,8 +399,10 @@ class NatsBroker(Broker):
 
 
 async def _quietly(work: Any) -> None:
+    """Within the time that every answer has: whoever closes the queue waits for it."""
     try:
-        await work
+        async with asyncio.timeout(ANSWER_S):
+            await work
     except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
         _log.debug("message not given back; its lease will end", error=repr(error))
 
@@ -436,52 +412,6 @@ async def _refuse() -> bool:
     return False
 
 
-def _token(key: str | None) -> str:
-    """A subject's last part: the same for the same key, and fresh where there is none."""
-    return f"one.{token_hex(16)}" if key is None else f"key.{hashlib.sha256(key.encode()).hexdigest()[:40]}"
-
-
-def _request(batch: int, wait_s: float) -> bytes:
-    wish: dict[str, object] = {"batch": batch}
-    wish.update({"expires": int(wait_s * 1e9)} if wait_s > 0 else {"no_wait": True})
-    return msgspec.json.encode(wish)
-
-
-def _nak(delay_ms: int) -> bytes:
-    if delay_ms <= 0:
-        return _NAK
-    return _NAK + b" " + msgspec.json.encode({"delay": delay_ms * _NS_PER_MS})
-
-
-def _status(message: Msg) -> str | None:
-    """Set where the server says something about the request instead of sending a message."""
-    return None if not message.headers or message.reply else message.headers.get("Status")
-
-
 def _rest(answers: "asyncio.Queue[Msg | None]") -> list[Msg]:
-    rest = []
-    while not answers.empty():
-        message = answers.get_nowait()
-        if message is not None:
-            rest.append(message)
-    return rest
-
-
-def _read(message: Msg) -> tuple[Envelope, NatsDelivery]:
-    """A payload that is none of ours is handed out as it is: the consumer knows what to do with it."""
-    about = message.metadata
-    try:
-        envelope = _envelopes.decode(message.data)
-    except msgspec.DecodeError:
-        envelope = Envelope(message.data, None)
-    sent_at = int(about.timestamp.timestamp() * 1000)
-    numbers = (about.sequence.stream, about.sequence.consumer)
-    return envelope, NatsDelivery(
-        *numbers, envelope.body, envelope.key, about.num_delivered, sent_at, reply=message.reply
-    )
-
-
-def _dead_letter(kept: api.RawStreamMsg) -> DeadLetter:
-    died_at = int(kept.time.timestamp() * 1000) if kept.time is not None else 0
-    dead = _dead_envelopes.decode(kept.data or b"")
-    return DeadLetter(kept.seq or 0, dead.body, dead.key, dead.reason, dead.deliveries, dead.sent_at, died_at)
+    rest = [answers.get_nowait() for _ in range(answers.qsize())]
+    return [message for message in rest if message is not None]

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 from nats.aio.client import Client
-from nats.errors import AuthorizationError, NoRespondersError
+from nats.errors import AuthorizationError
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
-from vskill_platform.domain.errors import InvalidSettings, PlatformError, QueueUnavailable
+from vskill_platform.domain.errors import InvalidSettings, QueueUnavailable
 
 _log = structlog.get_logger(__name__)
 
@@ -31,6 +31,8 @@ PING_S = 10
 DUPLICATES_S = 120.0
 DEFAULT_NAME = "vskill"
 REPLICAS = (1, 3, 5)
+#: The server's words for a second message of a subject that may have one.
+_NOT_STORED, _TAKEN = 10077, "maximum messages per subject exceeded"
 
 _FIX = "write nats://HOST:4222, or nats://USER:PASSWORD@HOST:4222/NAME?replicas=3"
 
@@ -189,9 +191,10 @@ async def _stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
 # Errors.
 
 
-def missing_queues(error: BaseException) -> bool:
-    """Nobody answers for this subject: the stream or its consumer is not there."""
-    return isinstance(error, NoRespondersError | NoStreamResponseError | NotFoundError)
+def subject_taken(error: APIError) -> bool:
+    """The subject has its message already. The number alone says only that the message was not stored: a full disk
+    has the same one."""
+    return error.err_code == _NOT_STORED and error.description == _TAKEN
 
 
 @contextlib.contextmanager
@@ -203,9 +206,7 @@ def translated(shown: str) -> Iterator[None]:
         raise translate(error, shown) from error
 
 
-def translate(error: BaseException, shown: str) -> PlatformError:
-    if isinstance(error, PlatformError):
-        return error
+def translate(error: BaseException, shown: str) -> QueueUnavailable:
     words = str(error) or type(error).__name__
     return QueueUnavailable(f"{shown}: {_meaning(error)} ({words})", reason=words)
 

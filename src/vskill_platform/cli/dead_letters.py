@@ -60,7 +60,7 @@ def discard(*, letter_id: int) -> None:
     """Remove a dead letter; the submission's record stays as it is."""
     from vskill_platform.queue.dead_letters import discard_dead_letter
 
-    run_in_env(lambda: discard_dead_letter(letter_id))
+    run_in_env(lambda: discard_dead_letter(letter_id, by=OPERATOR))
     click.echo(f"Dead letter {letter_id} was removed.")
 
 

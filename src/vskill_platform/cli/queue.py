@@ -112,7 +112,7 @@ def resume() -> None:
     """End a pause now."""
     from vskill_platform.queue.control import resume_queue
 
-    was_paused = run_in_env(resume_queue)
+    was_paused = run_in_env(lambda: resume_queue(by=OPERATOR))
     click.echo("The queue goes on." if was_paused else "The queue was not paused.")
 
 

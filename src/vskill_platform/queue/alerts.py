@@ -17,7 +17,7 @@ from vskill_platform.worker_context import require_env
 #: Dead letters that are younger than this are a queue that loses work now.
 RECENT_MS = 3_600_000
 #: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
-_MOST_LETTERS = 1_000
+MOST_LETTERS = 1_000
 
 
 class AlertCode(enum.StrEnum):
@@ -79,7 +79,7 @@ async def count_dead_letters() -> DeadLetters:
     since = env.kv.now() - RECENT_MS
     seen = recent = 0
     after: int | None = None
-    while seen < _MOST_LETTERS:
+    while seen < MOST_LETTERS:
         page = await env.broker.dead_letters(after=after)
         seen += len(page.items)
         recent += sum(letter.died_at >= since for letter in page.items)

@@ -152,9 +152,9 @@ def _dependency(error: PlatformError) -> str:
 
 
 async def _hand_back(claim: HeldClaim) -> None:
-    if not claim.over:
-        with suppress(ClaimLost):
-            await claim.hand_back("its worker is stopping")
+    """What is over or was lost needs no giving back."""
+    with suppress(ClaimLost):
+        await claim.hand_back("its worker is stopping")
 
 
 async def _settle_worked(message: Message, claim: HeldClaim) -> str:

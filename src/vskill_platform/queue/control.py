@@ -1,4 +1,5 @@
-"""Pausing the queue. A pause always carries its end, so a queue that somebody forgot goes on by itself."""
+"""Pausing the queue. A pause always carries its end, so a queue that somebody forgot goes on by itself, and who set or
+ended it stands in the audit, whichever door they came through."""
 
 import msgspec
 
@@ -6,7 +7,8 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailab
 from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.submission import CLOCK_SLACK_MS
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
+from vskill_platform.kv.entries import Delete, Put
+from vskill_platform.store.audit import record_audit
 from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
 
@@ -33,16 +35,18 @@ async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
     kv = require_env("kv").kv
     now = kv.now()
     pause = Pause(now + duration_ms, reason, by, now)
-    await kv.put(CONTROL_QUEUE, msgspec.json.encode(pause))
+    audited = record_audit("pause", "queue", by=by, reason=reason, details={"until": str(pause.until)})
+    await kv.commit([Put(CONTROL_QUEUE, msgspec.json.encode(pause)), audited])
     return pause
 
 
-async def resume_queue() -> bool:
+async def resume_queue(*, by: str) -> bool:
     """End a pause now; whether there was one."""
-    kv = require_env("kv").kv
-    paused = await current_pause() is not None
-    await kv.delete(CONTROL_QUEUE)
-    return paused
+    if await current_pause() is None:
+        return False
+    audited = record_audit("resume", "queue", by=by, reason="asked for it")
+    await require_env("kv").kv.commit([Delete(CONTROL_QUEUE), audited])
+    return True
 
 
 async def current_pause() -> Pause | None:

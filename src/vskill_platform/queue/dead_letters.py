@@ -7,6 +7,7 @@ from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.messages import TaskMessage, decode_body
 from vskill_platform.store.actions import run_again
+from vskill_platform.store.audit import note
 from vskill_platform.store.tasks import ask_for, read_task
 from vskill_platform.worker_context import require_env
 
@@ -42,14 +43,19 @@ async def replay_dead_letter(letter_id: int, *, by: str) -> str:
     else:
         record = await run_again(body.submission_id, by=by, reason="its dead letter was replayed")
         replayed = f"{record.id}: run {record.run}, {record.state}"
-    await discard_dead_letter(letter_id)
+    await _remove(letter_id, "dead letter replayed", by)
     return replayed
 
 
-async def discard_dead_letter(letter_id: int) -> None:
+async def discard_dead_letter(letter_id: int, *, by: str) -> None:
     """Remove a letter; the submission's record stays as it is."""
+    await _remove(letter_id, "dead letter discarded", by)
+
+
+async def _remove(letter_id: int, action: str, by: str) -> None:
     if not await require_env("broker").broker.discard(letter_id):
         raise _no_such(letter_id)
+    await note(action, str(letter_id), by=by, reason="asked for it")
 
 
 def _no_such(letter_id: int) -> NotFound:

@@ -94,8 +94,7 @@ async def pause(request: Request) -> Response:
     """Always with its end (B3)."""
     actor, reason = principal_of(request).actor, await reason_of(request)
     minutes = await number_of(request, "minutes")
-    paused = await pause_queue(minutes * MINUTE_MS, reason=reason, by=actor)
-    await note("pause", "queue", by=actor, reason=reason, details={"until": str(paused.until)})
+    await pause_queue(minutes * MINUTE_MS, reason=reason, by=actor)
     return see_other(
         request, PLACE, f"The queue is paused for {minutes} minutes, and then goes on by itself."
     )
@@ -103,17 +102,14 @@ async def pause(request: Request) -> Response:
 
 @acting(PLACE)
 async def resume(request: Request) -> Response:
-    was_paused = await resume_queue()
-    await note("resume", "queue", by=principal_of(request).actor, reason="asked for it")
+    was_paused = await resume_queue(by=principal_of(request).actor)
     return see_other(request, PLACE, "The queue goes on." if was_paused else "The queue was not paused.")
 
 
 @acting(PLACE)
 async def replay(request: Request) -> Response:
-    actor = principal_of(request).actor
     letter_id = await number_of(request, "letter")
-    runs = await replay_dead_letter(letter_id, by=actor)
-    await note("dead letter replayed", str(letter_id), by=actor, reason="asked for it")
+    runs = await replay_dead_letter(letter_id, by=principal_of(request).actor)
     return see_other(request, PLACE, f"Replayed: {runs}.")
 
 
@@ -121,8 +117,7 @@ async def replay(request: Request) -> Response:
 async def discard(request: Request) -> Response:
     letter_id = await number_of(request, "letter")
     await require_confirmed(request)
-    await discard_dead_letter(letter_id)
-    await note("dead letter discarded", str(letter_id), by=principal_of(request).actor, reason="asked for it")
+    await discard_dead_letter(letter_id, by=principal_of(request).actor)
     return see_other(request, PLACE, f"Dead letter {letter_id} is gone; its record stays as it is.")
 
 

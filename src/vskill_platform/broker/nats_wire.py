@@ -1,0 +1,101 @@
+"""What travels between the queue and a NATS server: messages and dead letters as payloads, the words that ask for
+messages and settle them, and what the server's answers mean. `broker.nats` sends and receives it."""
+
+import hashlib
+from secrets import token_hex
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.js import api
+
+from vskill_platform.broker.contract import DeadLetter, Delivery
+from vskill_platform.domain.messages import Send
+
+ACK, NAK, IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
+_NS_PER_MS = 1_000_000
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True):
+    """What travels as a message's payload: a key may hold characters that no subject or header may."""
+
+    body: bytes
+    key: str | None
+    #: How long it was to wait when it was sent.
+    delay_ms: int = 0
+
+
+class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a dead letter."""
+
+    body: bytes
+    key: str | None
+    reason: str
+    deliveries: int
+    sent_at: int
+
+
+class NatsDelivery(Delivery, frozen=True):
+    """A delivery, and the subject on which the server expects its settlement."""
+
+    reply: str
+
+
+_envelopes = msgspec.msgpack.Decoder(Envelope)
+_dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
+
+
+# To the server.
+
+
+def token_of(key: str | None) -> str:
+    """A subject's last part: the same for the same key, and fresh where there is none."""
+    return f"one.{token_hex(16)}" if key is None else f"key.{hashlib.sha256(key.encode()).hexdigest()[:40]}"
+
+
+def payload_of(send: Send) -> bytes:
+    return msgspec.msgpack.encode(Envelope(send.body, send.key, send.delay_ms))
+
+
+def dead_payload(delivery: Delivery, reason: str) -> bytes:
+    dead = DeadEnvelope(delivery.body, delivery.key, reason, delivery.deliveries, delivery.sent_at)
+    return msgspec.msgpack.encode(dead)
+
+
+def pull_request(batch: int, wait_s: float) -> bytes:
+    wish: dict[str, object] = {"batch": batch}
+    wish.update({"expires": int(wait_s * 1e9)} if wait_s > 0 else {"no_wait": True})
+    return msgspec.json.encode(wish)
+
+
+def nak_after(delay_ms: int) -> bytes:
+    if delay_ms <= 0:
+        return NAK
+    return NAK + b" " + msgspec.json.encode({"delay": delay_ms * _NS_PER_MS})
+
+
+# From the server.
+
+
+def status_of(message: Msg) -> str | None:
+    """Set where the server says something about the request instead of sending a message."""
+    return None if not message.headers or message.reply else message.headers.get("Status")
+
+
+def delivery_of(message: Msg) -> tuple[Envelope, NatsDelivery]:
+    """A payload that is none of ours is handed out as it is: the consumer knows what to do with it."""
+    about = message.metadata
+    try:
+        envelope = _envelopes.decode(message.data)
+    except msgspec.DecodeError:
+        envelope = Envelope(message.data, None)
+    sent_at = int(about.timestamp.timestamp() * 1000)
+    numbers = (about.sequence.stream, about.sequence.consumer)
+    return envelope, NatsDelivery(
+        *numbers, envelope.body, envelope.key, about.num_delivered, sent_at, reply=message.reply
+    )
+
+
+def dead_letter_of(kept: api.RawStreamMsg) -> DeadLetter:
+    died_at = int(kept.time.timestamp() * 1000) if kept.time is not None else 0
+    dead = _dead_envelopes.decode(kept.data or b"")
+    return DeadLetter(kept.seq or 0, dead.body, dead.key, dead.reason, dead.deliveries, dead.sent_at, died_at)
