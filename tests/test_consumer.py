@@ -413,7 +413,7 @@ async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself(monkey
         if (await read(env, submission)).state is State.PUBLISHED:
             break
     assert (await read(env, submission)).state is State.PUBLISHED
-    assert not await run_with_worker_env(env, resume_queue)
+    assert not await run_with_worker_env(env, lambda: resume_queue(by="admin:me"))
     stop.set()
     await running
 

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import DESK, PHONE
 from tests.browser.test_queue import RULES, skill_folder
 from tools.browsing import command, environment_of, serving
+from vskill_platform.queue.consumer import RECEIVE_WAIT_MS
 
 pytestmark = pytest.mark.browser
 
@@ -175,6 +176,8 @@ def test_a_stuck_one_is_requeued_by_name_and_goes_on(admin, fresh, tmp_path):
     page.get_by_label("Reason").first.fill("An upgrade of the disks.")
     page.get_by_role("button", name="Pause the queue").click()
     expect(page.get_by_role("status").first).to_contain_text("paused for 10 minutes")
+    # A worker that was waiting for messages already may still take one.
+    page.wait_for_timeout(RECEIVE_WAIT_MS + 500)
     told = command(fresh.data, "submit", str(skill_folder(tmp_path, "stands-still")), "--json")
     forget(fresh.data, json.loads(told)[0]["submission"]["id"])
     page.goto("/queue")
