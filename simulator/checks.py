@@ -219,8 +219,9 @@ class Watcher:
             return
         horizon = CLAIM_MS if old.claim else UNAVAILABLE_MOST_MS
         due = old.claim.until if old.claim else old.next_attempt_at
-        latest = now + horizon + CLOCK_SLACK_MS - SKEW_MS
-        # The clock may have gone back since the taker looked at it.
+        # The clock may have gone back since the taker looked at it, or just before: then it saw a deadline too far
+        # ahead to be true, however near it is by now.
+        latest = self._clock.lowest + horizon + CLOCK_SLACK_MS - SKEW_MS
         early = due is not None and self._clock.highest + SKEW_MS < due < latest
         require(not early, "nothing is taken up before it is due", f"{name}: due in {(due or 0) - now} ms")
 

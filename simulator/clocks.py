@@ -17,22 +17,31 @@ class StoreClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._offset_ms = 0
-        #: When it jumped, on the loop's clock, and what it said before.
-        self._jumps: list[tuple[float, int]] = []
+        #: When it jumped, on the loop's clock, and what it said before and after.
+        self._jumps: list[tuple[float, int, int]] = []
         self._numbers = count(1)
 
     def now(self) -> int:
         return EPOCH_MS + int(self._loop.time() * 1000) + self._offset_ms
 
     def jump(self, by_ms: int) -> None:
-        self._jumps.append((self._loop.time(), self.now()))
+        before = self.now()
         self._offset_ms += by_ms
+        self._jumps.append((self._loop.time(), before, self.now()))
 
     @property
     def highest(self) -> int:
         """The latest time that anybody can still act on."""
+        return max([self.now(), *(before for before, _ in self._remembered())])
+
+    @property
+    def lowest(self) -> int:
+        """The earliest time since the clock went back that anybody can still act on."""
+        return min([self.now(), *(after for _, after in self._remembered())])
+
+    def _remembered(self) -> list[tuple[int, int]]:
         since = self._loop.time() - MEMORY_S
-        return max([self.now(), *(said for at, said in self._jumps if at >= since)])
+        return [(before, after) for at, before, after in self._jumps if at >= since]
 
     def monotonic(self) -> float:
         return self._loop.time()

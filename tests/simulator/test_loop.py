@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from simulator.clocks import EPOCH_MS, MEMORY_S, StoreClock
 from simulator.loop import NothingLeft, VirtualLoop
 
 
@@ -70,4 +71,18 @@ def test_waiting_for_what_can_never_happen_is_an_error_and_no_hang():
     never = loop.create_future()
     with pytest.raises(NothingLeft):
         loop.run_until_complete(never)
+    loop.close()
+
+
+def test_the_clock_remembers_for_a_while_what_it_said_on_both_sides_of_a_jump():
+    """Seed 806716: who saw a deadline too far ahead to be true may act when it is near again."""
+    loop = VirtualLoop(Random(0))
+    clock = StoreClock(loop)
+    loop.jump(60)
+    clock.jump(-24_000)
+    loop.jump(10)
+    assert clock.now() == EPOCH_MS + 46_000
+    assert (clock.lowest, clock.highest) == (EPOCH_MS + 36_000, EPOCH_MS + 60_000)
+    loop.jump(MEMORY_S)
+    assert clock.lowest == clock.highest == clock.now()
     loop.close()
