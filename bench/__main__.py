@@ -1,4 +1,4 @@
-"""`python -m bench`: run the benchmarks, show what they found, and end with 1 where a goal is not met."""
+"""`python -m bench`: run the benchmarks, show what they found, and end with 1 where a full run misses a goal."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 """What every command of the benchmarks does: measure while it says how far it is, show what was found, and end with 1
-where a goal is not met."""
+where a goal of a full run is not met."""
 
 import sys
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from bench.render import show
-from bench.scale import Scale
+from bench.scale import FULL, Scale
 from bench.suite import Bench, Run, run_suite
 
 
@@ -21,4 +21,7 @@ def measured(benches: Mapping[str, Bench], scale: Scale) -> Run:
 
 
 def end(run: Run) -> NoReturn:
+    if run.scale != FULL:
+        Console().print("A quick look: the goals are about the full sizes, and smaller ones only hint at them.")
+        sys.exit(0)
     sys.exit(0 if run.all_met else 1)

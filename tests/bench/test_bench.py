@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from bench.command import end
 from bench.engine_reads import WAYS
 from bench.render import pictures, to_json, to_markdown, verdict, write_page
 from bench.results import Figure, Goal, Relation, Report, at_least, at_most
@@ -118,6 +119,15 @@ def test_goals_are_judged_on_the_right_side_of_their_limit():
     assert verdict(at_least("more", 4.0, 3.0, wish=5.0)) == "met, wish not"
     assert verdict(at_least("more", 5.0, 3.0, wish=5.0)) == "met, wish too"
     assert verdict(Goal("less", 9.0, Relation.AT_MOST, 2.0)) == "not met"
+
+
+def test_only_a_full_run_fails_by_its_goals(run):
+    missed = Report("reads", "Reads", (), (at_least("more", 1.0, 2.0),), ())
+    whole = msgspec.structs.replace(run, scale=FULL, reports=(missed,))
+    for scale, code in ((FULL, 1), (QUICK, 0)):
+        with pytest.raises(SystemExit) as ended:
+            end(msgspec.structs.replace(whole, scale=scale))
+        assert ended.value.code == code
 
 
 def test_a_figure_is_the_median_with_its_spread():
