@@ -60,6 +60,18 @@ def test_E7_a_step_without_a_reason_is_refused():
         domain.move(submission(), State.DEQUEUED, step(reason="  "))
 
 
+def test_E7_why_it_stands_where_it_does_is_what_a_success_passed_and_otherwise_its_last_reason():
+    record = domain.move(claimed(), State.AUTO_APPROVED, step(2, reason="passed"), claim=None)
+    record = domain.move(record, State.PUBLISHED, step(3, reason="published"))
+    assert record.why == "published"
+    decided = msgspec.structs.replace(record, decision=domain.RecordedDecision("passed the static scan"))
+    assert decided.why == "passed the static scan"
+    assert (
+        domain.move(decided, State.NEEDS_REVIEW, step(4, reason="a rescan found more")).why
+        == "a rescan found more"
+    )
+
+
 def test_D5_D6_history_counts_on_and_time_never_goes_back():
     record = domain.move(submission(at=NOW), State.DEQUEUED, step(at=NOW - 10_000))
     assert [event.seq for event in record.history] == [1, 2]

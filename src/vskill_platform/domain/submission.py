@@ -153,6 +153,13 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> str:
         return f"sub:{self.id}"
 
+    @property
+    def why(self) -> str:
+        """Why it stands where it does: of a success what it has passed, otherwise the reason of its last step."""
+        if self.state.success and self.decision is not None:
+            return self.decision.reason
+        return next((event.reason for event in reversed(self.history)), "")
+
     def held_by(self, token: str) -> bool:
         return self.claim is not None and self.claim.token == token
 

@@ -158,7 +158,7 @@ def submission_card(record: Submission) -> SubmissionCard:
         state=record.state.value,
         category=category_of(record.state).value,
         meaning=record.state.meaning,
-        reason=record.history[-1].reason if record.history else "",
+        reason=record.why,
         run=record.run,
         source=record.source.value,
         created_at=iso_time(record.created_at),
