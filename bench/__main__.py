@@ -36,6 +36,8 @@ def main(
         raise click.UsageError(
             "--write-docs needs a whole run: leave out --quick, and --only without --after"
         )
+    if quick and before is not None:
+        raise click.UsageError("--after goes on with a whole run: leave out --quick")
     run = measured({name: BENCHES[name] for name in names or BENCHES}, QUICK if quick else FULL)
     if before is not None:
         run = msgspec.json.decode(before.read_bytes(), type=Run).followed_by(run)
@@ -43,7 +45,7 @@ def main(
         json_file.write_bytes(to_json(run))
     if write_docs:
         write_page(run, DOCS)
-    end(run)
+    end(run, quick=quick)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from bench.render import show
-from bench.scale import FULL, Scale
+from bench.scale import Scale
 from bench.suite import Bench, Run, run_suite
 
 
@@ -20,8 +20,10 @@ def measured(benches: Mapping[str, Bench], scale: Scale) -> Run:
     return run
 
 
-def end(run: Run) -> NoReturn:
-    if run.scale != FULL:
-        Console().print("A quick look: the goals are about the full sizes, and smaller ones only hint at them.")
+def end(run: Run, *, quick: bool) -> NoReturn:
+    if quick:
+        Console().print(
+            "A quick look: the goals are about the full sizes, and smaller ones only hint at them."
+        )
         sys.exit(0)
     sys.exit(0 if run.all_met else 1)

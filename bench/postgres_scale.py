@@ -200,7 +200,7 @@ def main(*, quick: bool, write_docs: bool) -> None:
     if write_docs:
         page = to_markdown(found[0].plans, shown_machine(run.machine), shown_table(found[0].report))
         DOCS.write_text(page, "utf-8")
-    end(run)
+    end(run, quick=quick)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from simulator.loop import VirtualLoop
 EPOCH_MS = 1_800_000_000_000
 #: Whoever looked at the clock has acted on what it said after this many seconds, however slow it is.
 MEMORY_S = 300
+#: Between a look at a record and the write that follows from it.
+LOOKED_S = 120
 
 
 class StoreClock:
@@ -32,16 +34,15 @@ class StoreClock:
     @property
     def highest(self) -> int:
         """The latest time that anybody can still act on."""
-        return max([self.now(), *(before for before, _ in self._remembered())])
+        since = self._loop.time() - MEMORY_S
+        return max([self.now(), *(before for at, before, _ in self._jumps if at >= since)])
 
     @property
     def lowest(self) -> int:
-        """The earliest time since the clock went back that anybody can still act on."""
-        return min([self.now(), *(after for _, after in self._remembered())])
-
-    def _remembered(self) -> list[tuple[int, int]]:
-        since = self._loop.time() - MEMORY_S
-        return [(before, after) for at, before, after in self._jumps if at >= since]
+        """Where the clock went back a while ago, what it said then: who looked at it may be writing only now."""
+        since = self._loop.time() - LOOKED_S
+        back = (after for at, before, after in self._jumps if at >= since and after < before)
+        return min([self.now(), *back])
 
     def monotonic(self) -> float:
         return self._loop.time()

@@ -52,6 +52,8 @@ class Weather:
         self.trace = trace
         self.chaos = True
         self.closing = False
+        #: Writes that were reported as failed and are still to be applied.
+        self.late = 0
         self._graveyard: list[asyncio.Future[None]] = []
 
     def happened(self, fault: Fault, who: str, detail: str = "") -> None:
@@ -147,6 +149,7 @@ class Weather:
             raise self._error(dependency, name)
         if (drawn := drawn - plan.late) < 0:
             self.happened(Fault.LATE, process.name, name)
+            self.late += 1
             self.loop.call_later(self.rng.expovariate(1.0), self._apply_late, do)
             raise self._error(dependency, name)
         return await do()
@@ -170,8 +173,12 @@ class Weather:
             return
 
     def _apply_late(self, do: Callable[[], Awaitable[object]]) -> None:
+        async def apply() -> None:
+            await self._quietly(do)
+            self.late -= 1
+
         if not self.closing:
-            self._graveyard.append(self.loop.create_task(self._quietly(do)))
+            self._graveyard.append(self.loop.create_task(apply()))
 
     def _error(self, dependency: Dependency, name: str) -> Exception:
         match dependency:

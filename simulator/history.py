@@ -139,8 +139,7 @@ class History:
         await check_end(self.world, self._people, self._outside)
 
     async def _is_at_work(self) -> bool:
-        owed: list[Task | Submission] = [*await self.world.tasks(), *(await self.world.records()).values()]
-        return any(one.state.active for one in owed)
+        return await self._in_hand() or bool(await self._waiting())
 
     async def _settle(self) -> None:
         """Until nothing is owed, and then to the end of every process."""
@@ -220,24 +219,26 @@ class History:
 
     async def _owed(self) -> float | None:
         """Seconds until something is due that is still owed; None when nothing is."""
-        due: list[int] = []
-        now = self.world.clock.now()
-        for record in (await self.world.records()).values():
-            if record.claim is not None:
-                return 0
-            if record.next_attempt_at is not None:
-                due.append(now if claimable(record, now) else record.next_attempt_at)
-        for task in await self.world.tasks():
-            if task.claim is not None:
-                return 0
-            if task.next_attempt_at is not None:
-                due.append(now if is_due(task, now) else task.next_attempt_at)
-        if any(not process.dead and not task.done() for process, task in self._acts):
+        if await self._in_hand():
             return 0
-        due += [*await self._blocklist_due(), *await self._following_due()]
-        if due:
+        if due := await self._waiting():
+            now = self.world.clock.now()
             return max(min(due) - now, await self._paused_for(now)) / 1000
         return await self._queue_left()
+
+    async def _in_hand(self) -> bool:
+        """Whether a worker or a person is at something this moment, or a write is still on its way."""
+        held: list[Task | Submission] = [*await self.world.tasks(), *(await self.world.records()).values()]
+        acting = any(not process.dead and not task.done() for process, task in self._acts)
+        return acting or self.world.weather.late > 0 or any(one.claim is not None for one in held)
+
+    async def _waiting(self) -> list[int]:
+        """When what is owed work is due: records, tasks, and the jobs that have not seen everything yet."""
+        now = self.world.clock.now()
+        owed = [(one.next_attempt_at, claimable(one, now)) for one in (await self.world.records()).values()]
+        owed += [(one.next_attempt_at, is_due(one, now)) for one in await self.world.tasks()]
+        due = [now if is_now else at for at, is_now in owed if at is not None]
+        return [*due, *await self._blocklist_due(), *await self._following_due()]
 
     async def _paused_for(self, now: int) -> int:
         """Milliseconds until the pause ends; one from before the clock went back is put right by whoever looks."""

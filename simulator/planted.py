@@ -1,8 +1,9 @@
-"""Five bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+"""Six bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
 of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -11,8 +12,9 @@ from vskill_platform.broker.contract import Batch
 from vskill_platform.broker.memory import MemoryBroker, _Live
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.messages import SubmissionMessage, decode_body
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission, claimable
+from vskill_platform.domain.submission import Submission, claim, claimable
 from vskill_platform.env import Env
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Assert, Operation, Put
@@ -22,7 +24,8 @@ from vskill_platform.queue.jobs import JOBS, Job, JobState
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.store.records import decode
-from vskill_platform.worker_context import require_env
+from vskill_platform.submission_store import read_submission
+from vskill_platform.worker_context import require_env, run_with_worker_env
 
 
 class Bug(enum.StrEnum):
@@ -33,6 +36,7 @@ class Bug(enum.StrEnum):
     RECOVERY_EXECUTES = "recovery does the work itself, without a claim of its own"
     NO_BLOCKLIST_ASSERTION = "publishing does not assert the blocklist that it has read"
     LEASE_BELIEVED = "a lease is believed however far ahead its end is"
+    CLAIM_STOLEN = "a worker takes up what another one holds"
 
 
 def store_class(bug: Bug | None) -> type[FaultyKV]:
@@ -45,7 +49,8 @@ def queue_class(bug: Bug | None) -> type[MemoryBroker]:
 
 
 def handler_of(bug: Bug | None) -> Handler:
-    return _ack_first if bug is Bug.ACK_BEFORE_WRITE else handle_submission_queue
+    handlers = {Bug.ACK_BEFORE_WRITE: _ack_first, Bug.CLAIM_STOLEN: _steal_first}
+    return handlers.get(bug, handle_submission_queue) if bug else handle_submission_queue
 
 
 def jobs_of(bug: Bug | None) -> Sequence[Job]:
@@ -88,6 +93,24 @@ class _Believing(MemoryBroker):
 async def _ack_first(batch: Batch, env: Env) -> None:
     await batch.ack_all()
     await handle_submission_queue(batch, env)
+
+
+async def _steal_first(batch: Batch, env: Env) -> None:
+    await run_with_worker_env(env, lambda: _steal(batch))
+    await handle_submission_queue(batch, env)
+
+
+async def _steal(batch: Batch) -> None:
+    env = require_env("kv")
+    for message in batch.messages:
+        body = decode_body(message.body)
+        with suppress(PlatformError):
+            found = await read_submission(body.submission_id) if isinstance(body, SubmissionMessage) else None
+            if found is not None and found[0].claim is not None:
+                token = env.clock.new_id()
+                ids = [f"{token}-{number}" for number in range(2)]
+                stolen = claim(found[0], token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
+                await env.kv.commit([Put(stolen.key, msgspec.json.encode(stolen), found[1])])
 
 
 async def _trust_the_queue(state: JobState) -> JobState:

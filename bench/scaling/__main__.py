@@ -47,7 +47,7 @@ def main(*, quick: bool, rounds: int | None, jobs: int | None) -> None:
     """Measure what a job costs with one and with several processes."""
     size = QUICK if quick else Size()
     size = msgspec.structs.replace(size, rounds=rounds or size.rounds, jobs=jobs or size.jobs)
-    end(measured({"scaling": partial(run, size)}, FULL))
+    end(measured({"scaling": partial(run, size)}, FULL), quick=quick)
 
 
 if __name__ == "__main__":

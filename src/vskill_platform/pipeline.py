@@ -18,7 +18,7 @@ from vskill_platform.domain.errors import (
     NoSkillFound,
     SourceGone,
 )
-from vskill_platform.domain.evidence import Evidence, evidence_of
+from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
@@ -81,13 +81,14 @@ async def _verify(claim: HeldClaim) -> Verified | None:
         suppressed=grounds["suppressed"],
         trusted_vendor=grounds["trusted_vendor"],
     )
+    # However this run ends, what was found in these bytes stands in the record.
+    claim.learn(evidence=evidence)
     decision = decide(report, judge, **grounds)
     recorded = _recorded(decision)
     if decision.next_state is not State.AUTO_APPROVED:
-        await _end(claim, decision.next_state, recorded, decision.block, evidence)
+        await _end(claim, decision.next_state, recorded, decision.block)
         return None
-    changes: dict[str, object] = {"decision": recorded, "evidence": evidence}
-    approved = Passed(State.AUTO_APPROVED, decision.reason, changes)
+    approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
     return Verified(msgspec.structs.replace(content, unblocked=unblocked), approved)
 
 
@@ -122,13 +123,7 @@ def _recorded(decision: Decision) -> RecordedDecision:
     return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
 
 
-async def _end(
-    claim: HeldClaim,
-    state: State,
-    decision: RecordedDecision,
-    block: Block = Block.NONE,
-    evidence: Evidence | None = None,
-) -> None:
+async def _end(claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit.
 
     Raises Blocked where an entry hits the content by now: no record named its digest until this step, so a pass
@@ -136,7 +131,7 @@ async def _end(
     """
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        changes: dict[str, object] = {"decision": decision, "evidence": evidence}
+        changes: dict[str, object] = {"decision": decision}
         target = _target(record, block)
         if target is not None:
             return await block_writes(_entry(record, target, decision)), changes

@@ -7,6 +7,7 @@ defaults read concurrently, bounded and settled. Both ways give the same answer.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -374,7 +375,7 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
         if change is None:
             return None
         stored, operations = stored_form(change, version, event_id)
-        await commit_change(operations, record, stored)
+        await commit_change(operations, record, change.record, stored)
         return stored
 
     return await persist(write)
@@ -400,12 +401,13 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("unreachable")  # pragma: no cover - the last try returns or raises
 
 
-async def commit_change(operations: Sequence[Operation], before: Submission, stored: Submission) -> int:
-    """One commit; every step that it adds is counted, and how long the state before it stood."""
+async def commit_change(operations: Sequence[Operation], before: Submission, *after: Submission) -> int:
+    """One commit; every step that it adds is counted, and how long the state before it stood. `after` is the record's
+    next form, or where a run ends and the next one begins, both of them."""
     env = require_env("kv")
     version = await env.kv.commit(operations)
     last = before.history[-1]
-    for event in stored.history:
+    for event in chain.from_iterable(record.history for record in after):
         if event.seq > last.seq:
             env.metrics.transitions.labels(event.to).inc()
             env.metrics.stage_duration.labels(last.to).observe((event.at - last.at) / 1000)

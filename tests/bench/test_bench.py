@@ -123,10 +123,9 @@ def test_goals_are_judged_on_the_right_side_of_their_limit():
 
 def test_only_a_full_run_fails_by_its_goals(run):
     missed = Report("reads", "Reads", (), (at_least("more", 1.0, 2.0),), ())
-    whole = msgspec.structs.replace(run, scale=FULL, reports=(missed,))
-    for scale, code in ((FULL, 1), (QUICK, 0)):
+    for quick, code in ((False, 1), (True, 0)):
         with pytest.raises(SystemExit) as ended:
-            end(msgspec.structs.replace(whole, scale=scale))
+            end(msgspec.structs.replace(run, reports=(missed,)), quick=quick)
         assert ended.value.code == code
 
 

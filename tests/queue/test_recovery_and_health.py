@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from tests.contracts.minimal_kv import MinimalKV
-from tests.support.envs import open_test_env
+from tests.support.envs import active_env, open_test_env
+from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored, submission
 from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
+from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Claim
 from vskill_platform.gate import WorkGate
@@ -139,6 +141,30 @@ async def test_resuming_ends_a_pause_now_and_the_audit_says_who_did_what(env):
     assert not await resume_queue(by="admin:eve")
     audited = [(one.action, one.by, one.reason) for one in (await list_audit()).items]
     assert audited == [("resume", "admin:eve", "asked for it"), ("pause", "admin:me", "upgrade")]
+
+
+async def test_resuming_removes_a_record_that_nobody_can_read(env):
+    """It pauses nothing, and every worker would count it for ever."""
+    await env.kv.put(CONTROL_QUEUE, b'{"until": "soon"}')
+    assert not await resume_queue(by="admin:me")
+    assert await env.kv.get(CONTROL_QUEUE) is None
+
+
+async def test_who_resumes_does_not_end_a_pause_that_was_set_meanwhile_unseen(env):
+    """The record is removed in the version that was looked at; another one is looked at first."""
+    await pause_queue(60_000, reason="upgrade", by="admin:me")
+    hooked = HookedKV(env.kv)
+
+    async def pause_again(_):
+        hooked.before_commit = None
+        with active_env(env):
+            await pause_queue(90_000, reason="another upgrade", by="admin:eve")
+
+    hooked.before_commit = pause_again
+    with active_env(env, kv=hooked):
+        assert await resume_queue(by="admin:me")
+    audited = [(one.action, one.by) for one in (await list_audit()).items]
+    assert sorted(audited) == [("pause", "admin:eve"), ("pause", "admin:me"), ("resume", "admin:me")]
 
 
 # The schedule.

@@ -8,6 +8,7 @@ from tests.support.faults import HookedKV
 from tests.support.skills import skill_files
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.content import digest_of_files
+from vskill_platform.domain.decision import RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport
 from vskill_platform.domain.states import State
@@ -16,6 +17,7 @@ from vskill_platform.kv.entries import EntryPage
 from vskill_platform.store.actions import approve
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
+from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import get_skill
 from vskill_platform.submission_store import get_submission
 
@@ -204,3 +206,40 @@ async def test_only_what_waits_for_a_person_is_approved(env):
     with pytest.raises(TransitionError):
         await approve(record.id, by="admin:eve", reason="fine")
     assert (await get_submission(record.id)).state is State.TIER2_SCANNING
+
+
+async def test_a_rescan_that_was_applied_unseen_is_not_applied_to_what_was_judged_after_it(env):
+    """Seed 818717: the take-down was applied but looked as if it had failed; a reviewer's yes brought the bytes back,
+    and the second try took them down once more, under the same event."""
+    record = await published(env)
+    worse = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=State.NEEDS_REVIEW)
+
+    async def go_on_and_die(_):
+        env.kv.after_commit = None
+        await approve(record.id, by="admin:eve", reason="a false alarm")
+        await run_until_quiet(env)
+        raise StoreUnavailable("the connection died after the commit")
+
+    env.kv.after_commit = go_on_and_die
+    with pytest.raises(TransitionError, match="must be judged again"):
+        await apply_rescan(CANONICAL, str(record.digest), worse)
+    ended = await get_submission(record.id)
+    assert [event.to for event in ended.history[-3:]] == [
+        State.NEEDS_REVIEW,
+        State.AUTO_APPROVED,
+        State.PUBLISHED,
+    ]
+    assert not (await get_skill(CANONICAL)).withdrawn
+
+
+async def test_a_rescan_whose_write_failed_is_applied_by_the_next_try(env):
+    record = await published(env)
+    worse = RescanDecision(RescanOutcome.TAKE_DOWN, "new rule", next_state=State.NEEDS_REVIEW)
+
+    async def fail(_):
+        env.kv.before_commit = None
+        raise StoreUnavailable("not applied")
+
+    env.kv.before_commit = fail
+    assert (await apply_rescan(CANONICAL, str(record.digest), worse)).withdrawn
+    assert (await get_submission(record.id)).state is State.NEEDS_REVIEW

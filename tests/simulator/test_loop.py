@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from simulator.clocks import EPOCH_MS, MEMORY_S, StoreClock
+from simulator.clocks import EPOCH_MS, LOOKED_S, StoreClock
 from simulator.loop import NothingLeft, VirtualLoop
 
 
@@ -83,6 +83,9 @@ def test_the_clock_remembers_for_a_while_what_it_said_on_both_sides_of_a_jump():
     loop.jump(10)
     assert clock.now() == EPOCH_MS + 46_000
     assert (clock.lowest, clock.highest) == (EPOCH_MS + 36_000, EPOCH_MS + 60_000)
-    loop.jump(MEMORY_S)
-    assert clock.lowest == clock.highest == clock.now()
+    loop.jump(LOOKED_S)
+    assert (clock.lowest, clock.highest) == (clock.now(), clock.now())
+    clock.jump(50_000)
+    loop.jump(1)
+    assert clock.lowest == clock.highest == clock.now(), "a jump ahead makes nothing look too far ahead"
     loop.close()

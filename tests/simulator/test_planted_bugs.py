@@ -1,4 +1,4 @@
-"""The simulator finds bugs: five that registries of this kind have had are planted, one at a time, and each is found
+"""The simulator finds bugs: six that registries of this kind have had are planted, one at a time, and each is found
 within 2,000 seeds; the very seed that shows it is clean without it."""
 
 import pytest
@@ -22,6 +22,7 @@ SIGNS = {
     Bug.ACK_BEFORE_WRITE: ("everything accepted comes to its end",),
     Bug.RECOVERY_EXECUTES: ("only the holder of a claim works",),
     Bug.NO_BLOCKLIST_ASSERTION: ("nothing blocked goes live",),
+    Bug.CLAIM_STOLEN: ("nothing is taken up before it is due",),
     Bug.LEASE_BELIEVED: ("everything accepted comes to its end",),
 }
 

@@ -283,6 +283,15 @@ async def test_ending_a_run_that_is_to_run_again_starts_the_next_and_keeps_the_e
     assert (await env.broker.depth()).ready == 2
 
 
+async def test_a_run_that_ends_and_the_next_that_begins_are_both_counted(env):
+    claim = await claimed()
+    await update_submission(claim.record.id, _rerun, event_id="none")
+    await claim.end(State.REJECTED, "not good", nothing)
+    counted = env.metrics.render()
+    for state, times in ((b"RECEIVED", b"2.0"), (b"TIER1_SCANNING", b"1.0"), (b"REJECTED", b"1.0")):
+        assert b'vskill_transitions_total{to="%s"} %s' % (state, times) in counted
+
+
 async def test_foreign_fields_are_kept_when_a_conflict_is_met(env):
     claim = await claimed()
     await update_submission(claim.record.id, _rerun, event_id="none")

@@ -278,6 +278,9 @@ async def test_what_was_taken_down_does_not_come_back_by_passing_the_checks_once
     record = await get_submission(demo.id)
     assert record.state is State.NEEDS_REVIEW
     assert "taken down by admin:eve: complaints" in record.history[-1].reason
+    assert record.evidence is not None and record.evidence.digest == record.digest, (
+        "what a reviewer decides by"
+    )
     assert (await get_skill(DEMO)).withdrawn
     await approve(demo.id, by="admin:bob", reason="it is fine")
     await run_until_quiet(env)

@@ -228,7 +228,8 @@ class NatsBroker(Broker):
             else:
                 self._give_back([message])
 
-        inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
+        with translated(self.place.shown):
+            inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
         return inbox
 
     def _abandon(self, inbox: "_Inbox", taken: Iterable[Msg]) -> None:

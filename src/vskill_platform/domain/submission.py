@@ -387,6 +387,7 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
         commit=None,
         digest=None,
         declared_name=None,
+        evidence=None,
         next_attempt_at=now,
         attempts=kept,
         rerun_requested=None,

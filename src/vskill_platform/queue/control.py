@@ -10,6 +10,7 @@ from vskill_platform.env import Env
 from vskill_platform.kv.entries import Delete, Put
 from vskill_platform.store.audit import record_audit
 from vskill_platform.store.records import Skips
+from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 LONGEST_PAUSE_MS = 7 * 24 * 3_600_000
@@ -41,12 +42,20 @@ async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
 
 
 async def resume_queue(*, by: str) -> bool:
-    """End a pause now; whether there was one."""
-    if await current_pause() is None:
-        return False
-    audited = record_audit("resume", "queue", by=by, reason="asked for it")
-    await require_env("kv").kv.commit([Delete(CONTROL_QUEUE), audited])
-    return True
+    """End a pause now; whether one was in force. A record that is over or cannot be read goes as well."""
+    kv = require_env("kv").kv
+    paused = False
+
+    async def write() -> None:
+        nonlocal paused
+        paused = await current_pause() is not None or paused
+        entry = await kv.get(CONTROL_QUEUE)
+        if entry is not None:
+            audited = record_audit("resume", "queue", by=by, reason="asked for it")
+            await kv.commit([Delete(CONTROL_QUEUE, entry.version), audited])
+
+    await persist(write)
+    return paused
 
 
 async def current_pause() -> Pause | None:

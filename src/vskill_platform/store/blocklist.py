@@ -249,7 +249,6 @@ async def _take_down(env: Env, canonical: str) -> None:
     A submission that is PUBLISHED with such a version is BLOCKED in the same commit: where the pass could not read
     it, or breaks off here, and the entry is lifted before the next one, nobody would ever bring the version back.
     """
-    event_id = env.clock.new_id()
 
     async def write() -> None:
         asserted = await assert_blocklist()
@@ -257,13 +256,13 @@ async def _take_down(env: Env, canonical: str) -> None:
         hits = await find_hits(_targets_of_skill(published))
         changed = _without_hit(published, hits, env.kv.now())
         if changed != published:
-            publisher = await _publisher_writes(env, changed, event_id)
+            publisher = await _publisher_writes(env, changed)
             await env.kv.commit([asserted, *skill_writes(changed, version), *publisher])
 
     await persist(write)
 
 
-async def _publisher_writes(env: Env, changed: PublishedSkill, event_id: str) -> tuple[Operation, ...]:
+async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operation, ...]:
     found = None if changed.submission is None else await read_submission(changed.submission)
     if found is None or found[0].state is not State.PUBLISHED:
         return ()
@@ -271,8 +270,9 @@ async def _publisher_writes(env: Env, changed: PublishedSkill, event_id: str) ->
     ref = next((ref for ref in reversed(changed.versions) if ref.digest == record.digest), None)
     if ref is None or ref.status is not VersionStatus.TAKEN_DOWN:
         return ()
-    blocked = _blocked(record, Step(event_id, env.kv.now(), "system", ref.reason))
-    return stored_form(Change(blocked), version, event_id)[1]
+    # A step of its own for each try: one that was applied unseen may have been followed by another run.
+    step = Step(env.clock.new_id(), env.kv.now(), "system", ref.reason)
+    return stored_form(Change(_blocked(record, step)), version, step.event_id)[1]
 
 
 def _without_hit(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:

@@ -220,7 +220,7 @@ class HeldClaim:
             self.record = self._with_learnt(change.record)
             return
         stored, operations = stored_form(change, self._version, event_id)
-        self._version = await commit_change(operations, self.record, stored)
+        self._version = await commit_change(operations, self.record, change.record, stored)
         self._settle_on(stored, change.record)
 
     def _settle_on(self, stored: Submission, written: Submission) -> None:

@@ -4,11 +4,11 @@ blocklist follow in one commit. The submission is touched only where it is PUBLI
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.errors import StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Step
+from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
 from vskill_platform.store.skills import require_skill, skill_writes
@@ -17,23 +17,39 @@ from vskill_platform.worker_context import require_env
 
 
 async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) -> PublishedSkill:
-    """Same or better: certification in place. Worse: the version is taken down, whatever the submission does."""
-    event_id = require_env("clock").clock.new_id()
+    """Same or better: certification in place. Worse: the version is taken down, whatever the submission does.
+
+    Raises TransitionError where it must be judged again: the blocklist or the records have moved on since.
+    """
+    #: The records' versions at a try whose outcome nobody knows.
+    unknown: tuple[int, int | None] | None = None
 
     async def write() -> PublishedSkill:
+        nonlocal unknown
         asserted = await assert_blocklist()
         published, version = await require_skill(canonical)
+        submitted = await read_submission(published.submission) if published.submission else None
+        versions = (version, submitted[1] if submitted else None)
+        if unknown not in (None, versions):
+            # That try may have been applied, and what stands there now may have been judged after it.
+            raise _outdated(
+                "it has changed since, and nobody knows whether this was applied", published, digest
+            )
         await _require_grounds(published, digest, decision)
         changed = _judged_again(published, digest, decision)
         operations: list[Operation] = []
         if changed != published:
             operations += skill_writes(changed, version)
-        operations += await _submission_writes(published, digest, decision, event_id)
+        operations += _submission_writes(submitted, digest, decision)
         operations += await _block_writes(published, digest, decision)
         if operations:
             # An entry that is written here changes the blocklist itself; any other ground is the one that stands.
             grounds = [] if decision.block is not Block.NONE else [asserted]
-            await require_env("kv").kv.commit([*grounds, *operations])
+            try:
+                await require_env("kv").kv.commit([*grounds, *operations])
+            except StoreUnavailable:
+                unknown = versions
+                raise
         return changed
 
     return await persist(write)
@@ -58,23 +74,26 @@ async def _require_grounds(published: PublishedSkill, digest: str, decision: Res
         return
     names = (published.name, *published.aliases)
     if await why_blocked(published.identity, names, digest) is None:
-        message = "no entry of the blocklist hits it, so it is not blocked; it must be judged again"
-        raise TransitionError(message, skill=published.canonical, digest=digest)
+        raise _outdated("no entry of the blocklist hits it, so it is not blocked", published, digest)
 
 
-async def _submission_writes(
-    published: PublishedSkill, digest: str, decision: RescanDecision, event_id: str
+def _outdated(why: str, published: PublishedSkill, digest: str) -> TransitionError:
+    return TransitionError(f"{why}; it must be judged again", skill=published.canonical, digest=digest)
+
+
+def _submission_writes(
+    submitted: tuple[Submission, int] | None, digest: str, decision: RescanDecision
 ) -> tuple[Operation, ...]:
-    if decision.next_state is None or published.submission is None:
+    if decision.next_state is None or submitted is None:
         return ()
-    found = await read_submission(published.submission)
-    if found is None or found[0].state is not State.PUBLISHED or found[0].digest != digest:
+    record, version = submitted
+    if record.state is not State.PUBLISHED or record.digest != digest:
         return ()
-    record, version = found
-    step = Step(event_id, require_env("kv").kv.now(), "system", f"rescan: {decision.reason}")
+    env = require_env("kv")
+    step = Step(env.clock.new_id(), env.kv.now(), "system", f"rescan: {decision.reason}")
     recorded = RecordedDecision(step.reason, decision.rule_ids, score=decision.score)
     moved = submission.move(record, decision.next_state, step, decision=recorded)
-    return stored_form(Change(moved), version, event_id)[1]
+    return stored_form(Change(moved), version, step.event_id)[1]
 
 
 async def _block_writes(
