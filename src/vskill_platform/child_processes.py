@@ -1,6 +1,7 @@
-"""Other people's programs beside us: what they print is read within limits, and once they are over nothing of them is
-left. git (`sources.command`) and the analysers (`external_scan.sandbox`) run this way, each in a session of its own, so
-that its processes form a group.
+"""Other people's programs beside us: what they print is read within limits, and what does not end by itself is killed
+with its group. git (`sources.command`) and the analysers (`external_scan.sandbox`) run this way, each in a session of
+its own, so that its processes form a group. Not found by this is what left the group, and what a program that ended by
+itself left running with its pipes closed.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ async def read_last(pipe: asyncio.StreamReader) -> bytes:
 
 
 async def end_group(process: asyncio.subprocess.Process, *, kill: bool) -> None:
-    """With `kill` no process of the group survives; none is left unreaped in any case."""
+    """With `kill` no process of the group survives; the program itself is reaped in any case."""
     if kill:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.envs import active_env, open_test_env, run_until_quiet
+from tests.support.faults import HookedKV, dying_once
 from tests.support.receiver import receiver
 from tests.support.skills import skill_files
 from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
@@ -126,12 +127,12 @@ async def test_a_webhook_that_was_removed_gets_nothing_more(env, inbox):
     cursor = await find_notices(None)
     await published(env)
     await find_notices(cursor)
-    await remove_webhook(hook.id)
+    await remove_webhook(hook.id, by="admin:me")
     await run_until_quiet(env)
     assert inbox.posts == []
     assert await list_webhooks() == []
     with pytest.raises(NotFound):
-        await remove_webhook(hook.id)
+        await remove_webhook(hook.id, by="admin:me")
 
 
 async def test_a_receiver_that_is_down_is_waited_for(env, inbox):
@@ -148,9 +149,20 @@ async def test_nothing_is_posted_inside_our_network(env, url):
         await post(url, b"{}", {})
 
 
+async def test_a_host_in_other_letters_is_the_one_that_is_checked_connected_to_and_named(env, inbox):
+    url = inbox.url.replace(".", "\N{IDEOGRAPHIC FULL STOP}")
+    assert check_url("https://\N{LATIN SMALL LETTER E WITH ACUTE}.example/x")
+    with pytest.raises(InvalidInput, match=r"127\.0\.0\.1 is not a public address"):
+        await post(url, b"{}", {})
+    assert await post(url, b"{}", {}, (inbox.address,)) == 200
+    ((headers, _),) = inbox.posts
+    assert headers["host"] == inbox.address
+
+
 NO_ADDRESSES = [
     "ftp://host/", "https://", "https://user@host/", "file:///etc/passwd", "nonsense", "http://[x", "http://host:x/",
     "http://host:99999/", "http://host:0/", "http://ho st/", "http://host/\x00",
+    "https://:pw@example.org/", "https://@host/", "http://host\\@other/", "http://a..b/", f"http://{'a' * 64}.example/",
 ]  # fmt: skip
 
 
@@ -175,6 +187,25 @@ async def test_the_audit_says_who_added_and_who_removed_a_webhook(env, inbox):
     assert hook.events == ALL and await list_webhooks() == []
     said = [(one.action, one.target, one.by) for one in (await list_audit()).items]
     assert said == [("webhook removed", hook.id, "admin:you"), ("webhook added", hook.id, "admin:me")]
+
+
+async def test_a_webhook_and_its_audit_are_one_commit(env, inbox):
+    hooked = HookedKV(env.kv)
+    with active_env(env, kv=hooked):
+        hook = await subscribe(inbox.url, ALL, by="admin:me")
+        await unsubscribe(hook.id, by="admin:you")
+    kinds = [[getattr(one, "key", "").partition(":")[0] for one in commit] for commit in hooked.commits]
+    assert kinds == [["webhook", "audit"], ["webhook", "audit"]]
+
+
+async def test_an_unknown_outcome_adds_one_webhook_whose_secret_is_shown_and_removes_it_once(env, inbox):
+    with active_env(env, kv=dying_once(env.kv)):
+        hook = await subscribe(inbox.url, ALL, by="admin:me")
+    assert await list_webhooks() == [hook]
+    with active_env(env, kv=dying_once(env.kv)):
+        await unsubscribe(hook.id, by="admin:me")
+    assert await list_webhooks() == []
+    assert [one.action for one in (await list_audit()).items] == ["webhook removed", "webhook added"]
 
 
 async def test_webhooks_are_bounded_and_need_an_event(env, inbox):

@@ -3,6 +3,7 @@ command line does, and nothing dangerous happens without a reason and a confirma
 
 import html
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -46,7 +47,7 @@ from vskill_platform.store.sessions import sign_in
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
-from vskill_platform.submission_store import get_submission
+from vskill_platform.submission_store import get_submission, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 
 pytestmark = pytest.mark.anyio
@@ -386,6 +387,15 @@ async def test_a_bulk_action_shows_what_it_would_do_changes_nothing_and_then_doe
     assert "bulk reject" in [entry.action for entry in (await list_audit()).items]
 
 
+async def test_a_bulk_filter_finds_the_words_that_the_queue_shows(env, ada):
+    await published(env)
+    (shown,) = (await list_submissions([State.PUBLISHED])).items
+    assert shown.why != shown.history[-1].reason
+    found = await ada.get(f"/admin/bulk?{urlencode({'state': 'PUBLISHED', 'why': shown.why})}")
+    assert "1 would" in found.text
+    assert html.escape(shown.why) in found.text.split("<tbody>")[1]
+
+
 @pytest.mark.parametrize(
     ("state", "action", "expected"),
     [("REJECTED", "cancel", 0), ("REJECTED", "again", 1), ("NEEDS_REVIEW", "cancel", 1)],
@@ -478,6 +488,22 @@ async def test_a_version_is_taken_down_and_restored(env, ada):
     assert "taken_down" in (await ada.get("/admin/skills?q=tidy")).text
     await ada.do("/admin/skills/restore", **form)
     assert (await get_skill(skill.canonical)).current_version == skill.current_version
+
+
+async def test_a_version_that_is_live_below_many_withdrawn_ones_can_be_taken_down(env, ada):
+    skill = await published(env)
+    (first,) = skill.versions
+    later = [
+        msgspec.structs.replace(first, number=f"2.0.{number}", status=VersionStatus.YANKED)
+        for number in range(12)
+    ]
+    stored = msgspec.structs.replace(skill, versions=(first, *later))
+    await env.kv.put(keys.skill(skill.canonical), msgspec.json.encode(stored))
+    page = (await ada.get("/admin/skills?q=tidy")).text
+    assert f"Take {first.number} down" not in page and "Take every version down" in page
+    await ada.do("/admin/skills/take-down", skill=skill.canonical, reason="look into it", confirm="yes")
+    assert (await get_skill(skill.canonical)).versions[0].status is VersionStatus.TAKEN_DOWN
+    assert "Take every version down" not in (await ada.get("/admin/skills?q=tidy")).text
 
 
 # Accounts and tokens.

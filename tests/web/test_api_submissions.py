@@ -201,6 +201,30 @@ async def test_a_refusal_names_query_parameters_as_the_caller_wrote_them(shelf):
     assert (answer.status_code, answer.json()["field"]) == (400, "repoUrl")
 
 
+@pytest.mark.parametrize(
+    ("method", "address", "name"),
+    [
+        ("GET", "/api/v1/blocklist/check?name=lint&repo_url=https://github.com/acme/tools", "repo_url"),
+        ("GET", "/api/v1/blocklist/check?name=lint&repo_url=a&repo_url=b", "repo_url"),
+        ("POST", f"{URL}?skill_path=x", "skill_path"),
+    ],
+)
+async def test_E4_a_refused_query_parameter_is_named_as_it_was_typed(shelf, method, address, name):
+    answer = await shelf.client.request(method, address, json={"repoUrl": REPO} if method == "POST" else None)
+    told = answer.json()
+    assert (answer.status_code, told["field"]) == (400, name)
+    assert f"query parameter '{name}'" in told["detail"]
+
+
+async def test_a_refusal_repeats_what_it_refuses_as_it_was_typed(shelf):
+    typed = "skill name_skill_name skill_path"
+    body = {"repoUrl": f"https://github.com/o/{typed}"}
+    told = (await shelf.client.post(URL, json=body)).json()
+    assert (told["field"], told["detail"]) == ("repoUrl", f"'{typed}' is not a valid name.")
+    (one,) = (await shelf.client.post(f"{URL}/bulk", json={"submissions": [body]})).json()["results"]
+    assert one["error"] == told["detail"]
+
+
 async def test_a_submission_tells_its_position_timings_and_scan(shelf):
     put(shelf)
     put(shelf, "draw")

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.web.diffs import MOST_LINES, NOT_TEXT, TOO_LARGE, compare_now
+from vskill_platform.web.diffs import EMPTY, MOST_LINES, NOT_TEXT, TOO_LARGE, compare_now
 
 PAIRS = {
     "a line": (b"one\ntwo\nthree\n", b"one\n2\nthree\n", (1, 1)),
@@ -46,6 +46,14 @@ def test_what_is_no_text_or_too_long_is_said_to_have_changed():
     assert all(
         (one.patch, one.additions, one.status) == ("", 0, "modified") for one in (binary, broken, long)
     )
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, b""), (b"", None)])
+def test_an_empty_file_that_came_or_went_is_said_to_be_empty(before, after):
+    (change,) = compare_now(files(before), files(after))
+    assert (change.patch, change.note) == ("", EMPTY)
+    (grown,) = compare_now(files(b""), files(b"x\n"))
+    assert grown.patch and not grown.note
 
 
 def test_a_change_of_the_mode_alone_is_told():

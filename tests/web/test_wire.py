@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from vskill_platform.domain.states import State
-from vskill_platform.web.wire import Sent, as_written, camel, camel_name, iso_time
+from vskill_platform.web.wire import Sent, as_written, camel, camel_name, iso_time, wire_names
 
 
 class Inner(msgspec.Struct):
@@ -51,8 +51,22 @@ class AsItIs(msgspec.Struct, frozen=True):
 
 def test_a_text_names_fields_as_they_are_on_the_wire():
     text = "repo_url: this source has an error_uri"
-    assert as_written(text, Renamed) == "repoUrl: this source has an error_uri"
-    assert as_written(text, AsItIs) == as_written(text, None) == text
+    assert as_written(text, wire_names(Renamed)) == "repoUrl: this source has an error_uri"
+    assert wire_names(AsItIs) == wire_names(None) == {}
+    assert as_written(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'a repo_url b' is not a valid name.",
+        'There is no "it\'s a repo_url x" here; repo_url is not it.',
+        "https://github.com/o/repo_url is gone, and so is my_repo_url and repo_url_2",
+        "",
+    ],
+)
+def test_what_a_caller_wrote_is_repeated_as_it_is(text):
+    assert as_written(text, wire_names(Renamed)) == text
 
 
 def test_times_are_utc_with_milliseconds():

@@ -125,7 +125,8 @@ async def run(
     try:
         finished = await _finish(process, limits)
     finally:
-        # The group of one that ended by itself is gone, and its number may be another's by now.
+        # The number of one that ended by itself may be another's by now, so its group is left alone. What it may have
+        # left running, where no namespace ended that as well, holds neither pipe.
         await end_group(process, kill=finished.ending is not Ending.ENDED or process.returncode is None)
     if finished.code == launch.CPU_EXHAUSTED:
         finished = Finished(Ending.TIMED_OUT)

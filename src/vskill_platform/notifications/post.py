@@ -31,25 +31,32 @@ def check_url(url: str) -> str:
 def _can_be_posted_to(url: str) -> bool:
     try:
         parts, port = urlsplit(url), urlsplit(url).port
-        httpx2.URL(url)
+        host = _host(httpx2.URL(url))
+        # The system's resolver takes no name with a part that is empty or too long.
+        host.encode("idna")
     except (ValueError, httpx2.InvalidURL):
         return False
-    is_plain = url.isprintable() and " " not in url and not (parts.username or parts.fragment)
-    return is_plain and parts.scheme in ("https", "http") and bool(parts.hostname) and port != 0
+    is_plain = url.isprintable() and " " not in url and "@" not in parts.netloc and not parts.fragment
+    return is_plain and parts.scheme in ("https", "http") and bool(host) and port != 0
+
+
+def _host(url: httpx2.URL) -> str:
+    """As it is resolved, connected to and named in the request: in ASCII."""
+    return url.raw_host.decode("ascii")
 
 
 async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Collection[str] = ()) -> int:
     """Post it, and return the status. A host that cannot be reached is SourceUnavailable."""
-    parts = urlsplit(check_url(url))
-    host = parts.hostname or ""
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    asked = httpx2.URL(check_url(url))
+    host = _host(asked)
+    port = asked.port or (443 if asked.scheme == "https" else 80)
     address = await _address(host, port, private=host in private_hosts or f"{host}:{port}" in private_hosts)
-    pinned = httpx2.URL(url).copy_with(host=address)
+    pinned = asked.copy_with(host=address)
     # Reading the certificates takes milliseconds of blocking; plain http needs none.
-    trust = await asyncio.to_thread(ssl.create_default_context) if parts.scheme == "https" else False
+    trust = await asyncio.to_thread(ssl.create_default_context) if asked.scheme == "https" else False
     sent = {
         **headers,
-        "host": parts.netloc,
+        "host": asked.netloc.decode("ascii"),
         "content-type": "application/json",
         "user-agent": "vskill-platform",
     }

@@ -1,16 +1,19 @@
-"""Webhooks: who wants to hear of what, at `webhook:{id}`."""
+"""Webhooks: who wants to hear of what, at `webhook:{id}`. Adding and removing one is audited by the commit that does
+it."""
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT
+from vskill_platform.kv.entries import ABSENT, Delete, Entry, Put
+from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 MOST_WEBHOOKS = 100
+_REASON = "asked for it"
 
 
 class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,8 +37,17 @@ async def add_webhook(url: str, secret: str, events: tuple[str, ...], *, by: str
             f"There are {MOST_WEBHOOKS} webhooks already.", field="url", fix="remove one first"
         )
     hook = Webhook(env.clock.new_id(), url, secret, events, env.kv.now(), by)
-    await persist(lambda: env.kv.put(keys.webhook(hook.id), msgspec.json.encode(hook), if_version=ABSENT))
-    return hook
+    entry_id = env.clock.new_id()
+
+    async def write() -> Webhook:
+        if not await was_audited(entry_id):
+            audit = record_audit(
+                "webhook added", hook.id, by=by, reason=_REASON, details={"url": url}, entry_id=entry_id
+            )
+            await env.kv.commit([Put(keys.webhook(hook.id), msgspec.json.encode(hook), ABSENT), audit])
+        return hook
+
+    return await persist(write)
 
 
 async def list_webhooks() -> list[Webhook]:
@@ -53,13 +65,26 @@ async def list_webhooks() -> list[Webhook]:
 
 async def get_webhook(webhook_id: str) -> Webhook:
     """The record, or NotFound."""
+    return decode(await _entry(webhook_id), Webhook)
+
+
+async def remove_webhook(webhook_id: str, *, by: str) -> None:
+    """Deliver nothing more to it; NotFound if there is none."""
+    env = require_env("kv")
+    entry_id = env.clock.new_id()
+
+    async def write() -> None:
+        if await was_audited(entry_id):
+            return
+        found = await _entry(webhook_id)
+        audit = record_audit("webhook removed", webhook_id, by=by, reason=_REASON, entry_id=entry_id)
+        await env.kv.commit([Delete(found.key, found.version), audit])
+
+    await persist(write)
+
+
+async def _entry(webhook_id: str) -> Entry:
     entry = await require_env("kv").kv.get(keys.webhook(webhook_id))
     if entry is None:
         raise NotFound(f"there is no webhook {webhook_id}", webhook=webhook_id)
-    return decode(entry, Webhook)
-
-
-async def remove_webhook(webhook_id: str) -> None:
-    """Deliver nothing more to it; NotFound if there is none."""
-    hook = await get_webhook(webhook_id)
-    await persist(lambda: require_env("kv").kv.delete(keys.webhook(hook.id)))
+    return entry

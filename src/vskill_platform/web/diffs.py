@@ -23,6 +23,7 @@ CONTEXT = 3
 
 TOO_LARGE = "too large to be shown"
 NOT_TEXT = "not text"
+EMPTY = "empty"
 #: What follows a last line that does not end, as every tool that reads diffs knows it.
 _NO_END = "\n\\ No newline at end of file"
 
@@ -78,7 +79,7 @@ def _change(path: str, old: SkillFile | None, new: SkillFile | None, left: int) 
     patch = "\n".join(lines) + "\n" if lines else ""
     if len(patch) > left:
         return FileChange(path, status, additions, deletions, "", TOO_LARGE)
-    return FileChange(path, status, additions, deletions, patch, _mode_note(old, new))
+    return FileChange(path, status, additions, deletions, patch, _note(old, new, patch))
 
 
 def _lines(file: SkillFile | None) -> list[str] | str:
@@ -107,7 +108,9 @@ def _unified(
     return list(difflib.unified_diff(before, after, *names, n=CONTEXT, lineterm=""))
 
 
-def _mode_note(old: SkillFile | None, new: SkillFile | None) -> str:
-    if old is None or new is None or old.mode == new.mode:
+def _note(old: SkillFile | None, new: SkillFile | None, patch: str) -> str:
+    if old is None or new is None:
+        return "" if patch else EMPTY
+    if old.mode == new.mode:
         return ""
     return f"mode changed from {old.mode} to {new.mode}"

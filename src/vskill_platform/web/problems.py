@@ -22,7 +22,7 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.web.render import render
-from vskill_platform.web.wire import as_written
+from vskill_platform.web.wire import as_written, wire_names
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
@@ -40,10 +40,6 @@ PROGRAMS = (
     "/feed.xml",
     "/marketplace.json",
 )
-
-
-#: The facts of an error that name fields.
-_NAMING = frozenset({"field", "fix"})
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,19 +72,23 @@ def problem_of(request: Request, error: Exception) -> Response:
 def platform_problem(request: Request, error: PlatformError) -> Response:
     """An error that the platform raised on purpose. Its facts are shown where the request is at fault."""
     facts = error.details if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
-    message = error.message
-    if "field" in facts:
-        message = _as_asked(request, message)
-        facts = {
-            name: _as_asked(request, str(fact)) if name in _NAMING else fact for name, fact in facts.items()
-        }
+    message, names = error.message, _names(request)
+    field = str(facts.get("field", ""))
+    if field in names:
+        message = as_written(message, names)
+        facts = {**facts, "field": names[field]}
+        if "fix" in facts:
+            facts["fix"] = as_written(str(facts["fix"]), names)
     return _problem(request, error.status, error.code, message, facts, _headers_of(error))
 
 
-def _as_asked(request: Request, text: str) -> str:
-    """Fields are named as the caller wrote them: by the names in the address's declaration."""
-    endpoint = request.scope.get("endpoint")
-    return as_written(as_written(text, endpoint.query), endpoint.body) if endpoint else text
+def _names(request: Request) -> dict[str, str]:
+    """Fields that the caller knows by another name: the one in the address's declaration. None before the query is
+    read: a refusal of it repeats the names that were sent."""
+    if "query" not in request.scope:
+        return {}
+    endpoint = request.scope["endpoint"]
+    return {**wire_names(endpoint.query), **wire_names(endpoint.body)}
 
 
 def http_problem(request: Request, error: HTTPException) -> Response:

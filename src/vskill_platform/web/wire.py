@@ -29,6 +29,9 @@ PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 
 encode = msgspec.json.Encoder().encode
 
+#: What stands around a text that is repeated.
+QUOTES = "'\"`"
+
 #: How the names of fields that hold a point in time end.
 TIME_FIELDS = ("_at", "_until", "_since", "_start", "_success")
 
@@ -58,14 +61,23 @@ def camel_name(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def as_written(text: str, kind: Any) -> str:
-    """A text in which the fields of a struct go by their names on the wire; whoever refuses one knows Python's."""
+def wire_names(kind: Any) -> dict[str, str]:
+    """The fields of a struct that go by another name on the wire, each with that name."""
     fields, written = getattr(kind, "__struct_fields__", ()), getattr(kind, "__struct_encode_fields__", ())
-    for name, shown in zip(fields, written, strict=True):
-        # A name of one word may be any word of the text.
-        if "_" in name:
-            text = text.replace(name, shown)
-    return text
+    return {name: shown for name, shown in zip(fields, written, strict=True) if name != shown}
+
+
+def as_written(text: str, names: Mapping[str, str]) -> str:
+    """A text in which fields go by their names on the wire; whoever refuses one knows Python's. Only whole words are
+    changed, and none from the first quotation mark on: there a caller's own words are repeated."""
+    ours = min((place for mark in QUOTES if (place := text.find(mark)) >= 0), default=len(text))
+    return " ".join(_word(word, names) for word in text[:ours].split(" ")) + text[ours:]
+
+
+def _word(word: str, names: Mapping[str, str]) -> str:
+    name = word.rstrip(",.:;")
+    # A name of one word may be any word of the text.
+    return names.get(name, name) + word[len(name) :] if "_" in name else word
 
 
 def iso_time(ms: int) -> str:

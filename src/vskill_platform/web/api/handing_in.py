@@ -19,7 +19,7 @@ from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, post
-from vskill_platform.web.wire import Sent, Wire, as_written, iso_time
+from vskill_platform.web.wire import Sent, Wire, as_written, iso_time, wire_names
 
 MOST_BULK = 100
 
@@ -194,7 +194,7 @@ def _settled(one: Settled) -> Outcomes:
     return Outcomes(
         repo_url=one.repo_url,
         skill_path=one.skill_path,
-        error=as_written(error.message, SubmitBody) if error else "not submitted",
+        error=as_written(error.message, wire_names(SubmitBody)) if error else "not submitted",
         code=error.code if error else None,
     )
 

@@ -90,7 +90,7 @@ class SubmissionCard(Wire, frozen=True):
     category: str
     #: the state in words
     meaning: str
-    #: why it stands where it does: the latest step's
+    #: why it stands where it does: of a success what it has passed, otherwise the latest step's reason
     reason: str
     run: int
     source: str

@@ -132,7 +132,7 @@ def _fits(asked: BulkQuery, record: Submission) -> bool:
     idle_ms = require_env("kv").kv.now() - record.updated_at
     return (
         asked.place.casefold().strip() in record.repo_url.casefold()
-        and asked.why.casefold().strip() in record.history[-1].reason.casefold()
+        and asked.why.casefold().strip() in record.why.casefold()
         and idle_ms >= asked.hours * HOUR_MS
     )
 
