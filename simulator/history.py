@@ -227,10 +227,13 @@ class History:
         return await self._queue_left()
 
     async def _in_hand(self) -> bool:
-        """Whether a worker or a person is at something this moment, or a write is still on its way."""
+        """Whether a worker or a person is at something this moment or stalled over it, or a write is on its way."""
         held: list[Task | Submission] = [*await self.world.tasks(), *(await self.world.records()).values()]
         acting = any(not process.dead and not task.done() for process, task in self._acts)
-        return acting or self.world.weather.late > 0 or any(one.claim is not None for one in held)
+        processes = (self._people.process, *(machine.process for machine in self._machines))
+        stalled = any(not one.dead and one.stalled_until > self.world.loop.time() for one in processes)
+        late = self.world.weather.late > 0
+        return acting or stalled or late or any(one.claim is not None for one in held)
 
     async def _waiting(self) -> list[int]:
         """When what is owed work is due: records, tasks, and the jobs that have not seen everything yet."""
