@@ -98,7 +98,9 @@ async def test_B8_fifty_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
                 latest[again] = f"slow, at kill {kills}"
                 await submit_skill(again, latest[again])
             await _sleep(chance.uniform(0.05, 0.7))
-            victim = alive.pop(chance.randrange(len(alive)))
+            # Every other kill is of one that holds something, however slowly they start; the rest come as they come.
+            victim = await _at_work(alive, names, waiting) if kills % 2 else chance.choice(alive)
+            alive.remove(victim)
             await victim.kill()
             kills += 1
             killed_at_work += await _held_by(victim, names, waiting)
@@ -133,8 +135,18 @@ async def _sleep(seconds: float) -> None:
     await until(over, seconds + 5, "time stands still")
 
 
+async def _at_work(alive: list[WorkerProcess], names: list[str], waiting: list[str]) -> WorkerProcess:
+    """Whoever holds something first; after a while anybody."""
+    for _ in range(60):
+        for worker in alive:
+            if await _held_by(worker, names, waiting):
+                return worker
+        await _sleep(0.05)
+    return alive[0]
+
+
 async def _held_by(victim: WorkerProcess, names: list[str], waiting: list[str]) -> int:
-    """How many submissions a process that was just killed held."""
+    """How many submissions a process holds."""
     found = 0
     for name in names:
         if name not in waiting:
