@@ -20,7 +20,7 @@ from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import NoticeType, notices_of
 from vskill_platform.notifications.post import check_url, post
 from vskill_platform.notifications.signature import new_secret, sign
-from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
+from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.store.actions import cancel
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.tasks import read_task
@@ -181,9 +181,9 @@ async def test_no_door_takes_what_is_no_address(env, url):
 
 async def test_the_audit_says_who_added_and_who_removed_a_webhook(env, inbox):
     hook = await subscribe(inbox.url, [*ALL, *ALL], by="admin:me")
-    await unsubscribe(hook.id, by="admin:you")
+    await remove_webhook(hook.id, by="admin:you")
     with pytest.raises(NotFound):
-        await unsubscribe(hook.id, by="admin:you")
+        await remove_webhook(hook.id, by="admin:you")
     assert hook.events == ALL and await list_webhooks() == []
     said = [(one.action, one.target, one.by) for one in (await list_audit()).items]
     assert said == [("webhook removed", hook.id, "admin:you"), ("webhook added", hook.id, "admin:me")]
@@ -193,7 +193,7 @@ async def test_a_webhook_and_its_audit_are_one_commit(env, inbox):
     hooked = HookedKV(env.kv)
     with active_env(env, kv=hooked):
         hook = await subscribe(inbox.url, ALL, by="admin:me")
-        await unsubscribe(hook.id, by="admin:you")
+        await remove_webhook(hook.id, by="admin:you")
     kinds = [[getattr(one, "key", "").partition(":")[0] for one in commit] for commit in hooked.commits]
     assert kinds == [["webhook", "audit"], ["webhook", "audit"]]
 
@@ -203,7 +203,7 @@ async def test_an_unknown_outcome_adds_one_webhook_whose_secret_is_shown_and_rem
         hook = await subscribe(inbox.url, ALL, by="admin:me")
     assert await list_webhooks() == [hook]
     with active_env(env, kv=dying_once(env.kv)):
-        await unsubscribe(hook.id, by="admin:me")
+        await remove_webhook(hook.id, by="admin:me")
     assert await list_webhooks() == []
     assert [one.action for one in (await list_audit()).items] == ["webhook removed", "webhook added"]
 

@@ -142,7 +142,8 @@ async def test_asking_again_while_it_runs_runs_it_once_more(env):
     await held.renew()
 
 
-async def test_a_stopping_worker_hands_it_back(env):
+async def at_work(env) -> "asyncio.Task[list[str]]":
+    """A worker in the middle of a long task."""
     started = asyncio.Event()
 
     async def slow(_):
@@ -152,6 +153,11 @@ async def test_a_stopping_worker_hands_it_back(env):
     await ask_for("demo", "one", {})
     working = asyncio.create_task(work(env, kind(slow)))
     await started.wait()
+    return working
+
+
+async def test_a_stopping_worker_hands_it_back(env):
+    working = await at_work(env)
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
@@ -161,15 +167,7 @@ async def test_a_stopping_worker_hands_it_back(env):
 
 
 async def test_a_stopping_worker_that_has_lost_it_leaves_it_to_the_one_who_has_it(env):
-    started = asyncio.Event()
-
-    async def slow(_):
-        started.set()
-        await asyncio.sleep(60)
-
-    await ask_for("demo", "one", {})
-    working = asyncio.create_task(work(env, kind(slow)))
-    await started.wait()
+    working = await at_work(env)
     env.clock.advance(CLAIM_MS)
     assert isinstance(await claim_task("demo", "one", 1), HeldTask)
     taken = await task()

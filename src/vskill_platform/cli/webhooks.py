@@ -53,7 +53,7 @@ def list_hooks(*, as_json: bool) -> None:
 @click.argument("webhook_id")
 def remove(*, webhook_id: str) -> None:
     """Deliver nothing more to a webhook."""
-    from vskill_platform.notifications.subscriptions import unsubscribe
+    from vskill_platform.store.webhooks import remove_webhook
 
-    run_in_env(lambda: unsubscribe(webhook_id, by=OPERATOR))
+    run_in_env(lambda: remove_webhook(webhook_id, by=OPERATOR))
     click.echo(f"Webhook {webhook_id} was removed.")

@@ -1,18 +1,13 @@
-"""Webhooks as people add and remove them, whichever door they come through: the address is checked and the secret is
-made here."""
+"""Subscribing by a webhook, whichever door somebody comes through: the address is checked and the secret is made here,
+so that the store keeps only what can be delivered to."""
 
 from collections.abc import Iterable
 
 from vskill_platform.notifications.post import check_url
 from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.webhooks import Webhook, add_webhook, remove_webhook
+from vskill_platform.store.webhooks import Webhook, add_webhook
 
 
 async def subscribe(url: str, events: Iterable[str], *, by: str) -> Webhook:
     """Deliver these events to this address from now on; the answer is the only place that shows the secret."""
     return await add_webhook(check_url(url), new_secret(), tuple(dict.fromkeys(events)), by=by)
-
-
-async def unsubscribe(webhook_id: str, *, by: str) -> None:
-    """Deliver nothing more to it; NotFound if there is none."""
-    await remove_webhook(webhook_id, by=by)

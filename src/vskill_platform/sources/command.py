@@ -115,7 +115,7 @@ class Git:
     async def _process(
         self, arguments: Sequence[str], folder: Path, limits: Limits, route: Route | None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
-        """A started call; whatever ends the body, its whole group is gone afterwards."""
+        """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
         talks = arguments[:1] == ("cat-file",)
         process = await asyncio.create_subprocess_exec(
             self._program,

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
-from vskill_platform.store.webhooks import Webhook, list_webhooks
+from vskill_platform.notifications.subscriptions import subscribe
+from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, delete, get, post
@@ -62,7 +62,7 @@ async def add_view(request: Request) -> Response:
 
 
 async def remove_view(request: Request) -> Response:
-    await unsubscribe(request.path_params["webhook_id"], by=principal_of(request).actor)
+    await remove_webhook(request.path_params["webhook_id"], by=principal_of(request).actor)
     return Response(None, 204)
 
 

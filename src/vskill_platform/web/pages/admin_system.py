@@ -8,11 +8,11 @@ from vskill_platform import __version__
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.notifications.subscriptions import subscribe, unsubscribe
+from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import SECRETS, Settings, variable
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.webhooks import Webhook, list_webhooks
+from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, require_confirmed
@@ -68,7 +68,7 @@ async def add(request: Request) -> Response:
 async def remove(request: Request) -> Response:
     webhook_id = await text_of(request, "webhook", 100)
     await require_confirmed(request)
-    await unsubscribe(webhook_id, by=principal_of(request).actor)
+    await remove_webhook(webhook_id, by=principal_of(request).actor)
     return see_other(request, WEBHOOKS, "It gets nothing more.")
 
 
