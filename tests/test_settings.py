@@ -47,8 +47,9 @@ def test_values_are_read_by_their_type():
 
 
 def test_the_variables_of_the_client_vskill_are_not_ours_to_refuse():
-    """The install box tells people to export them; whoever also operates a registry has them set."""
-    there = {"VSKILL_PLATFORM_URL": "http://127.0.0.1:8080", "VSKILL_API_URL": "http://127.0.0.1:8080"}
+    """The install box tells people to export the first two; the third is of the client's companion."""
+    names = ("VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL")
+    there = dict.fromkeys(names, "http://127.0.0.1:8080")
     assert load_settings(there) == load_settings({})
 
 

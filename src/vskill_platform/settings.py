@@ -17,8 +17,8 @@ import msgspec
 from vskill_platform.domain.errors import InvalidSettings
 
 PREFIX = "VSKILL_"
-#: What the client `vskill` reads. Whoever uses both in one shell has them set.
-OF_THE_CLIENT = frozenset({"VSKILL_PLATFORM_URL", "VSKILL_API_URL"})
+#: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
+OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
 
 # A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
 Location = Annotated[str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")]

@@ -11,12 +11,13 @@ import click
 import msgspec
 import pytest
 
+from tests.docs.test_client_variables import CLIENTS
 from tests.docs.test_make import targets
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import GENERATED
 from vskill_platform.cli import cli
-from vskill_platform.settings import OF_THE_CLIENT, Settings, variable
+from vskill_platform.settings import Settings, variable
 from vskill_platform.web.app import ENDPOINTS
 
 #: Of pages that are written from the code, examples of skills and all addresses are no mentions.
@@ -57,7 +58,7 @@ def mentions(path: str, pattern: re.Pattern[str]) -> set[str]:
 
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_setting_that_a_page_mentions_exists(path):
-    known = {variable(field.name) for field in msgspec.structs.fields(Settings)} | OF_THE_CLIENT
+    known = {variable(field.name) for field in msgspec.structs.fields(Settings)} | CLIENTS["vskill"].reads
     assert set(_SETTING.findall(PAGES[path])) - known == set()
 
 

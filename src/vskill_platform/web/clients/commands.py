@@ -30,7 +30,7 @@ def install_commands(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
             "vskill",
             "vskill",
             (
-                f"export VSKILL_PLATFORM_URL={base_url} VSKILL_API_URL={base_url}",
+                f"export VSKILL_API_BASE={base_url} VSKILL_API_URL={base_url}",
                 f"npx vskill install {_word(canonical)}",
             ),
         ),
