@@ -5,31 +5,43 @@ In test names `-` is written `_`. Here are AC-US3-03, AC-US3-05, TC-054 and TC-0
 
 import asyncio
 import contextvars
+import functools
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import msgspec
 import pytest
+import structlog
 
 from tests.support.faults import HookedKV, state_written
+from tests.support.git_server import GitServer, git_server, skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.skills import skill_files
+from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import SourceUnavailable, StoreUnavailable
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import submit_upload
+from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer, keeper
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.settings import Settings
+from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.actions import cancel
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.submission_store import get_submission
-from vskill_platform.worker_context import get_worker_env, require_env, run_with_worker_env
+from vskill_platform.submission_store import enumerate_published_skills, get_submission
+from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
+
+#: More than starting two scanning processes takes on a busy machine.
+PATIENCE_S = 60
 
 
 class Scripted:
@@ -89,19 +101,155 @@ def clock() -> ManualClock:
 # Isolation.
 
 
-async def test_TC_065_AC_US3_03_two_batches_with_different_environments_never_mix():
-    """The real pipeline in both, interleaved."""
-    envs = [memory_env(worker_id=name, scanner=Scripted()) for name in ("a", "b")]
-    submissions = [[await submit(env, f"{env.worker_id}{number}") for number in range(3)] for env in envs]
-    await asyncio.gather(*(work(env) for env in envs))
-    for env, own in zip(envs, submissions, strict=True):
-        assert isinstance(env.scanner, Scripted)
-        assert set(map(id, env.scanner.seen)) == {id(env)}
-        for submission in own:
-            record = await read(env, submission)
-            assert record.state is State.PUBLISHED
-            assert {event.actor for event in record.history[1:]} == {f"worker:{env.worker_id}"}
-    assert get_worker_env() is None
+class MeetingStages:
+    """The git source and the scanner of one environment. Every fetch and every scan waits until all submissions of
+    all environments have come as far, and no scan ends before the test lets this environment go on."""
+
+    def __init__(self, env: Env, meetings: tuple[asyncio.Barrier, asyncio.Barrier, asyncio.Barrier]) -> None:
+        self.inner = env
+        self.before_fetch, self.before_scan, self.after_scan = meetings
+        self.go_on = asyncio.Event()
+        self.seen: list[Env | None] = []
+
+    @property
+    def ruleset(self) -> str:
+        return self.inner.scanner.ruleset
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        await self.before_fetch.wait()
+        self.seen.append(get_worker_env())
+        return await self.inner.sources.fetch(submission)
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        await self.before_scan.wait()
+        report = await self.inner.scanner.scan(files)
+        await self.after_scan.wait()
+        await self.go_on.wait()
+        self.seen.append(get_worker_env())
+        return report
+
+
+class Registry:
+    """One of two registries in a process: its git host, its environment, what was submitted and what it logged."""
+
+    def __init__(self, name: str, places: tuple[str, ...], server: GitServer) -> None:
+        self.name = name
+        self.places = places
+        #: The place whose submission is cancelled while it is worked on.
+        self.dropped = f"{name}/dropped"
+        self.server = server
+        self.logs = structlog.testing.LogCapture()
+        self.submissions: dict[str, Submission] = {}
+        for place in places:
+            server.repo(place, {"SKILL.md": skill_md(place.partition("/")[2], f"From {name}.")})
+
+    def settings(self, folder: Path) -> Settings:
+        return Settings(
+            data_dir=str(folder),
+            store=f"sqlite:{folder / 'vskill.db'}",
+            source_rewrites=(self.server.rewrite(),),
+            scan_processes=1,
+        )
+
+    async def open(
+        self, opened: Env, meetings: tuple[asyncio.Barrier, asyncio.Barrier, asyncio.Barrier]
+    ) -> None:
+        self.env = msgspec.structs.replace(
+            opened,
+            worker_id=self.name,
+            log=structlog.wrap_logger(None, [structlog.contextvars.merge_contextvars, self.logs]),
+        )
+        for place in self.places:
+            submitting = functools.partial(submit_repository, f"https://github.com/{place}")
+            result = await run_with_worker_env(self.env, submitting)
+            assert result.submission is not None
+            self.submissions[place] = result.submission
+        self.stages = MeetingStages(self.env, meetings)
+        self.env = msgspec.structs.replace(self.env, sources=self.stages, scanner=self.stages)
+
+    async def work(self) -> None:
+        (batch,) = await self.env.broker.receive(3, 0, 1)
+        assert len(batch.messages) == len(self.places)
+        await asyncio.create_task(handle_submission_queue(batch, self.env), context=contextvars.Context())
+
+    async def cancel_dropped(self) -> None:
+        number = self.submissions[self.dropped].id
+        await run_with_worker_env(
+            self.env, lambda: cancel(number, by=f"user:{self.name}", reason="a mistake")
+        )
+
+    async def records(self) -> dict[str, Submission]:
+        return {place: await read(self.env, record) for place, record in self.submissions.items()}
+
+    def counted(self, metric: str) -> dict[str, float]:
+        """The values of a counter by its label."""
+        (family,) = [
+            family for family in self.env.metrics.registry.collect() if family.name == f"vskill_{metric}"
+        ]
+        return {next(iter(sample.labels.values())): sample.value for sample in family.samples if sample.value}
+
+
+async def check_only_own(registry: Registry, other: Registry, blobs: Path) -> None:
+    """Store, blobs, metrics, logs and published skills of a registry hold what is its own, and nothing else."""
+    env, published = registry.env, set(registry.places) - {registry.dropped}
+    assert set(map(id, registry.stages.seen)) == {id(env)}
+    records = await registry.records()
+    keys = (await env.kv.list("sub:")).items
+    assert set(keys) == {record.key for record in records.values()}
+    for place, record in records.items():
+        assert record.state is (State.PUBLISHED if place in published else State.DEQUEUED)
+        own = (f"worker:{registry.name}", f"user:{registry.name}")
+        assert {event.actor for event in record.history[1:]} <= set(own)
+    skills = await run_with_worker_env(env, enumerate_published_skills)
+    assert {skill.repo_url for skill in skills} == {f"https://github.com/{place}" for place in published}
+    for prefix in ("sub:", "skill:"):
+        for entry in (await env.kv.scan(prefix)).items:
+            assert other.name.encode() not in entry.value, entry.key
+    kept = {path.name: path.read_bytes() for path in blobs.rglob("*") if path.is_file()}
+    assert len(kept) == len(registry.places)
+    assert all(f"From {registry.name}.".encode() in data for data in kept.values())
+    assert registry.counted("messages") == {"done": len(published), "claim lost": 1}
+    assert registry.counted("scans") == {"scanned": len(registry.places)}
+    assert registry.counted("transitions")["PUBLISHED"] == len(published)
+    (line,) = registry.logs.entries
+    assert line["event"].startswith("claim lost")
+    assert line["message_key"] == f"{registry.submissions[registry.dropped].id}:1"
+    asked = {"/".join(path.split("/")[1:3]).removesuffix(".git") for path in registry.server.requests}
+    assert asked == set(registry.places)
+
+
+async def test_TC_065_AC_US3_03_two_batches_with_different_environments_never_mix(tmp_path: Path):
+    """The real pipeline in both: git, SQLite and a pool of scanning processes each. All five submissions are fetched
+    at the same time and scanned at the same time, one of each registry is cancelled meanwhile, and the first batch
+    has ended before the second goes on. One place has the same name in both registries, and other content."""
+    async with AsyncExitStack() as stack:
+        crimson, azure = (
+            Registry(name, places, stack.enter_context(git_server(tmp_path / name / "served")))
+            for name, places in (
+                ("crimson", ("ann/own", "both/same", "crimson/dropped")),
+                ("azure", ("both/same", "azure/dropped")),
+            )
+        )
+        parties = len(crimson.places) + len(azure.places)
+        fetching, scanning = asyncio.Barrier(parties), asyncio.Barrier(parties)
+        # The test is the party that lets nobody pass before it has seen that all scans have ended.
+        scanned = asyncio.Barrier(parties + 1)
+        for registry in (crimson, azure):
+            settings = registry.settings(tmp_path / registry.name)
+            opened = await stack.enter_async_context(env_for(settings))
+            await registry.open(opened, (fetching, scanning, scanned))
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+            first, second = (group.create_task(registry.work()) for registry in (crimson, azure))
+            await scanned.wait()
+            for registry in (crimson, azure):
+                await registry.cancel_dropped()
+            crimson.stages.go_on.set()
+            await first
+            assert not second.done()
+            azure.stages.go_on.set()
+        assert get_worker_env() is None
+        await check_only_own(crimson, azure, tmp_path / "crimson" / "blobs")
+        await check_only_own(azure, crimson, tmp_path / "azure" / "blobs")
 
 
 async def test_TC_054_a_batch_that_ends_does_not_disturb_another_in_flight():
@@ -522,12 +670,3 @@ async def test_a_broker_that_is_away_is_asked_again(monkeypatch):
     stop.set()
     await running
     assert (await read(env, submission)).state is State.PUBLISHED
-
-
-async def test_the_environment_is_there_in_the_real_pipeline():
-    env = memory_env(scanner=Scripted())
-    await submit(env, "demo")
-    await work(env)
-    assert isinstance(env.scanner, Scripted)
-    assert all(seen is env for seen in env.scanner.seen)
-    assert require_env.__name__ == "require_env"
