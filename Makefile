@@ -30,7 +30,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit clean
+.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,9 @@ docs: $(READY) ## Build the documents as a site into build/docs
 
 audit: $(READY) ## List every package that runs in production (CycloneDX), and say what a real audit needs
 	@$(BIN)/python -m tools.sbom
+
+measures: $(READY) ## Count lines, functions without a caller, SQL outside the engines and more (ARGS=--names lists them)
+	@$(BIN)/python -m tools.measures $(ARGS)
 
 clean: ## Remove .venv, caches and built files (never data/)
 	@rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
