@@ -16,7 +16,7 @@ def check_project(root: Path = ROOT) -> list[Problem]:
     paths = sorted(contents)
     problems += docs.check_decision_records(paths, contents.get(docs.ADR_INDEX, ""))
     problems += docs.check_index(paths, contents.get(docs.INDEX, ""))
-    problems += reference.check_present(paths)
+    problems += reference.check_present(contents)
     return sorted(problems)
 
 

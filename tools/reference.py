@@ -1,53 +1,93 @@
-"""The generated pages of the reference: one table of what is written from what, a check that compares, and
-`python -m tools.reference`, which writes them all."""
+"""The generated parts of the documents. A page says where a part goes, between two lines:
 
+    <!-- generated: settings (make reference) -->
+    <!-- end: settings -->
+
+What stands around them is written by hand. `PARTS` names each part and the function that writes it from the code;
+`python -m tools` compares, and `python -m tools.reference` writes.
+"""
+
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import errors_page, routes_page, rules_page, states_page
-from tools.files import ROOT
+from tools import commands_page, routes_page, rules_page, states_page, tables
+from tools.files import ROOT, texts
 from tools.problem import Problem
-from vskill_platform.cli import reference as commands
 
-COMMAND = "python -m tools.reference"
+COMMAND = "make reference"
 
-#: Path and the function that gives its content.
-GENERATED: Mapping[str, Callable[[], str]] = {
-    "docs/reference/commands.md": commands.render,
-    errors_page.PATH: errors_page.render,
-    routes_page.PATH: routes_page.render,
-    rules_page.PATH: rules_page.render,
-    states_page.PATH: states_page.render,
-    states_page.PICTURE: states_page.picture,
+#: A part's name and the function that writes it.
+PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands_page.render,
+    "errors": tables.errors,
+    "limits": tables.limits,
+    "routes": routes_page.render,
+    "rules": rules_page.render,
+    "settings": tables.settings,
+    "state-flags": states_page.flags,
+    "state-steps": states_page.steps,
 }
+#: Files that are generated as a whole.
+FILES: Mapping[str, Callable[[], str]] = {states_page.PICTURE: states_page.picture}
+
+_PART = re.compile(
+    rf"^<!-- generated: (?P<name>[a-z-]+) \({COMMAND}\) -->\n.*?^<!-- end: (?P=name) -->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def fill(text: str) -> str:
+    """A page with every part as the code says it now."""
+    return _PART.sub(lambda part: _write_part(part["name"]) if part["name"] in PARTS else part[0], text)
+
+
+def without_parts(text: str) -> str:
+    """What of a page is written by hand."""
+    return _PART.sub("", text)
+
+
+def _write_part(name: str) -> str:
+    return f"<!-- generated: {name} ({COMMAND}) -->\n{PARTS[name]().strip()}\n<!-- end: {name} -->"
 
 
 def check(path: str, text: str) -> Iterator[Problem]:
-    """A generated page that is not what its source says now."""
-    if path in GENERATED and text != GENERATED[path]():
+    """A page or file that is not what the code says, or that asks for a part which nothing writes."""
+    for name in {part["name"] for part in _PART.finditer(text)} - PARTS.keys():
+        yield Problem(path, 1, f"asks for the generated part {name}, which is none of {', '.join(PARTS)}")
+    if text != _generated(path, text):
         yield Problem(path, 1, f"is not what the code says: run '{COMMAND}'")
 
 
-def check_present(paths: list[str]) -> Iterator[Problem]:
-    for path in GENERATED:
-        if path not in paths:
-            yield Problem(path, 1, f"is missing: run '{COMMAND}'")
+def check_present(contents: Mapping[str, str]) -> Iterator[Problem]:
+    """A part that no page holds, and a file that is missing."""
+    placed = {part["name"] for text in contents.values() for part in _PART.finditer(text)}
+    for name in PARTS.keys() - placed:
+        yield Problem("docs", 1, f"no page holds the generated part {name}")
+    for path in FILES.keys() - contents.keys():
+        yield Problem(path, 1, f"is missing: run '{COMMAND}'")
 
 
-def write(root: Path = ROOT) -> list[str]:
+def _generated(path: str, text: str) -> str:
+    if path in FILES:
+        return FILES[path]()
+    return fill(text) if path.endswith(".md") else text
+
+
+def write(contents: Mapping[str, str], root: Path = ROOT) -> list[str]:
     """Write what differs; the paths of what was written."""
     changed = []
-    for path, render in GENERATED.items():
-        text = render()
-        place = root / path
-        if not place.exists() or place.read_text("utf-8") != text:
+    for path, text in {**dict.fromkeys(FILES, ""), **contents}.items():
+        new = _generated(path, text)
+        if new != text:
+            place = root / path
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, "utf-8")
+            place.write_text(new, "utf-8")
             changed.append(path)
     return changed
 
 
 if __name__ == "__main__":
-    for path in write():
+    for path in write(dict(texts())):
         sys.stdout.write(f"reference: wrote {path}\n")

@@ -1,46 +1,29 @@
-"""`docs/reference/routes.md`: every address of the web side, from the table that the requests are routed by.
+"""The addresses of `docs/reference/routes.md`, from the table that the requests are routed by.
 
-`python -m tools.reference` writes it; `make check` and a test compare. For programs the OpenAPI document says more;
-this page is for whoever wants to see all of it at once, pages and forms included.
+For programs the OpenAPI document says more; this page shows all of it at once, pages and forms included.
 """
 
 from collections.abc import Iterable, Iterator
 
 from tools.route_words import WORDS
+from tools.tables import table
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.openapi import TAGS
 from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import Endpoint
 
-PATH = "docs/reference/routes.md"
-
-HEAD = """\
-# Routes
-
-Every address that a registry answers, by area. [The API](api.md) says how requests and answers are made, and
-`/api/openapi.json` of a running registry describes each parameter and each answer. This page is written from the
-table that requests are routed by: `python -m tools.reference`.
-
-*Everybody* needs no account. Other roles include those below them: an admin may do what a reviewer may. Where a
-scope is named, a token must have it.
-"""
-
-_ROLES = {Guard.PUBLIC: "everybody"}
-
 
 def render(endpoints: Iterable[Endpoint] = ENDPOINTS) -> str:
-    """The whole page."""
+    """Every address, by area."""
     listed = list(endpoints)
-    return "\n".join([HEAD, *_api(listed), *_pages(listed)]).rstrip("\n") + "\n"
+    return "\n".join([*_api(listed), *_pages(listed)])
 
 
 def _api(endpoints: list[Endpoint]) -> Iterator[str]:
     for tag in TAGS:
         own = [one for one in endpoints if one.documented and one.tag == tag]
         if own:
-            yield f"## {tag}\n\n| route | for | what it does |\n|---|---|---|"
-            yield from (_row(one, one.summary) for one in own)
-            yield ""
+            yield f"## {tag}\n\n{_table(own)}\n"
 
 
 def _pages(endpoints: list[Endpoint]) -> Iterator[str]:
@@ -57,20 +40,21 @@ def _pages(endpoints: list[Endpoint]) -> Iterator[str]:
 
 
 def _section(title: str, words: str, endpoints: list[Endpoint]) -> Iterator[str]:
-    yield f"## {title}\n\n{words}\n\n| route | for | what it is |\n|---|---|---|"
-    yield from (_row(one, one.summary or _about(one)) for one in endpoints)
-    yield ""
+    yield f"## {title}\n\n{words}\n\n{_table(endpoints)}\n"
 
 
 def _is_page(endpoint: Endpoint) -> bool:
     return endpoint.media == "text/html" or endpoint.is_stream or endpoint.path.startswith("/static/")
 
 
-def _row(endpoint: Endpoint, text: str) -> str:
-    scope = f", scope `{endpoint.scope}`" if endpoint.scope else ""
-    who = _ROLES.get(endpoint.guard, endpoint.guard.value)
-    return f"| `{endpoint.method} {endpoint.path}` | {who}{scope} | {text.replace('|', '/')} |"
+def _table(endpoints: list[Endpoint]) -> str:
+    named = ((f"{one.method} {one.path}", one) for one in endpoints)
+    return table(
+        ("route", "for", "what it does"),
+        ((f"`{name}`", _who(one), one.summary or WORDS.get(name, "")) for name, one in named),
+    )
 
 
-def _about(endpoint: Endpoint) -> str:
-    return WORDS.get(f"{endpoint.method} {endpoint.path}", "")
+def _who(endpoint: Endpoint) -> str:
+    role = "everybody" if endpoint.guard is Guard.PUBLIC else endpoint.guard.value
+    return f"{role}, scope `{endpoint.scope}`" if endpoint.scope else role

@@ -1,53 +1,33 @@
-"""`docs/reference/rules.md`, written from the scanner's rules so that it cannot drift.
-
-`python -m tools.rules_page > docs/reference/rules.md` writes it; `make check` and a test compare.
-"""
+"""The rules of `docs/reference/rules.md`, from the scanner's own files, by family."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from tools.problem import Problem
+from tools.tables import table
 from vskill_platform.domain.scan import Category
 from vskill_platform.scan.ruleset import Example, TextRule, bundled_rules
 from vskill_platform.scan.structure import RULES, Rule
 
-PATH = "docs/reference/rules.md"
-COMMAND = f"python -m tools.rules_page > {PATH}"
 #: Of an example; what is longer is cut, and says so.
 LONGEST = 700
 
 _LONG_WORD = re.compile(r"[\w/+.-]{16,}")
 
-HEAD = """\
-# Rules of the scanner
-
-What the static scan looks for, by family. `malice` and `mismatch` count towards score and verdict; a `capability`
-only informs. Each rule shows something that it finds, something close that it does not, and what the author can do.
-The examples are tests: they are run with every change. An example without a file name is the text of SKILL.md.
-
-This page is written from the rules themselves: `python -m tools.rules_page > docs/reference/rules.md`.
-"""
-
 
 def render() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *_structural(RULES), *_families(bundled_rules().rules)])
-
-
-def check(path: str, text: str) -> Iterator[Problem]:
-    if path == PATH and text != render():
-        yield Problem(path, 1, f"is not what the rules say: run '{COMMAND}'")
+    """Every rule, by family."""
+    return "\n".join([*_structural(RULES), *_families(bundled_rules().rules)])
 
 
 def _structural(rules: Iterable[Rule]) -> Iterator[str]:
     yield "## structure and known content\n"
-    yield "| rule | severity | kind | why it matters | what to do |\n|---|---|---|---|---|"
-    for rule in rules:
-        certain = ", certain" if rule.certain else ""
-        yield f"| {rule.id} | {rule.severity}{certain} | {rule.kind} | {rule.why} | {rule.remedy} |"
-    yield ""
+    rows = ((rule.id, _severity(rule), rule.kind, rule.why, rule.remedy) for rule in rules)
+    yield table(("rule", "severity", "kind", "why it matters", "what to do"), rows) + "\n"
+
+
+def _severity(rule: Rule) -> str:
+    return f"{rule.severity}, certain" if rule.certain else rule.severity
 
 
 def _families(rules: Iterable[TextRule]) -> Iterator[str]:
@@ -94,7 +74,3 @@ def _longest_run(text: str) -> int:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

@@ -1,8 +1,7 @@
-"""`docs/reference/states.md` and its diagram `states.svg`, both drawn from the one table of `domain/states.py`.
+"""The tables of `docs/reference/states.md` and its diagram `states.svg`, from the one table of `domain/states.py`.
 
-`python -m tools.reference` writes them; `make check` and a test compare. What every active state may do is drawn once,
-from the box around them all, so that the picture stays readable: those arrows are found by looking at the table, and
-so is every other one.
+What every active state may do is drawn once, from the box around them all, so that the picture stays readable: those
+arrows are found by looking at the table, and so is every other one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from html import escape
 
 import msgspec
 
+from tools.tables import table
 from vskill_platform.domain.states import (
     ACTIVE_STATES,
     FLAGS,
@@ -20,70 +20,33 @@ from vskill_platform.domain.states import (
     may_start_run,
 )
 
-PATH = "docs/reference/states.md"
 PICTURE = "docs/reference/states.svg"
 
 _WIDTH, _HEIGHT = 128, 36
 _COLUMN, _MARGIN = 168, 40
 _TOP, _BOTTOM = 150, 330
 
-HEAD = """\
-# States
 
-Where a submission stands is one of ten states. This page and its picture are written from the table in
-`src/vskill_platform/domain/states.py`, by `python -m tools.reference`; a check compares them.
-
-![How a submission moves from state to state; the table below says the same in words](states.svg)
-
-A solid arrow is a step within a run. A step from the box around the active states may be made from each of them. The
-dashed arrow is the start of a new run, which is possible wherever a run is over.
-"""
-
-FLAGS_HEAD = """\
-## What each state means
-
-An *active* state owes work: its record has a live claim or a next attempt time, or queue health lists it as a
-violation. *Stuckable* is what `get_stuck_submissions` reports when it lasts too long. A run is over in every state
-that is not active. The category is what people filter the queue by.
-
-| state | flags | category | meaning |
-|---|---|---|---|"""
-
-STEPS_HEAD = """\
-
-## Which steps are allowed
-
-Anything else is a `TransitionError`, and the record stays as it was. Every step has an actor and a reason, and is
-written together with its event in the history.
-
-| from | to, within one run | new run |
-|---|---|---|"""
-
-TAIL = """\
-
-PUBLISHED is written in one commit with the skill and its version, never before. Where the decision approves,
-AUTO_APPROVED is a step of that same commit; a record stands there only after a reviewer's approval, until a worker
-publishes it. A step back to RECEIVED is an attempt that ended without a decision: the worker died, the source was
-down, or the attempt failed and another one follows.
-[Why nothing gets stuck](../discussions/why-nothing-gets-stuck.md) says what follows from this.
-"""
+def flags() -> str:
+    return table(
+        ("state", "flags", "category", "meaning"),
+        ((state, _flags(state), category_of(state), state.meaning) for state in State),
+    )
 
 
-def render() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, FLAGS_HEAD, *_meanings(), STEPS_HEAD, *_steps(), TAIL])
+def _flags(state: State) -> str:
+    return ", ".join(one.name.lower() for one in Flag if one in FLAGS[state] and one.name)
 
 
-def _meanings() -> Iterator[str]:
-    for state in State:
-        flags = ", ".join(one.name.lower() for one in Flag if one in FLAGS[state] and one.name)
-        yield f"| {state} | {flags} | {category_of(state)} | {state.meaning} |"
+def steps() -> str:
+    return table(
+        ("from", "to, within one run", "new run"),
+        ((state, _targets(state), "yes" if may_start_run(state) else "no") for state in State),
+    )
 
 
-def _steps() -> Iterator[str]:
-    for state in State:
-        targets = ", ".join(one for one in State if one in TRANSITIONS[state]) or "none"
-        yield f"| {state} | {targets} | {'yes' if may_start_run(state) else 'no'} |"
+def _targets(state: State) -> str:
+    return ", ".join(_ordered(TRANSITIONS[state])) or "none"
 
 
 # The picture.

@@ -1,10 +1,13 @@
 """Every setting of a process, read once from `VSKILL_*` variables and checked before anything opens.
 
 This is the only module that sees the process environment: the command line calls `process_settings`, and what
-lies below takes the `Settings` it is given. `docs/reference/settings.md` describes each one for operators.
+lies below takes the `Settings` it is given. A setting is declared once: its type says which values it takes, its `#:`
+line says what it does. Errors, the admin page and `docs/reference/settings.md` are made of that.
 """
 
 import difflib
+import functools
+import inspect
 import ipaddress
 import itertools
 import os
@@ -20,22 +23,31 @@ PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
 
+
+def _whole(least: int, most: int, unit: str = "") -> msgspec.Meta:
+    """A whole number within limits, in words that name both."""
+    counted = f" of {unit}" if unit else ""
+    return msgspec.Meta(ge=least, le=most, description=f"a whole number{counted} from {least} to {most}")
+
+
 # A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
-Location = Annotated[str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")]
+StoreLocation = Annotated[
+    str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")
+]
+QueueLocation = Annotated[
+    str, msgspec.Meta(min_length=1, description="a location such as nats://127.0.0.1:4222")
+]
+BlobLocation = Annotated[
+    str, msgspec.Meta(min_length=1, description="a location such as files:FOLDER or memory:")
+]
 Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path")]
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
-Count = Annotated[int, msgspec.Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
-Processes = Annotated[int, msgspec.Meta(ge=0, le=256, description="a whole number from 0 to 256")]
-Milliseconds = Annotated[
-    int, msgspec.Meta(ge=1, le=86_400_000, description="a whole number of milliseconds from 1 to 86400000")
-]
-Drain = Annotated[
-    int, msgspec.Meta(ge=0, le=600_000, description="a whole number of milliseconds from 0 to 600000")
-]
-Mebibytes = Annotated[
-    int, msgspec.Meta(ge=1, le=65_536, description="a whole number of mebibytes from 1 to 65536")
-]
+Count = Annotated[int, _whole(1, 1000)]
+Processes = Annotated[int, _whole(0, 256)]
+Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
+Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
+Mebibytes = Annotated[int, _whole(1, 65_536, "mebibytes")]
 HostRule = Annotated[
     str, msgspec.Meta(min_length=1, description="a host such as github.com or git.example.org:8443")
 ]
@@ -89,20 +101,11 @@ NamedSecret = Annotated[
     ),
 ]
 #: At most what a task may wait between two attempts.
-CallbackMs = Annotated[
-    int,
-    msgspec.Meta(ge=1, le=43_200_000, description="a whole number of milliseconds from 1 to 43200000"),
-]
+CallbackMs = Annotated[int, _whole(1, 43_200_000, "milliseconds")]
 #: Less than a task of that kind may take as a whole.
-AnalysisMs = Annotated[
-    int,
-    msgspec.Meta(ge=1, le=600_000, description="a whole number of milliseconds from 1 to 600000"),
-]
+AnalysisMs = Annotated[int, _whole(1, 600_000, "milliseconds")]
 Program = Annotated[str, msgspec.Meta(min_length=1, description="a program's name or path, or off")]
-Bytes = Annotated[
-    int,
-    msgspec.Meta(ge=1_000, le=10_000_000, description="a whole number of bytes from 1000 to 10000000"),
-]
+Bytes = Annotated[int, _whole(1_000, 10_000_000, "bytes")]
 Network = Annotated[
     str,
     msgspec.Meta(
@@ -118,101 +121,101 @@ OwnerPlace = Annotated[
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator may set. A field `name` is the variable `VSKILL_NAME`."""
 
-    #: The folder that holds everything this process keeps on disk.
+    #: Folder for everything that this process keeps on disk.
     data_dir: Folder = "data"
-    #: Where records live: `sqlite:PATH`, `postgresql://…`, or `memory:`. Default: vskill.db in the data folder.
-    store: Location = ""
-    #: Where messages are queued: `nats://HOST:PORT`. Default: the store's own queue, one commit with the records.
-    broker: Location = ""
-    #: Where content is kept: `files:FOLDER` or `memory:`. Default: blobs in the data folder.
-    blobs: Location = ""
-    #: The address that the web side listens on.
+    #: Database: `sqlite:PATH`, `postgresql://…` or `memory:`. By default `vskill.db` in VSKILL_DATA_DIR.
+    store: StoreLocation = ""
+    #: Message queue: `nats://HOST:PORT`. By default the store holds the queue, in one commit with the records.
+    broker: QueueLocation = ""
+    #: Content store: `files:FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
+    blobs: BlobLocation = ""
+    #: Address that the web server listens on.
     host: Host = "127.0.0.1"
-    #: The port that the web side listens on; 0 takes any free one.
+    #: Port of the web server; 0 picks a free one.
     port: Port = 8080
-    #: The address that people use, such as `https://skills.example.org`; needed behind a proxy and for GitHub.
+    #: Address that people use, such as `https://skills.example.org`; required behind a proxy and for GitHub sign-in.
     public_url: Address = ""
-    #: Proxies whose `X-Forwarded-For` is believed, as addresses or networks, separated by commas or spaces.
+    #: Proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: tuple[Network, ...] = ()
-    #: Whom requests are counted for: `on` everybody, `remote` everybody but this machine (a demo), `off` nobody.
+    #: Rate limiting: `on`, `remote` (all but localhost) or `off`.
     rate_limits: Literal["on", "remote", "off"] = "on"
-    #: How many event streams one address may have open at once, in each web process.
+    #: Event streams that one address may hold open, per web process.
     max_streams_per_address: Count = 100
-    #: A port for the metrics of a process that has no web side (`worker`, `schedule`); 0 is none.
+    #: Port for the metrics of a process without a web server (`worker`, `schedule`); 0 opens none.
     metrics_port: Port = 0
-    #: Where traces go over OTLP, such as `http://127.0.0.1:4318`; needs the extra `telemetry`. Unset: no traces.
+    #: OTLP endpoint for traces, such as `http://127.0.0.1:4318`; needs the `telemetry` extra. Unset: no traces.
     otlp_endpoint: Address = ""
-    #: How many messages one batch of the queue consumer holds at most.
+    #: Messages per batch of the queue consumer.
     max_batch_size: Count = 3
-    #: How many batches one worker process handles at once.
+    #: Batches that one worker process handles at once.
     max_concurrency: Count = 10
-    #: How long the judge may think about one skill; less than the submission's budget.
+    #: Judge timeout per skill; must be below VSKILL_SUBMISSION_BUDGET_MS.
     judge_budget_ms: Milliseconds = 30_000
-    #: How long one attempt at a submission may take; less than the stuck threshold.
+    #: Timeout of one attempt at a submission; must be below VSKILL_STUCK_THRESHOLD_MS.
     submission_budget_ms: Milliseconds = 55_000
-    #: After how long without a change an active submission is reported as stuck.
+    #: An active submission without a change for this long is reported as stuck.
     stuck_threshold_ms: Milliseconds = 300_000
-    #: How long a stopping worker lets running work finish before it hands it back.
+    #: Time that a stopping worker gives running work before it hands the work back.
     shutdown_grace_ms: Milliseconds = 10_000
-    #: How long a stopping web process goes on answering while `/readyz` says no; more than a proxy's checks are apart.
+    #: Time that a stopping web process keeps answering while `/readyz` fails; set it above the proxy's check interval.
     drain_ms: Drain = 0
-    #: Hosts that repositories may be on, separated by commas or spaces; `*` allows every public host.
+    #: Hosts that repositories may be fetched from; `*` allows every public host.
     allowed_hosts: tuple[HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
-    #: Hosts that may have private addresses, such as a company's own git server; `http://HOST:PORT` is one without TLS.
+    #: Hosts that may have private addresses, such as a company's git server; `http://HOST:PORT` allows plain HTTP.
     allowed_private_hosts: tuple[HostRule, ...] = ()
-    #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror, while the identity stays the public one.
+    #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror; the skill keeps its public identity.
     source_rewrites: tuple[Rewrite, ...] = ()
-    #: How long fetching one repository may take; less than the submission's budget. Default: 20 s, or half of that.
+    #: Timeout of one fetch; must be below VSKILL_SUBMISSION_BUDGET_MS. By default 20 s, or half of that budget.
     fetch_budget_ms: Milliseconds = 0
-    #: How much of one repository is fetched at most.
+    #: Largest download of one repository.
     fetch_limit_mib: Mebibytes = 256
-    #: How many repositories one process fetches at once.
+    #: Repositories that one process fetches at once.
     max_fetches: Count = 8
-    #: How log lines look: `console` for people, `json` for machines.
+    #: Log format: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"
-    #: The least important level that is logged.
+    #: Lowest level that is logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: How many processes scan skills; 0 takes as many as there are cores.
+    #: Processes that scan skills; 0 uses one per core.
     scan_processes: Processes = 0
-    #: Content digests that are blocked without a judge, separated by commas or spaces.
+    #: Content digests that are blocked without asking the judge.
     known_bad_digests: tuple[Digest, ...] = ()
-    #: The registry's name in its attestations.
+    #: Name of the registry in its attestations.
     registry_name: Name = "vskill-platform"
-    #: Whose skills count as a trusted vendor's, as `host/owner`, separated by commas or spaces.
+    #: Owners whose skills count as a trusted vendor's.
     trusted_owners: tuple[OwnerPlace, ...] = ()
-    #: The judge: the base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.
+    #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.
     judge_url: Address = ""
-    #: The model that the judge is asked to use; needed with an address.
+    #: Model that the judge uses; required with VSKILL_JUDGE_URL.
     judge_model: Name = ""
-    #: What the judge is shown as a bearer token, where it asks for one. Never logged or shown.
+    #: Bearer token for the judge.
     judge_api_key: Secret = ""
-    #: How many bytes of a skill the judge is shown at most; what is left out is said.
+    #: Most bytes of a skill that the judge reads; the attestation says what was left out.
     judge_max_bytes: Bytes = 200_000
-    #: The Bandit program. Default: `bandit` on the PATH; `off` leaves it out.
+    #: Bandit program; `off` disables it. By default `bandit` on the PATH.
     bandit_command: Program = ""
-    #: The Semgrep program. Default: `semgrep` on the PATH; `off` leaves it out.
+    #: Semgrep program; `off` disables it. By default `semgrep` on the PATH.
     semgrep_command: Program = ""
-    #: How long one external analyser may take over one skill.
+    #: Timeout of one external analyser per skill.
     external_scan_budget_ms: AnalysisMs = 60_000
-    #: How many external analyses one process runs at once.
+    #: External analyses that one process runs at once.
     max_external_scans: Count = 1
-    #: How long a remote analyser has to call back before it counts as timed out.
+    #: Time that a remote analyser has to report before it counts as timed out.
     external_scan_callback_ms: CallbackMs = 3_600_000
-    #: Remote analysers and what they sign with, as `name=secret`, separated by commas or spaces. Never logged or shown.
+    #: Remote analysers and the secrets that they sign with, as `name=secret`.
     external_scan_secrets: tuple[NamedSecret, ...] = ()
-    #: The client id of the GitHub OAuth app that people sign in with; needs its secret and a public address.
+    #: Client id of the GitHub OAuth app; requires VSKILL_GITHUB_CLIENT_SECRET and VSKILL_PUBLIC_URL.
     github_client_id: Name = ""
-    #: The secret of that app. Never logged or shown.
+    #: Client secret of the GitHub OAuth app.
     github_client_secret: Secret = ""
-    #: Where GitHub's sign-in pages are; another one for an enterprise server.
+    #: Address of GitHub's sign-in pages; change it for GitHub Enterprise Server.
     github_url: Address = "https://github.com"
-    #: Where GitHub's API is.
+    #: Address of GitHub's API; change it for GitHub Enterprise Server.
     github_api_url: Address = "https://api.github.com"
-    #: The mail server that tells decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`. Never logged or shown.
+    #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: MailServer = ""
-    #: The address that mail comes from; needed with a mail server.
+    #: Sender address of mail; required with VSKILL_SMTP_URL.
     mail_from: Mailbox = ""
-    #: Who is told of decisions whose submitter has no e-mail address; nobody where it is not set.
+    #: Recipient of decisions whose submitter has no e-mail address. Unset: nobody.
     mail_to: Mailbox = ""
 
     def __post_init__(self) -> None:
@@ -245,6 +248,52 @@ def _is_secret(kind: Any) -> bool:
 SECRETS = frozenset(
     name for name, kind in get_type_hints(Settings, include_extras=True).items() if _is_secret(kind)
 )
+
+
+class SettingFacts(msgspec.Struct, frozen=True):
+    """What an operator is told about one setting."""
+
+    field: str
+    variable: str
+    #: What it does.
+    sentence: str
+    #: Which values it takes, in words.
+    accepts: str
+    #: As one would write it; empty where there is none.
+    default: str
+    is_secret: bool
+
+
+@functools.cache
+def describe_settings() -> tuple[SettingFacts, ...]:
+    """Every setting, in the order of its declaration."""
+    kinds, defaults, sentences = get_type_hints(Settings, include_extras=True), Settings(), _sentences()
+    return tuple(
+        SettingFacts(
+            name,
+            variable(name),
+            sentences[name],
+            _accepted(kinds[name]),
+            written_value(getattr(defaults, name)),
+            name in SECRETS,
+        )
+        for name in Settings.__struct_fields__
+    )
+
+
+def written_value(value: object) -> str:
+    """A setting's value as its variable holds it."""
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _sentences() -> dict[str, str]:
+    """The `#:` line above each field."""
+    lines = [line.strip() for line in inspect.getsource(Settings).splitlines()]
+    return {
+        below.partition(":")[0]: line.removeprefix("#: ")
+        for line, below in itertools.pairwise(lines)
+        if line.startswith("#: ")
+    }
 
 
 #: Settings that are of no use without another one, and what they serve.

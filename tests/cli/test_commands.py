@@ -18,7 +18,6 @@ from vskill_platform.cli.doctor import Check, check
 from vskill_platform.cli.errors import first_known
 from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.cli.output import Duration, plain, show_duration
-from vskill_platform.cli.reference import render
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
@@ -27,8 +26,6 @@ from vskill_platform.settings import process_settings
 from vskill_platform.worker_context import run_with_worker_env
 
 T = TypeVar("T")
-
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 
 
 def in_env(work: Callable[[Env], Awaitable[T]]) -> T:
@@ -350,11 +347,6 @@ def test_durations_are_read_with_their_unit(text, ms):
 def test_foreign_text_cannot_steer_the_terminal_or_mark_up_a_table():
     assert plain("\x1b[31m[bold]x\r\n").plain == "�[31m[bold]x��"
     assert plain("[bold]x").spans == []
-
-
-def test_every_command_is_in_the_reference_with_its_own_help():
-    page = REFERENCE.read_text("utf-8")
-    assert page == render(), "run: python -m vskill_platform.cli.reference > docs/reference/commands.md"
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))

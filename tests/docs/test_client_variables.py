@@ -15,7 +15,7 @@ from tests.support.memory_env import memory_env
 from tests.support.records import identity
 from tools import blocks
 from tools.files import ROOT, texts
-from tools.reference import GENERATED
+from tools.reference import without_parts
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.settings import Settings, load_settings, variable
 from vskill_platform.web.app import create_app
@@ -90,19 +90,17 @@ def commands_in(text: str) -> list[list[str]]:
 def test_a_shown_variable_of_a_client_is_read_by_it():
     known = OURS.union(*(client.reads for client in CLIENTS.values()))
     shown = {(path, name) for path, text in PRINTED.items() for name in _OF_A_CLIENT.findall(text)}
-    # Generated pages and deployments set variables of programs that are no clients.
+    # Generated parts and deployments set variables of programs that are no clients.
     others = {path: text for path, text in PRINTED.items() if not path.startswith("deploy/")}
-    shown |= {
-        (path, name) for path, text in others.items() if path not in GENERATED for name in _SET.findall(text)
-    }
+    shown |= {(path, name) for path, text in others.items() for name in _SET.findall(without_parts(text))}
     assert [one for one in sorted(shown) if one[1] not in known] == []
 
 
 @pytest.mark.parametrize(
-    "path", sorted(path for path, text in PAGES.items() if _CALL.search(text) and path not in GENERATED)
+    "path", sorted(path for path, text in PAGES.items() if _CALL.search(without_parts(text)))
 )
 def test_a_client_in_a_document_is_pointed_at_the_registry_by_what_it_reads(path):
-    assert [wrong for run in commands_in(PAGES[path]) for wrong in wrong_commands(run)] == []
+    assert [wrong for run in commands_in(without_parts(PAGES[path])) for wrong in wrong_commands(run)] == []
 
 
 def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads():

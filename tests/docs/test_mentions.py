@@ -15,13 +15,13 @@ from tests.docs.test_client_variables import CLIENTS
 from tests.docs.test_make import targets
 from tools import blocks
 from tools.files import ROOT, texts
-from tools.reference import GENERATED
+from tools.reference import without_parts
 from vskill_platform.cli import cli
 from vskill_platform.settings import Settings, variable
 from vskill_platform.web.app import ENDPOINTS
 
-#: Of pages that are written from the code, examples of skills and all addresses are no mentions.
-PAGES = {path: text for path, text in texts() if blocks.is_page(path) and path not in GENERATED}
+#: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.
+PAGES = {path: without_parts(text) for path, text in texts() if blocks.is_page(path)}
 #: Where a path in a page may begin.
 PLACES = (ROOT, ROOT / "src" / "vskill_platform", ROOT / "docs")
 

@@ -1,7 +1,6 @@
 """Every setting, command, rule, metric, event, state and route is documented, or a test fails.
 
-Settings are held against their page in `tests/test_settings.py`, metrics in `tests/test_observability.py`, events of
-streams in `tests/web/test_live.py`; this file holds the generated pages, and what others left out.
+Most of it is generated; the others are held against the code here.
 """
 
 import ast
@@ -13,14 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tools import docs, errors_page, reference, routes_page, states_page
-from tools.files import ROOT
+from tools import docs, reference, routes_page, states_page, tables
+from tools.files import ROOT, texts
 from tools.route_words import WORDS
 from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
 from vskill_platform.notifications.notices import Notice, NoticeData, NoticeType
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.web.app import ENDPOINTS
-from vskill_platform.web.limits import QUOTAS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,21 +27,37 @@ def page(path: str) -> str:
     return Path(ROOT, path).read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", sorted(reference.GENERATED))
-def test_a_generated_page_says_what_the_code_says(path):
-    assert page(path) == reference.GENERATED[path](), f"run: {reference.COMMAND}"
+LIMITS = "<!-- generated: limits (make reference) -->\n{}\n<!-- end: limits -->"
 
 
-def test_a_generated_page_that_was_left_behind_is_reported():
-    (problem,) = reference.check(states_page.PATH, states_page.render().replace("NEEDS_REVIEW", "OLD"))
+def test_every_page_says_what_the_code_says():
+    contents = dict(texts())
+    found = [problem for path, text in contents.items() for problem in reference.check(path, text)]
+    assert [*found, *reference.check_present(contents)] == []
+
+
+def test_a_generated_part_that_was_left_behind_is_reported():
+    (problem,) = reference.check("docs/a.md", LIMITS.format("| installs | 1 | 1 |"))
     assert reference.COMMAND in problem.message
-    assert [one.path for one in reference.check_present([])] == list(reference.GENERATED)
+    assert list(reference.check("docs/a.md", LIMITS.format(tables.limits()))) == []
 
 
-def test_writing_touches_only_what_differs(tmp_path):
-    assert sorted(reference.write(tmp_path)) == sorted(reference.GENERATED)
-    (tmp_path / states_page.PATH).write_text("old")
-    assert reference.write(tmp_path) == [states_page.PATH]
+def test_a_part_that_nothing_writes_or_no_page_holds_is_reported():
+    (problem,) = reference.check("docs/a.md", LIMITS.replace("limits", "limitz"))
+    assert "limitz" in problem.message
+    named = " ".join(one.message for one in reference.check_present({}))
+    assert all(f"part {name}" in named for name in reference.PARTS)
+    assert states_page.PICTURE in {one.path for one in reference.check_present({})}
+
+
+def test_writing_changes_the_part_alone_and_only_where_it_differs(tmp_path):
+    old, other = f"before\n{LIMITS.format('old')}\nafter\n", "# By hand\n"
+    contents = {"a.md": old, "b.md": other, states_page.PICTURE: states_page.picture()}
+    assert reference.write(contents, tmp_path) == ["a.md"]
+    new = (tmp_path / "a.md").read_text("utf-8")
+    assert new == f"before\n{LIMITS.format(tables.limits())}\nafter\n"
+    assert reference.without_parts(new) == "before\n\nafter\n"
+    assert reference.write({}, tmp_path) == [states_page.PICTURE]
 
 
 def drawn_steps() -> dict[State, set[State]]:
@@ -69,7 +83,7 @@ def test_the_page_of_states_has_every_step_in_words():
     for state in State:
         (row,) = [
             line
-            for line in states_page.render().splitlines()
+            for line in states_page.steps().splitlines()
             if re.match(rf"\| {state} \|.*\| (yes|no) \|", line)
         ]
         words = row.split("|")[2]
@@ -98,18 +112,11 @@ def test_every_address_outside_the_api_has_words_of_its_own_and_no_words_are_lef
 
 def test_every_error_has_a_code_of_its_own_and_every_code_that_says_come_again_has_its_advice():
     """The reference is generated; what an operator does about a 503 is not."""
-    codes = errors_page.errors()
+    codes = tables.error_codes()
     assert {"store_full", "not_found", "invalid_rule"} <= set(codes)
     advice = page("docs/how-to/troubleshoot.md")
     for code, error in codes.items():
         assert error.status != HTTPStatus.SERVICE_UNAVAILABLE or f"| `{code}` |" in advice, code
-
-
-def test_the_limits_of_requests_are_those_of_the_code():
-    table = page("docs/reference/api.md").partition("## Limits")[2]
-    for allowance, quota in QUOTAS.items():
-        (row,) = re.findall(rf"^\| {allowance}.*$", table, re.MULTILINE)
-        assert row.endswith(f"| {quota.address} | {quota.account} |"), allowance
 
 
 def sent_events() -> set[str]:

@@ -38,6 +38,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
+from vskill_platform.settings import describe_settings
 from vskill_platform.store.accounts import Role, get_user
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
@@ -573,6 +574,12 @@ async def test_settings_are_shown_without_their_secrets(ada):
     page = (await ada.get("/admin/settings")).text
     assert "VSKILL_JUDGE_API_KEY" in page and "set, and not shown" in page
     assert "sk-very-secret" not in page
+
+
+async def test_each_setting_is_shown_with_what_it_does(ada):
+    page = (await ada.get("/admin/settings")).text
+    for facts in describe_settings():
+        assert facts.variable in page and facts.sentence in html.unescape(page), facts.variable
 
 
 async def test_the_audit_is_paged_to_its_end(env, ada):

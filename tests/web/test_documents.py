@@ -36,6 +36,14 @@ def test_a_wheel_carries_them_and_not_their_pictures(tmp_path, monkeypatch, pyte
     assert {one.split("/")[0] for one in names if ".dist-info" not in one} == {"vskill_platform"}
 
 
+def test_the_marks_around_a_generated_part_are_not_shown(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(
+        "# A\n\n<!-- generated: x -->\n| a |\n<!-- end: x -->\n\nb <!-- c -->\n"
+    )
+    assert read_documents(tmp_path)["docs/a.md"].text == "# A\n\n| a |\n\nb <!-- c -->\n"
+
+
 @pytest.mark.parametrize("place", ["", "docs-elsewhere"])
 def test_without_documents_the_list_is_empty(tmp_path, place):
     assert dict(read_documents(tmp_path / place)) == {}

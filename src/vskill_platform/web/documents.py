@@ -56,7 +56,9 @@ def read_documents(root: Path) -> Mapping[str, Document]:
 
 def _document(path: str, text: str) -> Document:
     heading = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
-    return Document(path, heading or path.rpartition("/")[2].removesuffix(".md"), text)
+    # Where a generated part begins and ends is for those who write the page.
+    shown = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("<!--"))
+    return Document(path, heading or path.rpartition("/")[2].removesuffix(".md"), shown)
 
 
 def _first(places: tuple[Path, ...]) -> Mapping[str, Document]:

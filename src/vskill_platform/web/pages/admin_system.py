@@ -10,7 +10,7 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.queue.health import queue_health
-from vskill_platform.settings import SECRETS, Settings, variable
+from vskill_platform.settings import SettingFacts, Settings, describe_settings, written_value
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
 from vskill_platform.web.auth import text_of, values_of
@@ -36,6 +36,7 @@ class ShownSetting(msgspec.Struct, frozen=True):
     """A setting as an admin sees it."""
 
     name: str
+    sentence: str
     value: str
     is_default: bool
     is_secret: bool
@@ -84,21 +85,13 @@ async def settings(request: Request) -> Response:
 
 def shown_settings(settings: Settings) -> tuple[ShownSetting, ...]:
     """Every setting; of a secret only that it is set."""
-    defaults = Settings()
-    return tuple(
-        _shown(name, getattr(settings, name), getattr(defaults, name)) for name in settings.__struct_fields__
-    )
+    return tuple(_shown(facts, getattr(settings, facts.field)) for facts in describe_settings())
 
 
-def _shown(name: str, value: object, default: object) -> ShownSetting:
-    is_secret = name in SECRETS
-    if is_secret:
-        text = "set, and not shown" if value else ""
-    elif isinstance(value, tuple):
-        text = " ".join(map(str, value))
-    else:
-        text = str(value)
-    return ShownSetting(variable(name), text, value == default, is_secret)
+def _shown(facts: SettingFacts, value: object) -> ShownSetting:
+    text = written_value(value)
+    shown = "set, and not shown" if facts.is_secret and text else text
+    return ShownSetting(facts.variable, facts.sentence, shown, text == facts.default, facts.is_secret)
 
 
 async def storage(request: Request) -> Response:
