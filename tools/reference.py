@@ -20,9 +20,12 @@ COMMAND = "make reference"
 
 #: A part's name and the function that writes it.
 PARTS: Mapping[str, Callable[[], str]] = {
+    "alerts": tables.alerts,
     "commands": commands_page.render,
     "errors": tables.errors,
+    "jobs": tables.jobs,
     "limits": tables.limits,
+    "metrics": tables.metrics,
     "routes": routes_page.render,
     "rules": rules_page.render,
     "settings": tables.settings,

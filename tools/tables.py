@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import vskill_platform.scan.ruleset  # noqa: F401 - the one module that adds an error of its own
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.observability import Metrics
+from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.queue.jobs import JOBS
 from vskill_platform.settings import SettingFacts, describe_settings
 from vskill_platform.web.limits import QUOTAS
 
@@ -61,6 +64,31 @@ def _below(error: type[PlatformError]) -> Iterator[type[PlatformError]]:
     for one in error.__subclasses__():
         yield from _below(one)
     yield error
+
+
+def metrics() -> str:
+    return table(
+        ("metric", "kind", "labels", "what it is"),
+        ((f"`{one.name}`", one.kind, _code(one.labels), one.sentence) for one in Metrics().facts),
+    )
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def alerts() -> str:
+    return table(("alert", "it holds when"), ((f"`{one}`", one.meaning) for one in AlertCode))
+
+
+def jobs() -> str:
+    rows = ((f"`{one.name}`", _interval(one.every_ms), one.purpose, one.consequence) for one in JOBS)
+    return table(("job", "every", "what it does", "without it"), rows)
+
+
+def _interval(ms: int) -> str:
+    minutes, seconds = divmod(ms // 1000, 60)
+    return f"{minutes} min" if minutes and not seconds else f"{ms // 1000} s"
 
 
 def limits() -> str:

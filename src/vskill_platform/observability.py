@@ -2,7 +2,6 @@
 
 Logs are structured: a static event text with fields, the unit in a field's name. Context that belongs to one
 batch, job or request is bound with `structlog.contextvars`, so that it ends with it.
-`docs/reference/metrics.md` describes every metric.
 """
 
 import contextlib
@@ -70,98 +69,122 @@ class QueueFigures(msgspec.Struct, frozen=True):
     alerts: Mapping[str, float] = {}
 
 
+class MetricFacts(msgspec.Struct, frozen=True):
+    """One metric as it is declared."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    sentence: str
+
+
 class Metrics:
-    """Every metric of a process, in one registry that no other process or test shares."""
+    """Every metric of a process, in one registry that no other process or test shares. Each is declared here once:
+    name, sentence, labels. `/metrics` and `docs/reference/metrics.md` say what stands here."""
 
     def __init__(self) -> None:
         # A creation time beside every counter doubles the page and says nothing here.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
-        #: Records that a read had to leave out, by operation and by why (failed, missing, malformed).
+        self.facts: list[MetricFacts] = []
         self.records_skipped = self._counter(
-            "records_skipped", "Records that a read had to leave out.", "operation", "reason"
+            "records_skipped",
+            "Records that a read left out, by operation and reason (failed, missing, malformed).",
+            "operation",
+            "reason",
         )
-        #: Steps of submissions, by the state that they led to.
-        self.transitions = Labelled(self._counter("transitions", "Steps of submissions, by new state.", "to"))
-        #: Tries to take a submission up, by how they ended.
-        self.claims = Labelled(self._counter("claims", "Tries to claim a submission, by outcome.", "outcome"))
-        #: Attempts at submissions, by how they ended.
-        self.attempts = self._counter("attempts", "Attempts at submissions, by outcome.", "outcome")
-        #: Messages handled, by how they were settled.
-        self.messages = Labelled(self._counter("messages", "Messages handled, by settlement.", "outcome"))
-        #: Submissions for which recovery sent a message.
-        self.recovered = self._counter("recovered", "Submissions that recovery sent a message for.")
-        #: Runs of scheduled jobs, by job and by how they ended.
-        self.job_runs = self._counter("job_runs", "Runs of scheduled jobs.", "job", "outcome")
-        #: When a scheduled job last succeeded, in seconds since the epoch.
+        self.transitions = Labelled(
+            self._counter("transitions", "State changes of submissions, by new state.", "to")
+        )
+        self.claims = Labelled(
+            self._counter("claims", "Attempts to claim a submission, by outcome.", "outcome")
+        )
+        self.attempts = self._counter(
+            "attempts",
+            "Attempts at submissions that ended without a decision: failed or unavailable.",
+            "outcome",
+        )
+        self.messages = Labelled(self._counter("messages", "Messages handled, by outcome.", "outcome"))
+        self.recovered = self._counter("recovered", "Submissions for which recovery sent a message.")
+        self.job_runs = self._counter(
+            "job_runs", "Runs of scheduled jobs, by job and outcome.", "job", "outcome"
+        )
         self.job_last_success = self._gauge(
-            "job_last_success_timestamp_seconds", "When a scheduled job last succeeded.", "job"
+            "job_last_success_timestamp_seconds", "Unix time of a scheduled job's last success.", "job"
         )
-        #: Submissions that break the queue's invariant, as queue health last counted them; 0 is the promise.
         self.queue_violations = self._gauge(
-            "queue_violations", "Submissions that break the queue's invariant."
+            "queue_violations",
+            "Submissions that break the queue's invariant, counted at each scrape; must be 0. NaN is unknown.",
         )
-        #: Submissions by state, counted at each scrape; absent while the store cannot be read.
         self.submissions = self._gauge(
-            "submissions", "Submissions by state, counted at each scrape.", "state"
+            "submissions",
+            "Submissions by state, counted at each scrape; absent while the store cannot be read.",
+            "state",
         )
-        #: Batches that this worker process handles at the moment.
-        self.batch_in_flight = self._gauge("batches_in_flight", "Batches that are being handled.")
-        #: Static scans that a submission needed, by whether rules ran or a stored report was there.
-        self.scans = Labelled(self._counter("scans", "Static scans that were needed.", "outcome"))
-        #: Questions to the judge, by outcome: answered, cached, skipped, or why it counts as down.
-        self.judge_calls = self._counter("judge_calls", "Questions to the judge, by outcome.", "outcome")
-        #: When the judge last gave this process a valid answer, in seconds since the epoch; 0 is never.
+        self.batch_in_flight = self._gauge(
+            "batches_in_flight", "Batches that this worker process is handling."
+        )
+        self.scans = Labelled(
+            self._counter("scans", "Static scans that submissions needed: scanned or cached.", "outcome")
+        )
+        self.judge_calls = self._counter(
+            "judge_calls",
+            "Requests to the judge, by outcome: answered, cached, skipped, or why it failed.",
+            "outcome",
+        )
         self.judge_last_success = self._gauge(
-            "judge_last_success_timestamp_seconds", "When the judge last gave a valid answer."
+            "judge_last_success_timestamp_seconds",
+            "Unix time of the judge's last valid answer to this process; 0 is never.",
         )
-        #: 1 while this process leaves the judge alone after repeated failures.
         self.judge_circuit_open = self._gauge(
-            "judge_circuit_open", "Whether the judge is left alone after repeated failures."
+            "judge_circuit_open", "1 while this process does not ask the judge after repeated failures."
         )
-        #: How long the submission that waits longest has been due, in seconds; 0 where none waits, NaN unknown.
         self.oldest_waiting = self._gauge(
-            "oldest_waiting_seconds", "How long the submission that waits longest has been due."
+            "oldest_waiting_seconds",
+            "Seconds that the oldest waiting submission has been due; 0 if none waits, NaN if unknown.",
         )
-        #: Messages in the queue at each scrape, by what they wait for; absent while it cannot be read.
-        self.queue_messages = self._gauge("queue_messages", "Messages in the queue at each scrape.", "which")
-        #: Messages that were set aside for a person, at each scrape; NaN while the queue cannot be read.
-        self.dead_letters = self._gauge("dead_letters", "Messages that were set aside for a person.")
-        #: 1 for a scheduled job that has not succeeded for too long; absent while the store cannot be read.
+        self.queue_messages = self._gauge(
+            "queue_messages",
+            "Messages in the queue at each scrape: ready, delayed or leased; absent while it cannot be read.",
+            "which",
+        )
+        self.dead_letters = self._gauge(
+            "dead_letters", "Dead letters at each scrape; NaN while the queue cannot be read."
+        )
         self.job_stale = self._gauge(
-            "job_stale", "Whether a scheduled job has not succeeded for too long.", "job"
+            "job_stale",
+            "1 for a scheduled job without a success for too long; absent while the store cannot be read.",
+            "job",
         )
-        #: 1 for an alert that holds at the scrape; absent while the store cannot be read.
-        self.alerts = self._gauge("alerts", "Whether an alert holds at the scrape.", "alert")
-        #: When a run with an answer of the judge last ended, by the records of every process; 0 is never, NaN unknown.
+        self.alerts = self._gauge(
+            "alerts",
+            "1 for an alert that holds at the scrape; absent while the store cannot be read.",
+            "alert",
+        )
         self.judge_last_answer = self._gauge(
-            "judge_last_answer_timestamp_seconds", "When a run with an answer of the judge last ended."
+            "judge_last_answer_timestamp_seconds",
+            "Unix time at which a run with an answer of the judge last ended, in any process; 0 is never, NaN unknown.",
         )
-        #: How long submissions stood in a state before this process moved them on, in seconds, by that state.
         self.stage_duration = Labelled(
-            Histogram(
-                "vskill_stage_duration_seconds",
-                "How long submissions stood in a state before they were moved on.",
-                ("state",),
-                buckets=STAGE_BUCKETS,
-                registry=self.registry,
+            self._histogram(
+                "stage_duration_seconds",
+                "Seconds that submissions spent in a state before this process moved them on, by that state.",
+                STAGE_BUCKETS,
+                "state",
             )
         )
-        #: Event streams that are open in this process.
-        self.streams_open = self._gauge("streams_open", "Event streams that are open.")
-        #: Event streams that this process ended, because their client was too slow to read them.
+        self.streams_open = self._gauge("streams_open", "Event streams that are open in this process.")
         self.streams_dropped = self._counter(
-            "streams_dropped", "Event streams of clients that were too slow."
+            "streams_dropped", "Event streams that this process ended because the client read too slowly."
         )
-        #: Requests answered, by route and status.
-        self.http_requests = self._counter("http_requests", "Requests answered.", "route", "status")
-        #: How long requests took until their first byte was ready, in seconds, by route.
-        self.http_request_duration = Histogram(
-            "vskill_http_request_duration_seconds",
-            "How long requests took until their first byte was ready.",
-            ("route",),
-            buckets=LATENCY_BUCKETS,
-            registry=self.registry,
+        self.http_requests = self._counter(
+            "http_requests", "Requests answered, by route and status.", "route", "status"
+        )
+        self.http_request_duration = self._histogram(
+            "http_request_duration_seconds",
+            "Seconds until a response's first byte was ready, by route.",
+            LATENCY_BUCKETS,
+            "route",
         )
 
     def show_submissions(self, counts: Mapping[str, int] | None) -> None:
@@ -196,11 +219,20 @@ class Metrics:
         """Everything, in the text format that Prometheus scrapes."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
-        return Counter(f"vskill_{name}", help_text, labels, registry=self.registry)
+    def _counter(self, name: str, sentence: str, *labels: str) -> Counter:
+        self._declare(f"{name}_total", "counter", labels, sentence)
+        return Counter(f"vskill_{name}", sentence, labels, registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        return Gauge(f"vskill_{name}", help_text, labels, registry=self.registry)
+    def _gauge(self, name: str, sentence: str, *labels: str) -> Gauge:
+        self._declare(name, "gauge", labels, sentence)
+        return Gauge(f"vskill_{name}", sentence, labels, registry=self.registry)
+
+    def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        self._declare(name, "histogram", labels, sentence)
+        return Histogram(f"vskill_{name}", sentence, labels, buckets=buckets, registry=self.registry)
+
+    def _declare(self, name: str, kind: str, labels: tuple[str, ...], sentence: str) -> None:
+        self.facts.append(MetricFacts(f"vskill_{name}", kind, labels, sentence))
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLogger:

@@ -154,7 +154,6 @@ def test_the_example_of_a_delivery_is_one():
 
 @pytest.mark.parametrize("alert", AlertCode)
 def test_every_alert_is_documented_with_what_to_do_about_it(alert):
-    assert f"| `{alert}` |" in page("docs/reference/metrics.md")
     assert f"| `{alert}` |" in page("docs/how-to/operate-the-queue.md")
 
 

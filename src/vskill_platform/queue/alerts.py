@@ -30,6 +30,21 @@ class AlertCode(enum.StrEnum):
     DEAD_LETTERS_GROWING = "dead_letters_growing"
     JUDGE_STALE = "judge_stale"
 
+    @property
+    def meaning(self) -> str:
+        """When it holds."""
+        return MEANING[self]
+
+
+MEANING: dict[AlertCode, str] = {
+    AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
+    AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
+    AlertCode.NO_COMPLETION: "the same, and nothing has ended for as long: perhaps no worker is alive",
+    AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
+    AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
+    AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
+}
+
 
 class Alert(msgspec.Struct, frozen=True):
     """One thing that is wrong now."""
@@ -114,7 +129,7 @@ def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
         if job.stale:
             error = f"; its last error: {job.last_error}" if job.last_error else ""
             never = "has never succeeded" if job.last_success is None else "has not succeeded for too long"
-            text = f"The job {job.name}, which {job.purpose}, {never}{error}."
+            text = f"The job {job.name} {never}{error}. Until it does, {job.consequence}."
             yield Alert(AlertCode.JOB_STALE, text, job.name)
 
 

@@ -30,6 +30,8 @@ class Job(msgspec.Struct, frozen=True):
     budget_ms: int
     #: From where the last run left off to where this one does.
     run: Callable[[JobState], Awaitable[JobState]]
+    #: What goes wrong while it does not run.
+    consequence: str = "its work is not done"
 
 
 async def recover(state: JobState) -> JobState:
@@ -92,24 +94,68 @@ async def sweep(_: JobState) -> JobState:
 
 
 JOBS = (
-    Job("recovery", "sends a message for every submission that is owed work", 5_000, 30_000, recover),
-    Job("blocklist", "applies the blocklist to what is queued and published", 10_000, 600_000, reapply),
-    Job("notices", "asks for the delivery of every decision to whoever subscribed", 2_000, 60_000, notify),
+    Job(
+        "recovery",
+        "sends a message for every submission that is owed work",
+        5_000,
+        30_000,
+        recover,
+        "work whose message or worker was lost, and every retry, starts late or never",
+    ),
+    Job(
+        "blocklist",
+        "applies the blocklist to what is queued and published",
+        10_000,
+        600_000,
+        reapply,
+        "what is blocked is neither published nor handed out, but submissions and skills keep their old status",
+    ),
+    Job(
+        "notices",
+        "asks for the delivery of every decision to whoever subscribed",
+        2_000,
+        60_000,
+        notify,
+        "nobody is told of decisions by webhook or mail",
+    ),
     Job(
         "rescans",
         "asks for rescans of what the current rules have not seen",
         10_000,
         600_000,
         request_rescans,
+        "new rules do not reach live skills",
     ),
-    Job("repositories", "asks for a daily look at the source of live skills", 10_000, 60_000, look_after),
+    Job(
+        "repositories",
+        "asks for a daily look at the source of live skills",
+        10_000,
+        60_000,
+        look_after,
+        "new commits and vanished repositories are not noticed",
+    ),
     Job(
         "external-scans",
         "asks other analysers about what was published",
         5_000,
         600_000,
         request_external_scans,
+        "other analysers are not asked",
     ),
-    Job("standing", "brings installs, reports and age into each skill's trust", 600_000, 600_000, refresh),
-    Job("sweep", "removes expired caches and changes older than seven days", 60_000, 60_000, sweep),
+    Job(
+        "standing",
+        "brings installs, reports and age into each skill's trust",
+        600_000,
+        600_000,
+        refresh,
+        "trust scores do not follow age, installs and reports",
+    ),
+    Job(
+        "sweep",
+        "removes expired caches and changes older than seven days",
+        60_000,
+        60_000,
+        sweep,
+        "expired caches and old changes stay on the disk",
+    ),
 )

@@ -28,6 +28,7 @@ class JobHealth(msgspec.Struct, frozen=True):
 
     name: str
     purpose: str
+    consequence: str
     stale: bool
     last_start: int | None
     last_success: int | None
@@ -48,6 +49,7 @@ def _health(job: Job, record: JobRecord, now: int) -> JobHealth:
     return JobHealth(
         job.name,
         job.purpose,
+        job.consequence,
         stale,
         record.last_start,
         record.last_success,
