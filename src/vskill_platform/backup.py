@@ -21,22 +21,14 @@ from typing import TypeVar
 import msgspec
 
 from vskill_platform import __version__
-from vskill_platform.blobs.contract import check_address
-from vskill_platform.blobs.files import FilesBlobs
+from vskill_platform.blobs.contract import Blobs, check_address
+from vskill_platform.bootstrap import open_blobs, open_snapshot
+from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreCorrupt, StoreUnavailable
+from vskill_platform.kv.contract import SNAPSHOT_PAGE, StoreSnapshot
+from vskill_platform.kv.entries import StoredRecord
 from vskill_platform.settings import Settings, keys_folder, shown_location
-from vskill_platform.snapshot import (
-    PAGE,
-    Letter,
-    Row,
-    Snapshot,
-    Tally,
-    Totals,
-    add_letters,
-    open_snapshot,
-    open_target,
-    puts,
-)
+from vskill_platform.snapshot import Tally, Totals, count_totals, open_target, puts
 
 T = TypeVar("T")
 
@@ -45,7 +37,7 @@ RECORDS, LETTERS, MANIFEST = "records.jsonl", "dead_letters.jsonl", "manifest.js
 BLOBS, KEYS = "blobs/", "keys/"
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class BackupManifest(msgspec.Struct, frozen=True):
     """What the file holds, written last."""
 
     format: int
@@ -57,18 +49,39 @@ class Manifest(msgspec.Struct, frozen=True):
     keys: int
 
 
-async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) -> Manifest:
+class _LetterLine(msgspec.Struct, frozen=True, array_like=True):
+    """A dead letter as a line of the file; its id is the queue's own affair."""
+
+    key: str | None
+    reason: str
+    deliveries: int
+    sent_at: int
+    died_at: int
+    body: bytes
+
+    @classmethod
+    def of(cls, letter: DeadLetter) -> "_LetterLine":
+        return cls(letter.key, letter.reason, letter.deliveries, letter.sent_at, letter.died_at, letter.body)
+
+    def letter(self) -> DeadLetter:
+        return DeadLetter(0, self.body, self.key, self.reason, self.deliveries, self.sent_at, self.died_at)
+
+
+async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) -> BackupManifest:
     """Write a backup. The file appears under its name only when it is whole, and only its owner may read it."""
     if await asyncio.to_thread(file.exists):
         raise Conflict(f"{file} is there already: give another name, or move it away", file=str(file))
     try:
         writer = await asyncio.to_thread(_Writer, file)
         try:
-            async with open_snapshot(settings.store) as view:
-                totals = await _add_records(writer, view)
-            blobs = await asyncio.to_thread(writer.add_files, BLOBS, _content(settings))
-            keys = await asyncio.to_thread(writer.add_files, KEYS, _keys(settings)) if with_keys else 0
-            manifest = Manifest(FORMAT, __version__, shown_location(settings.store), totals, blobs, keys)
+            async with open_snapshot(settings.store) as snapshot:
+                totals = await _add_records(writer, snapshot)
+            async with _opened_blobs(settings) as content:
+                blobs = await _add_content(writer, content)
+            keys = await asyncio.to_thread(writer.add_keys, keys_folder(settings)) if with_keys else 0
+            manifest = BackupManifest(
+                FORMAT, __version__, shown_location(settings.store), totals, blobs, keys
+            )
             await asyncio.to_thread(writer.finish, msgspec.json.encode(manifest))
         finally:
             await asyncio.to_thread(writer.close)
@@ -77,40 +90,36 @@ async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) ->
     return manifest
 
 
-async def restore(settings: Settings, file: Path) -> Manifest:
+async def restore(settings: Settings, file: Path) -> BackupManifest:
     """Fill an empty store and its folders from a backup; then compare what is there with what was backed up."""
     manifest = await asyncio.to_thread(read_manifest, file)
-    async with open_target(settings.store) as kv:
+    async with open_target(settings.store) as (kv, broker):
         if (await kv.list("", limit=1)).items:
             place = shown_location(settings.store)
             raise Conflict(f"{place} holds records already: restore into an empty store", store=place)
         # Content first, as always: no record ever names what is not there.
         await _restore_files(settings, file, manifest)
-        async for rows in _in_thread(_pages(file, RECORDS, Row)):
-            await kv.commit(puts(rows))
-    async for letters in _in_thread(_pages(file, LETTERS, Letter)):
-        await add_letters(settings.store, letters)
-    await _compare(settings.store, manifest)
+        async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
+            await kv.commit(puts(records, kv.now()))
+        async for lines in _in_thread(_pages(file, LETTERS, _LetterLine)):
+            await broker.add_dead_letters([line.letter() for line in lines])
+        async with kv.snapshot() as snapshot:
+            found = await count_totals(snapshot)
+    if found != manifest.totals:
+        raise StoreCorrupt(
+            f"what was restored differs from what was backed up: {found} and {manifest.totals}",
+            file=shown_location(settings.store),
+        )
     return manifest
 
 
-async def verify(file: Path) -> Manifest:
+async def verify(file: Path) -> BackupManifest:
     """Restore into a fresh store beside the file, compare, and throw it away."""
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="vskill-verify-", dir=file.parent)
     try:
         return await restore(Settings(data_dir=folder), file)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-async def _compare(location: str, manifest: Manifest) -> None:
-    async with open_snapshot(location) as view:
-        found = await view.totals()
-    if found != manifest.totals:
-        raise StoreCorrupt(
-            f"what was restored differs from what was backed up: {found} and {manifest.totals}",
-            file=shown_location(location),
-        )
 
 
 # Writing the file.
@@ -131,22 +140,19 @@ class _Writer:
     def add(self, name: str, data: bytes) -> None:
         self._archive.addfile(_member(name, len(data)), io.BytesIO(data))
 
-    def spool(self, page: list[Row]) -> None:
-        self._spool.write(b"".join(msgspec.json.encode(row) + b"\n" for row in page))
+    def spool(self, page: list[StoredRecord]) -> None:
+        self._spool.write(b"".join(msgspec.json.encode(record) + b"\n" for record in page))
 
     def add_spooled(self, name: str) -> None:
         member = _member(name, self._spool.tell())
         self._spool.seek(0)
         self._archive.addfile(member, self._spool)
 
-    def add_files(self, prefix: str, files: Iterator[Path]) -> int:
-        """A file that a collector removed meanwhile was wanted by nobody."""
-        added = 0
+    def add_keys(self, folder: Path) -> int:
+        files = sorted(path for path in folder.glob("*") if path.is_file())
         for path in files:
-            with contextlib.suppress(FileNotFoundError):
-                self.add(prefix + path.name, path.read_bytes())
-                added += 1
-        return added
+            self.add(KEYS + path.name, path.read_bytes())
+        return len(files)
 
     def finish(self, manifest: bytes) -> None:
         self.add(MANIFEST, manifest)
@@ -162,16 +168,27 @@ class _Writer:
         self._partial.unlink(missing_ok=True)
 
 
-async def _add_records(writer: _Writer, view: Snapshot) -> Totals:
+async def _add_records(writer: _Writer, snapshot: StoreSnapshot) -> Totals:
     tally = Tally()
-    async for page in view.pages():
+    async for page in snapshot.pages():
         tally.add(page)
         await asyncio.to_thread(writer.spool, page)
     await asyncio.to_thread(writer.add_spooled, RECORDS)
-    letters = await view.letters()
-    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in letters)
+    letters = await snapshot.dead_letters()
+    lines = b"".join(msgspec.json.encode(_LetterLine.of(letter)) + b"\n" for letter in letters)
     await asyncio.to_thread(writer.add, LETTERS, lines)
     return tally.totals(len(letters))
+
+
+async def _add_content(writer: _Writer, blobs: Blobs) -> int:
+    """All of it. What somebody removes between the look and the read is not added."""
+    added = 0
+    async for address in blobs.addresses():
+        data = await blobs.get(address)
+        if data is not None:
+            await asyncio.to_thread(writer.add, BLOBS + address, data)
+            added += 1
+    return added
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
@@ -180,36 +197,25 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
     return member
 
 
-def _content(settings: Settings) -> Iterator[Path]:
-    for path in sorted(_blobs_folder(settings).glob("??/??/*")):
-        if path.is_file():
-            yield path
-
-
-def _keys(settings: Settings) -> Iterator[Path]:
-    for path in sorted(keys_folder(settings).glob("*")):
-        if path.is_file():
-            yield path
-
-
-def _blobs_folder(settings: Settings) -> Path:
-    engine, _, place = settings.blobs.partition(":")
-    if engine != "files":
+@contextlib.asynccontextmanager
+async def _opened_blobs(settings: Settings) -> AsyncIterator[Blobs]:
+    if settings.blobs == "memory:":
         raise InvalidInput(
-            f"content in {engine}: is kept nowhere, so there is nothing to back up", field="blobs"
+            "content in memory: is kept nowhere, so there is nothing to back up", field="blobs"
         )
-    return Path(place)
+    async with contextlib.AsyncExitStack() as stack:
+        yield await open_blobs(settings, stack)
 
 
 # Reading the file.
 
 
-def read_manifest(file: Path) -> Manifest:
+def read_manifest(file: Path) -> BackupManifest:
     """The last member; a file without it was not finished, or is none of ours."""
     try:
         with tarfile.open(file, "r:") as archive:
             found = archive.extractfile(MANIFEST)
-            manifest = msgspec.json.decode(found.read() if found else b"", type=Manifest)
+            manifest = msgspec.json.decode(found.read() if found else b"", type=BackupManifest)
     except FileNotFoundError:
         raise NotFound(f"there is no file {file}", file=str(file)) from None
     except (tarfile.TarError, KeyError, msgspec.DecodeError, OSError) as error:
@@ -226,7 +232,7 @@ def _pages(file: Path, name: str, kind: type[T]) -> Iterator[list[T]]:
         found = archive.extractfile(name)
         decoder = msgspec.json.Decoder(kind)
         lines = iter(found or ())
-        while page := [decoder.decode(line) for line in islice(lines, PAGE)]:
+        while page := [decoder.decode(line) for line in islice(lines, SNAPSHOT_PAGE)]:
             yield page
 
 
@@ -236,16 +242,15 @@ async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
         yield one
 
 
-async def _restore_files(settings: Settings, file: Path, manifest: Manifest) -> None:
-    blobs = await FilesBlobs.open(_blobs_folder(settings))
+async def _restore_files(settings: Settings, file: Path, manifest: BackupManifest) -> None:
     kept = 0
-    async for name, data in _in_thread(_files(file)):
-        if name.startswith(BLOBS):
-            await blobs.put(check_address(name.removeprefix(BLOBS)), data)
-            kept += 1
-        else:
-            await asyncio.to_thread(_restore_key, keys_folder(settings), name.removeprefix(KEYS), data)
-    await blobs.close()
+    async with _opened_blobs(settings) as blobs:
+        async for name, data in _in_thread(_files(file)):
+            if name.startswith(BLOBS):
+                await blobs.put(check_address(name.removeprefix(BLOBS)), data)
+                kept += 1
+            else:
+                await asyncio.to_thread(_restore_key, keys_folder(settings), name.removeprefix(KEYS), data)
     if kept != manifest.blobs:
         raise StoreCorrupt(f"{file} holds {kept} pieces of content, not {manifest.blobs}", file=str(file))
 

@@ -25,10 +25,11 @@ from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, Unsupported
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.kv.contract import KV
+from vskill_platform.kv.contract import KV, StoreSnapshot
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import derive_again
+from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.judge import HttpJudge, make_client
@@ -60,7 +61,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
     """Open every resource that the settings name; the stack closes them."""
     check_settings(settings)
     kv, broker = await open_store(settings, stack, clock)
-    blobs = await _open_blobs(settings, stack)
+    blobs = await open_blobs(settings, stack)
     worker_id = new_worker_id()
     log, metrics = logger(worker=worker_id), Metrics()
     return Env(
@@ -76,7 +77,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         metrics=metrics,
         worker_id=worker_id,
         tracing=await open_tracing(settings, worker_id, stack),
-        signing=await _open_keys(settings),
+        signing=await open_keys(settings),
     )
 
 
@@ -173,6 +174,29 @@ async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
     return broker
 
 
+@asynccontextmanager
+async def open_snapshot(location: str) -> AsyncIterator[StoreSnapshot]:
+    """A store as it is at this moment, beside the processes that use it. It is neither made nor changed."""
+    check_movable(location)
+    engine, place = _split("store", location)
+    if engine in POSTGRES:
+        from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot  # noqa: PLC0415 - an extra
+
+        opened = open_postgres_snapshot(location, _SYSTEM_CLOCK.now())
+    else:
+        opened = open_sqlite_snapshot(Path(place), _SYSTEM_CLOCK.now())
+    async with opened as snapshot:
+        yield snapshot
+
+
+def check_movable(location: str) -> None:
+    """InvalidSettings where this is no store whose contents can be copied."""
+    engine, _, place = location.partition(":")
+    if not ((engine == "sqlite" and place) or engine in POSTGRES):
+        fix = "write sqlite:PATH or postgresql://USER@HOST/DATABASE"
+        raise InvalidSettings(f"{shown_location(location)!r} is no store that can be moved: {fix}.", fix=fix)
+
+
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
     """The file, in a folder that is made if need be."""
     try:
@@ -183,7 +207,7 @@ async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
     return await SqliteDatabase.open(path, clock, derive=derive_again)
 
 
-async def _open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
+async def open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
     engine, place = _split("blobs", settings.blobs)
     if engine == "memory":
         blobs: Blobs = MemoryBlobs()
@@ -226,7 +250,7 @@ async def _open_judge(
     return CachedJudge(HttpJudge(client, settings, clock=clock, log=log, metrics=metrics))
 
 
-async def _open_keys(settings: Settings) -> KeyRing:
+async def open_keys(settings: Settings) -> KeyRing:
     """The registry's keys, made at the first start; a store that keeps nothing has a key that nobody keeps."""
     if settings.store == "memory:":
         return MemoryKeys()

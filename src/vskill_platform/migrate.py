@@ -11,20 +11,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from vskill_platform.bootstrap import open_snapshot
+from vskill_platform.broker.contract import Broker, DeadLetter
 from vskill_platform.domain.errors import Conflict, InvalidInput
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Delete, Operation, Put
+from vskill_platform.kv.contract import KV, StoreSnapshot
+from vskill_platform.kv.entries import Delete, Operation, Put, StoredRecord
 from vskill_platform.settings import shown_location
-from vskill_platform.snapshot import (
-    MARKER,
-    Row,
-    Snapshot,
-    Totals,
-    add_letters,
-    open_snapshot,
-    open_target,
-    puts,
-)
+from vskill_platform.snapshot import MARKER, Totals, count_totals, open_target, puts
 
 #: Told after each page: records looked at, records written.
 Progress = Callable[[int, int], None]
@@ -57,16 +50,15 @@ async def migrate(
     if source == target:
         raise InvalidInput("the source and the target are the same store", field="to")
     # The source first: a target that is made in vain would only confuse.
-    async with open_snapshot(source) as view, open_target(target) as kv:
+    async with open_snapshot(source) as here, open_target(target) as (kv, broker):
         marker = await _begin(kv, source, target)
-        async with open_snapshot(target) as there:
-            run = _Run(kv, view, there, marker, progress)
+        async with kv.snapshot() as there:
+            run = _Run(kv, here, there, marker, progress)
             await run.copy()
-            await _copy_letters(view, there, target)
-    async with open_snapshot(source) as view, open_snapshot(target) as there:
-        expected, found = await view.totals(), await there.totals()
-    equal = expected == found
-    async with open_target(target) as kv:
+            await _copy_letters(here, there, broker)
+    async with open_snapshot(source) as here, open_target(target) as (kv, _), kv.snapshot() as there:
+        expected, found = await count_totals(here), await count_totals(there)
+        equal = expected == found
         await (kv.delete(MARKER) if equal else _mark(kv, Marker(marker.source)))
     return Migrated(run.compared, run.written, run.removed, expected, found, equal)
 
@@ -75,7 +67,7 @@ class _Run:
     """One walk over both stores."""
 
     def __init__(
-        self, kv: KV, source: Snapshot, target: Snapshot, marker: Marker, progress: Progress
+        self, kv: KV, source: StoreSnapshot, target: StoreSnapshot, marker: Marker, progress: Progress
     ) -> None:
         self._kv = kv
         self._source = source
@@ -87,17 +79,19 @@ class _Run:
     async def copy(self) -> None:
         after = self._marker.after
         async for page in self._source.pages(after):
-            await self._bring_into_line({row.key: row for row in page}, after, page[-1].key)
+            await self._bring_into_line({record.key: record for record in page}, after, page[-1].key)
             after = page[-1].key
             self.compared += len(page)
             self._progress(self.compared, self.written)
         await self._bring_into_line({}, after, None)
 
-    async def _bring_into_line(self, wanted: dict[str, Row], after: str, until: str | None) -> None:
-        there = {row.key: row.value for row in await self._target.rows(after, until)}
-        missing = [row for key, row in wanted.items() if there.get(key) != row.value and key != MARKER]
+    async def _bring_into_line(self, wanted: dict[str, StoredRecord], after: str, until: str | None) -> None:
+        there = {record.key: record.value for record in await self._target.records(after, until)}
+        missing = [
+            record for key, record in wanted.items() if there.get(key) != record.value and key != MARKER
+        ]
         extra = [key for key in there if key not in wanted and key != MARKER]
-        operations: list[Operation] = [*puts(missing), *(Delete(key) for key in extra)]
+        operations: list[Operation] = [*puts(missing, self._kv.now()), *(Delete(key) for key in extra)]
         if until is not None:
             operations.append(_marking(msgspec.structs.replace(self._marker, after=until)))
         if operations:
@@ -138,7 +132,14 @@ def _marking(marker: Marker) -> Put:
     return Put(MARKER, msgspec.json.encode(marker), quiet=True)
 
 
-async def _copy_letters(source: Snapshot, target: Snapshot, location: str) -> None:
+async def _copy_letters(source: StoreSnapshot, target: StoreSnapshot, broker: Broker) -> None:
     """Those that are not there yet; what a person did with one in the old store meanwhile stays as it was copied."""
-    there = await target.letters()
-    await add_letters(location, [one for one in await source.letters() if one not in there])
+    there = {_without_id(letter) for letter in await target.dead_letters()}
+    await broker.add_dead_letters(
+        [letter for letter in await source.dead_letters() if _without_id(letter) not in there]
+    )
+
+
+def _without_id(letter: DeadLetter) -> DeadLetter:
+    """Each queue gives ids of its own."""
+    return msgspec.structs.replace(letter, id=0)

@@ -130,7 +130,13 @@ async def open_memory_blobs(folder: Path) -> Blobs:
 
 
 MEMORY = frozenset(
-    {Capability.BULK_READS, Capability.ATOMIC_COMMIT, Capability.CHANGES, Capability.SEND_IN_COMMIT}
+    {
+        Capability.BULK_READS,
+        Capability.ATOMIC_COMMIT,
+        Capability.CHANGES,
+        Capability.SEND_IN_COMMIT,
+        Capability.SNAPSHOT,
+    }
 )
 ALL = frozenset(Capability)
 ALL_OF_BROKER = frozenset(BrokerCapability)
@@ -208,6 +214,8 @@ kv = _kv_fixture(_claiming())
 atomic_kv = _kv_fixture(_claiming(Capability.ATOMIC_COMMIT))
 changing_kv = _kv_fixture(_claiming(Capability.CHANGES))
 sending_store = _store_fixture(_claiming(Capability.SEND_IN_COMMIT))
+snapshot_store = _store_fixture(_claiming(Capability.SNAPSHOT))
+kv_without_snapshot = _kv_fixture(_lacking(Capability.SNAPSHOT))
 kv_without_atomic_commit = _kv_fixture(_lacking(Capability.ATOMIC_COMMIT))
 kv_without_changes = _kv_fixture(_lacking(Capability.CHANGES))
 kv_without_sending = _kv_fixture(_lacking(Capability.SEND_IN_COMMIT))

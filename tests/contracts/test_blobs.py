@@ -14,7 +14,7 @@ import pytest
 
 from vskill_platform.blobs.contract import Blobs, check_address
 from vskill_platform.blobs.files import FilesBlobs
-from vskill_platform.domain.errors import BlobUnavailable, InvalidInput
+from vskill_platform.domain.errors import BlobUnavailable, InvalidInput, Unsupported
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +54,22 @@ async def test_putting_twice_is_harmless(blobs: Blobs):
     await blobs.put(ADDRESS, b"one")
     await blobs.put(ADDRESS, b"one")
     assert await blobs.get(ADDRESS) == b"one"
+
+
+async def test_all_content_is_listed_by_its_address(blobs: Blobs):
+    assert [address async for address in blobs.addresses()] == []
+    wanted = {address_of(b"%d" % n) for n in range(300)}
+    for address in wanted:
+        await blobs.put(address, b"x")
+    await blobs.put(ADDRESS, b"x")
+    await blobs.delete(ADDRESS)
+    found = [address async for address in blobs.addresses()]
+    assert sorted(found) == sorted(wanted)
+
+
+async def test_an_engine_that_cannot_list_its_content_says_so(blobs: Blobs):
+    with pytest.raises(Unsupported, match="listing content"):
+        Blobs.addresses(blobs)
 
 
 async def test_what_is_deleted_is_gone_and_can_be_put_again(blobs: Blobs):
@@ -193,9 +209,18 @@ async def test_C7_a_folder_that_is_gone_is_an_error_and_not_missing(files: Files
     for call in (files.get(ADDRESS), files.has(ADDRESS), files.delete(ADDRESS), files.put(ADDRESS, b"one")):
         with pytest.raises(BlobUnavailable):
             await call
+    with pytest.raises(BlobUnavailable):
+        assert [address async for address in files.addresses()]
     assert not root.exists()
     root.with_name("elsewhere").rename(root)
     assert await files.get(ADDRESS) == b"one"
+
+
+async def test_what_others_put_into_the_folder_is_not_listed(files: FilesBlobs, root: Path):
+    await files.put(ADDRESS, b"one")
+    (root / "ab" / "cd" / "notes.txt").write_text("not ours")
+    (root / "lost+found").mkdir()
+    assert [address async for address in files.addresses()] == [ADDRESS]
 
 
 async def test_a_folder_that_cannot_be_written_is_refused_when_it_is_opened():

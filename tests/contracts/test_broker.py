@@ -7,6 +7,7 @@ import gc
 import time
 from collections import Counter
 
+import msgspec
 import pytest
 
 from tests.contracts.clocks import ContractClock
@@ -15,6 +16,7 @@ from vskill_platform.broker.contract import (
     LEASE_MS,
     Broker,
     BrokerCapability,
+    DeadLetter,
     Depth,
     Message,
     Outcome,
@@ -23,7 +25,7 @@ from vskill_platform.broker.contract import (
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.errors import StoreUnavailable, Unsupported
 from vskill_platform.domain.messages import Send
 
 pytestmark = pytest.mark.anyio
@@ -749,6 +751,31 @@ async def test_a_discarded_dead_letter_is_gone(broker: Broker):
     assert await broker.discard(gone) is False
     assert await broker.replay(gone) is False
     assert [letter.id for letter in (await broker.dead_letters()).items] == [kept]
+
+
+@needs(BrokerCapability.DEAD_LETTER_COPIES)
+async def test_dead_letters_of_another_queue_are_kept_as_they_are_under_ids_of_this_one(broker: Broker):
+    own = await bury(broker, b"own", "k")
+    others = [
+        DeadLetter(own, b"\0first", None, "why", 3, 1_000, 2_000),
+        DeadLetter(own, b"second", "k", "why not", 1, 3_000, 4_000),
+    ]
+    await broker.add_dead_letters(others)
+    await broker.add_dead_letters([])
+    kept = (await broker.dead_letters()).items
+    assert [msgspec.structs.replace(letter, id=0) for letter in kept[1:]] == [
+        msgspec.structs.replace(letter, id=0) for letter in others
+    ]
+    assert len({letter.id for letter in kept}) == 3
+    assert await broker.replay(kept[2].id) is True
+    assert (await receive_one(broker)).body == b"second"
+
+
+@lacks(BrokerCapability.DEAD_LETTER_COPIES)
+async def test_a_queue_that_cannot_copy_dead_letters_says_so(broker: Broker):
+    with pytest.raises(Unsupported, match="dead letter copies"):
+        await broker.add_dead_letters([DeadLetter(1, b"m", None, "why", 1, 1, 1)])
+    assert (await broker.dead_letters()).items == ()
 
 
 # Depth.

@@ -12,16 +12,17 @@ import pytest
 from tests.support.envs import active_env, make_submission, submit_skill
 from vskill_platform import migrate as moving
 from vskill_platform.backup import MANIFEST, RECORDS, back_up, restore, verify
-from vskill_platform.bootstrap import env_for
+from vskill_platform.bootstrap import env_for, open_snapshot
 from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, StoreCorrupt
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
+from vskill_platform.kv.contract import SNAPSHOT_PAGE
 from vskill_platform.kv.entries import Put
 from vskill_platform.migrate import migrate
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings, keys_folder
-from vskill_platform.snapshot import MARKER, PAGE, open_snapshot
+from vskill_platform.snapshot import MARKER, count_totals
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 ENGINES = ("sqlite", "postgresql")
 PAIRS = list(product(ENGINES, ENGINES))
-MANY = PAGE * 2 + 7
+MANY = SNAPSHOT_PAGE * 2 + 7
 
 
 def settings_of(location: str, folder: Path) -> Settings:
@@ -61,8 +62,8 @@ async def fill(settings: Settings, *, many: int = MANY) -> None:
 
 
 async def totals(location: str):
-    async with open_snapshot(location) as view:
-        return await view.totals()
+    async with open_snapshot(location) as snapshot:
+        return await count_totals(snapshot)
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -125,7 +126,7 @@ async def test_an_interrupted_run_goes_on_behind_its_last_page(new_store, tmp_pa
     await fill(settings_of(old, tmp_path))
 
     def interrupt(compared: int, _written: int) -> None:
-        if compared >= PAGE * 2:
+        if compared >= SNAPSHOT_PAGE * 2:
             raise Interrupted
 
     with pytest.raises(Interrupted):

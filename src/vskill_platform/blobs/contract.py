@@ -5,8 +5,9 @@ does not compute it. Missing and failed are different: `get` gives None for the 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
 
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.errors import InvalidInput, Unsupported
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -19,7 +20,7 @@ class Blobs(ABC):
 
     @abstractmethod
     async def put(self, address: str, data: bytes) -> None:
-        """Keep the bytes; what is there already is touched, so that a collector sees that it is wanted.
+        """Keep the bytes; what is there already stays, and counts as written now.
 
         Raises BlobUnavailable, and then nothing half-written is left behind.
         """
@@ -36,13 +37,22 @@ class Blobs(ABC):
     async def delete(self, address: str) -> bool:
         """Remove it; whether it was there."""
 
+    def addresses(self) -> AsyncIterator[str]:
+        """The addresses of all content, each once, in any order; what is written or removed meanwhile may be among
+        them or not. Raises Unsupported where the engine cannot tell."""
+        raise Unsupported(capability="listing content", engine=self.engine)
+
     @abstractmethod
     async def close(self) -> None:
         """Let go of files and connections."""
 
 
+def is_address(text: str) -> bool:
+    return len(text) == 64 and _HEX.issuperset(text)
+
+
 def check_address(address: str) -> str:
     """The address, if it is one: nothing else may become part of a path."""
-    if len(address) == 64 and _HEX.issuperset(address):
+    if is_address(address):
         return address
     raise InvalidInput(f"{address!r} is no address: 64 lower-case hexadecimal digits", field="address")

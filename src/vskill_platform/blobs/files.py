@@ -7,11 +7,11 @@ disk leaves either all of it or nothing. All file work happens in threads.
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from vskill_platform.blobs.contract import Blobs, check_address
+from vskill_platform.blobs.contract import Blobs, check_address, is_address
 from vskill_platform.domain.errors import BlobUnavailable
 
 P = ParamSpec("P")
@@ -52,6 +52,12 @@ class FilesBlobs(Blobs):
 
     async def delete(self, address: str) -> bool:
         return await self._in_thread(self._delete, check_address(address))
+
+    async def addresses(self) -> AsyncIterator[str]:
+        """One folder of the first level at a time: there are at most 256."""
+        for folder in await self._in_thread(self._folders):
+            for address in await self._in_thread(_addresses_in, folder):
+                yield address
 
     async def close(self) -> None:
         """No file stays open between calls."""
@@ -144,9 +150,18 @@ class FilesBlobs(Blobs):
             return False
         return True
 
+    def _folders(self) -> list[Path]:
+        self._check_present()
+        return sorted(self._root.glob("??"))
+
     def _check_present(self) -> None:
         """Raise where the whole folder is gone, as when its volume is not mounted."""
         self._unfinished.stat()
+
+
+def _addresses_in(folder: Path) -> list[str]:
+    """What others have put there is not ours."""
+    return sorted(path.name for path in folder.glob("??/*") if is_address(path.name))
 
 
 def _force(folder: Path) -> None:

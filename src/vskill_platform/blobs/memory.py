@@ -1,5 +1,7 @@
 """Blobs in memory: the engine of tests, demos and the simulator."""
 
+from collections.abc import AsyncIterator
+
 from vskill_platform.blobs.contract import Blobs, check_address
 
 
@@ -22,6 +24,10 @@ class MemoryBlobs(Blobs):
 
     async def delete(self, address: str) -> bool:
         return self._content.pop(check_address(address), None) is not None
+
+    async def addresses(self) -> AsyncIterator[str]:
+        for address in tuple(self._content):
+            yield address
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vskill_platform.domain.errors import Unsupported
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.submission import CLOCK_SLACK_MS
 
@@ -36,6 +37,8 @@ class BrokerCapability(enum.Enum):
     FAIR_ORDER = "fair order"
     #: Dead letters can be listed page by page, replayed and discarded.
     DEAD_LETTER_LISTING = "dead letter listing"
+    #: Dead letters of another queue can be added as they are.
+    DEAD_LETTER_COPIES = "dead letter copies"
     #: Any delay is kept by the engine; without it a long delay acks, and recovery sends again.
     LONG_DELAYS = "long delays"
     #: Sending again brings a waiting message forward; without it the message comes when its short delay ends.
@@ -244,6 +247,10 @@ class Broker(ABC):
     @abstractmethod
     async def discard(self, dead_letter_id: int) -> bool:
         """Remove a dead letter. False if it is gone."""
+
+    async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep dead letters of another queue, in this order, under ids of this one; nothing else about them changes."""
+        raise Unsupported(capability=BrokerCapability.DEAD_LETTER_COPIES.value, engine=self.engine)
 
     async def close(self) -> None:
         """Stop waiting receivers and let go of connections."""

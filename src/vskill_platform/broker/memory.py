@@ -192,9 +192,17 @@ class MemoryBroker(Broker):
         leased = sum(1 for message in ahead if message.token)
         return Depth(len(self._live) - len(ahead), len(ahead) - leased, leased, len(self._dead))
 
+    def all_dead_letters(self) -> list[DeadLetter]:
+        return list(self._dead.values())
+
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
         found = [letter for letter in self._dead.values() if after is None or letter.id > after]
         return DeadLetterPage(tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None)
+
+    async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            number = next(self._numbers)
+            self._dead[number] = msgspec.structs.replace(letter, id=number)
 
     async def replay(self, dead_letter_id: int) -> bool:
         letter = self._dead.pop(dead_letter_id, None)

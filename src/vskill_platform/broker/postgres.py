@@ -72,6 +72,9 @@ FROM messages
 _DEAD_LETTERS = """
 SELECT id, body, key, reason, deliveries, sent_at, died_at FROM dead_letters WHERE id > $1 ORDER BY id LIMIT $2
 """
+_COPY = """
+INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body) VALUES ($1, $2, $3, $4, $5, $6)
+"""
 
 
 class PostgresBroker(Broker):
@@ -181,9 +184,15 @@ class PostgresBroker(Broker):
         return Depth(*await self.database.fetchrow(_DEPTH, self.database.now()))
 
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
-        rows = await self.database.fetch(_DEAD_LETTERS, after or 0, limit + 1)
-        items = tuple(DeadLetter(number, bytes(body), *rest) for number, body, *rest in rows[:limit])
-        return DeadLetterPage(items, items[-1].id if len(rows) > limit else None)
+        async with self.database.connection() as connection:
+            found = await read_dead_letters(connection, after=after or 0, limit=limit + 1)
+        items = tuple(found[:limit])
+        return DeadLetterPage(items, items[-1].id if len(found) > limit else None)
+
+    async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        rows = [(one.key, one.reason, one.deliveries, one.sent_at, one.died_at, one.body) for one in letters]
+        async with self.database.connection() as connection:
+            await connection.executemany(_COPY, rows)
 
     async def replay(self, dead_letter_id: int) -> bool:
         async with self.database.connection() as connection, connection.transaction():
@@ -203,6 +212,12 @@ class PostgresBroker(Broker):
         self._closed = True
         self.database.wake(MESSAGES)
         await self.database.detach(self)
+
+
+async def read_dead_letters(connection: Any, *, after: int = 0, limit: int | None = None) -> list[DeadLetter]:
+    """Those of the database as the connection sees it, oldest first."""
+    rows = await connection.fetch(_DEAD_LETTERS, after, limit)
+    return [DeadLetter(number, bytes(body), *rest) for number, body, *rest in rows]
 
 
 def _leases(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:

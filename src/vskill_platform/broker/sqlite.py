@@ -7,6 +7,7 @@ callers that wait are executed together, each kind with a fixed number of statem
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice, starmap
@@ -69,6 +70,7 @@ INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)
 SELECT m.key, dead.value ->> 1, deliveries, sent_at, ?, body FROM json_each(?) AS dead JOIN messages AS m
 ON m.id = dead.value ->> 0
 """
+_COPY = Insert("INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)", 6)
 _DEPTH = """
 SELECT count(*) FILTER (WHERE visible_at <= ?1),
     count(*) FILTER (WHERE visible_at > ?1 AND NOT leased),
@@ -98,6 +100,7 @@ class SqliteBroker(Broker):
         self._takes = Kind("take", self._run_take)
         self._replays = Kind("replay", self._run_replay)
         self._discards = Kind("discard", _run_discard)
+        self._copies = Kind("add dead letters", _run_copies)
         self._closed = False
         database.attach(self)
 
@@ -210,11 +213,14 @@ class SqliteBroker(Broker):
         return Depth(ready, delayed, leased, dead)
 
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
-        rows = await self.database.read(
-            lambda connection: connection.execute(_DEAD_LETTERS, (after or 0, limit + 1)).fetchall()
+        found = await self.database.read(
+            lambda connection: read_dead_letters(connection, after=after or 0, limit=limit + 1)
         )
-        items = tuple(starmap(DeadLetter, rows[:limit]))
-        return DeadLetterPage(items, items[-1].id if len(rows) > limit else None)
+        items = tuple(found[:limit])
+        return DeadLetterPage(items, items[-1].id if len(found) > limit else None)
+
+    async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        await self.database.write(self._copies, letters)
 
     async def replay(self, dead_letter_id: int) -> bool:
         return await self.database.write(self._replays, dead_letter_id)
@@ -273,6 +279,21 @@ class _Settling:
             tx.execute(_BURY, (self._now, _json(self._dead)))
         if self._removed:
             tx.execute(_DELETE, (_json(self._removed),))
+
+
+def read_dead_letters(connection: sqlite3.Connection, *, after: int = 0, limit: int = -1) -> list[DeadLetter]:
+    """Those of the file as the connection sees it, oldest first; -1 is no limit."""
+    return list(starmap(DeadLetter, connection.execute(_DEAD_LETTERS, (after, limit))))
+
+
+def _run_copies(tx: Tx, batches: Sequence[Sequence[DeadLetter]]) -> Sequence[None]:
+    rows = [
+        (one.key, one.reason, one.deliveries, one.sent_at, one.died_at, one.body)
+        for batch in batches
+        for one in batch
+    ]
+    _COPY.into(tx, rows)
+    return [None] * len(batches)
 
 
 def _run_discard(tx: Tx, numbers: Sequence[int]) -> Sequence[bool]:

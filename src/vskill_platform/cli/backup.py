@@ -9,7 +9,7 @@ from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import check_shared, run_async
 
 if TYPE_CHECKING:
-    from vskill_platform.backup import Manifest
+    from vskill_platform.backup import BackupManifest
     from vskill_platform.settings import Settings
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -26,7 +26,7 @@ def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
     """Write all records, dead letters and content to FILE, as they are at one moment; nothing is stopped."""
     import vskill_platform.backup as keeping
 
-    async def work() -> "Manifest":
+    async def work() -> "BackupManifest":
         manifest = await keeping.back_up(_settings(), file, with_keys=with_keys)
         return await keeping.verify(file) if verify else manifest
 
@@ -61,7 +61,7 @@ def _settings() -> "Settings":
     return settings
 
 
-def _show(manifest: "Manifest", done: str) -> None:
+def _show(manifest: "BackupManifest", done: str) -> None:
     totals = manifest.totals
     click.echo(
         f"{totals.records} records, {totals.dead_letters} dead letters, {manifest.blobs} pieces of content and "

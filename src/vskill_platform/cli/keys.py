@@ -10,7 +10,7 @@ from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import run_async
 
 if TYPE_CHECKING:
-    from vskill_platform.signing.keys import FileKeys
+    from vskill_platform.signing.keys import KeyRing
 
 
 class KeyView(msgspec.Struct, frozen=True):
@@ -62,11 +62,11 @@ def rotate() -> None:
     click.echo(f"New attestations are signed by {after}; {before} is retired and stays valid.")
 
 
-async def _open_ring() -> "FileKeys":
+async def _open_ring() -> "KeyRing":
+    from vskill_platform.bootstrap import open_keys
     from vskill_platform.cli.process import check_shared
-    from vskill_platform.settings import keys_folder, process_settings
-    from vskill_platform.signing.keys import FileKeys
+    from vskill_platform.settings import process_settings
 
     settings = process_settings()
     check_shared(settings)
-    return await FileKeys.open(keys_folder(settings))
+    return await open_keys(settings)

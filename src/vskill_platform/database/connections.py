@@ -9,7 +9,8 @@ import time
 from collections import deque
 from pathlib import Path
 
-from vskill_platform.database.failures import primary_code
+from vskill_platform.database.failures import primary_code, translate
+from vskill_platform.domain.errors import NotFound
 
 #: SQLite's own waiting for a lock, per attempt. Its steps grow to 100 ms, so longer waits are ours (`begin`).
 _BUSY_STEP_MS = 20
@@ -43,6 +44,19 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA cache_size = -8192")
     return connection
+
+
+def connect_view(path: Path) -> sqlite3.Connection:
+    """A connection that can only read, to a file that must be there."""
+    if not path.is_file():
+        raise NotFound(f"there is no store in {path}", file=str(path))
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    try:
+        return sqlite3.connect(
+            uri, timeout=_READER_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, uri=True
+        )
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
 
 
 def begin(connection: sqlite3.Connection, busy_ms: int) -> None:

@@ -263,6 +263,23 @@ async def wait_for(event: asyncio.Event, seconds: float) -> None:
     event.clear()
 
 
+@contextlib.asynccontextmanager
+async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
+    """A connection of its own whose one transaction sees the database as it is now, and writes nothing."""
+    place = shown_location(location)
+    with translated(place):
+        connection = await asyncpg.connect(location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+    try:
+        with translated(place):
+            await connection.transaction(isolation="repeatable_read", readonly=True).start()
+            # The first statement fixes what this transaction sees.
+            await connection.fetchval("SELECT 1 FROM records LIMIT 1")
+        yield connection
+    finally:
+        with contextlib.suppress(Exception):
+            await connection.close(timeout=CONNECT_S)
+
+
 # Migrations.
 
 

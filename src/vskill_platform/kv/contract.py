@@ -8,9 +8,11 @@ says so in `capabilities`. One contract suite runs over every engine.
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
+from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
 from vskill_platform.kv.collections import Collection, collection_of
 from vskill_platform.kv.entries import (
@@ -25,6 +27,7 @@ from vskill_platform.kv.entries import (
     Page,
     Put,
     Settled,
+    StoredRecord,
 )
 from vskill_platform.kv.query import Condition, Query, check_filters, evaluate
 from vskill_platform.kv.terms import cut_terms, matches
@@ -37,6 +40,32 @@ PAGE = 1000
 
 #: A search says `truncated` beyond this many results.
 SEARCH_LIMIT = 1000
+
+#: Records of one page of a snapshot.
+SNAPSHOT_PAGE = 500
+
+
+class StoreSnapshot(ABC):
+    """A whole store at one moment: every record, and the dead letters of a queue that is kept in the same place.
+
+    What others write meanwhile is not in it. Caches that had ended by that moment are not in it either.
+    """
+
+    @abstractmethod
+    async def records(
+        self, after: str = "", until: str | None = None, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """Records after one key and up to another, in order of their keys' bytes."""
+
+    @abstractmethod
+    async def dead_letters(self) -> list[DeadLetter]:
+        """Oldest first."""
+
+    async def pages(self, after: str = "") -> AsyncIterator[list[StoredRecord]]:
+        """All records after a key, holding one page at a time."""
+        while page := await self.records(after, limit=SNAPSHOT_PAGE):
+            yield page
+            after = page[-1].key
 
 
 class KV(ABC):
@@ -192,6 +221,12 @@ class KV(ABC):
     async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
         """Whether there is anything after the cursor, waiting up to the time limit for it."""
         raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    # Everything at once.
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        """The store as it is when the context is entered, on a connection of its own that ends with the context."""
+        raise Unsupported(capability=Capability.SNAPSHOT.value, engine=self.engine)
 
     # Keeping house.
 

@@ -30,6 +30,8 @@ class Capability(enum.Enum):
     SEND_IN_COMMIT = "send in commit"
     #: `changes` can be followed and resumed.
     CHANGES = "changes"
+    #: `snapshot` shows all records as they are at one moment, while others go on writing.
+    SNAPSHOT = "snapshot"
     #: What was committed survives the process and the power.
     DURABLE = "durable"
     #: Several processes may open it at once and see each other's writes.
@@ -42,6 +44,15 @@ class Entry(msgspec.Struct, frozen=True):
     key: str
     value: bytes
     version: int
+
+
+class StoredRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A record as a snapshot shows it; written as an array where it is kept in a file."""
+
+    key: str
+    value: str
+    #: Only caches end: milliseconds, by the store's clock.
+    expires_at: int | None = None
 
 
 class Put(msgspec.Struct, frozen=True):

@@ -6,12 +6,13 @@ Every operation runs from its first line to its last without an await, so it is 
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 
 import msgspec
 
-from vskill_platform.broker.contract import Broker
+from vskill_platform.broker.contract import Broker, DeadLetter
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.clock import Clock
 from vskill_platform.domain.errors import (
@@ -24,7 +25,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
-from vskill_platform.kv.contract import KV, PAGE
+from vskill_platform.kv.contract import KV, PAGE, StoreSnapshot
 from vskill_platform.kv.entries import (
     ABSENT,
     Add,
@@ -38,6 +39,7 @@ from vskill_platform.kv.entries import (
     Page,
     Put,
     Settled,
+    StoredRecord,
 )
 from vskill_platform.kv.outbox import send_after
 
@@ -68,7 +70,12 @@ class MemoryKV(KV):
         self._last_place = 0
         self._swept_through = 0
         self._followers: set[asyncio.Future[None]] = set()
-        capabilities = {Capability.BULK_READS, Capability.ATOMIC_COMMIT, Capability.CHANGES}
+        capabilities = {
+            Capability.BULK_READS,
+            Capability.ATOMIC_COMMIT,
+            Capability.CHANGES,
+            Capability.SNAPSHOT,
+        }
         if isinstance(outbox, MemoryBroker):
             capabilities.add(Capability.SEND_IN_COMMIT)
         self.capabilities = frozenset(capabilities)
@@ -266,6 +273,17 @@ class MemoryKV(KV):
         except ValueError as error:
             raise InvalidInput(f"{cursor!r} is no cursor of this store", field="after") from error
 
+    # Everything at once.
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[StoreSnapshot]:
+        records = [
+            StoredRecord(key, self._entries[key].value.decode(), self._expiry.get(key))
+            for key in self._walk("", None, ())
+        ]
+        letters = self._outbox.all_dead_letters() if isinstance(self._outbox, MemoryBroker) else []
+        yield MemorySnapshot(records, letters)
+
     # Keeping house.
 
     async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
@@ -278,6 +296,28 @@ class MemoryKV(KV):
         del self._changes[:old]
         self._swept_through += old
         return len(expired) + old
+
+
+class MemorySnapshot(StoreSnapshot):
+    """A copy of all that there was."""
+
+    def __init__(self, records: list[StoredRecord], letters: list[DeadLetter]) -> None:
+        self._records = records
+        self._letters = letters
+
+    async def records(
+        self, after: str = "", until: str | None = None, limit: int | None = None
+    ) -> list[StoredRecord]:
+        start = bisect_right(self._records, after, key=_key_of)
+        end = len(self._records) if until is None else bisect_right(self._records, until, key=_key_of)
+        return self._records[start:end][:limit]
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        return self._letters
+
+
+def _key_of(record: StoredRecord) -> str:
+    return record.key
 
 
 def _end_of(keys: list[str], prefix: str, start: int) -> int:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from vskill_platform.domain.errors import (
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import collection_of
-from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
 from vskill_platform.kv.entries import (
     Add,
     Assert,
@@ -45,6 +46,7 @@ from vskill_platform.kv.entries import (
 from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.postgres_query import ENTRY, Arguments, key_ranges, row_of, search, select
+from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.kv.query import Condition, Query, check_filters
 from vskill_platform.kv.terms import cut_terms
 
@@ -294,6 +296,11 @@ class PostgresKV(KV):
                     return False
                 await wait_for(event, left)
         return True
+
+    # Everything at once.
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        return open_postgres_snapshot(self._db.location, self.now())
 
     # Keeping house.
 

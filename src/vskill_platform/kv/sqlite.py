@@ -7,6 +7,7 @@ and `database` the file itself.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from itertools import islice, starmap
 
 import msgspec
@@ -19,7 +20,7 @@ from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformErro
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import collection_of
-from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
 from vskill_platform.kv.entries import (
     Capability,
     Change,
@@ -48,6 +49,7 @@ from vskill_platform.kv.sqlite_query import (
     select,
     split_filters,
 )
+from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.kv.terms import cut_terms
 
 #: Up to this many rows are read inline; more go to a thread.
@@ -284,6 +286,11 @@ class SqliteKV(KV):
     def _last_change(self) -> int:
         ((place,),) = self._db.point_read(_LAST_CHANGE)
         return int(place)
+
+    # Everything at once.
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        return open_sqlite_snapshot(self._db.path, self.now())
 
     # Keeping house.
 

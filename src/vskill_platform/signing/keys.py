@@ -103,6 +103,10 @@ class KeyRing(Protocol):
         """The current key first, then those that it replaced."""
         ...
 
+    async def rotate(self) -> SigningKey:
+        """Sign with a new key from now on; the public key of the old one stays."""
+        ...
+
 
 class MemoryKeys:
     """A ring for a store that keeps nothing: its key ends with the process."""
