@@ -23,7 +23,6 @@ from vskill_platform.domain.submission import CLOCK_SLACK_MS, Event, Submission,
 from vskill_platform.domain.task import Task, is_due
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
-from vskill_platform.queue import schedule
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.jobs import Job
 from vskill_platform.store.jobs import JobRecord
@@ -37,8 +36,6 @@ DREGS_LOOKS = 100
 JOB_MOST_MS = 120_000
 #: Jobs that every history needs to come to its end.
 NEEDED = ("recovery", "blocklist", "rescans")
-#: How often schedules look for due ticks. Looking is most of what an idle world does, so they do it less often.
-LOOK_EVERY_S = 3.0
 #: Where one source stays down, it does so for longer than a day.
 DEAD_SOURCE_S = 25 * 3_600
 #: How often somebody who submitted submits something else a moment later.
@@ -91,10 +88,7 @@ class History:
         self.world.loop.set_exception_handler(self._unhandled)
         gc.disable()
         try:
-            with (
-                mock.patch.object(deliveries, "post", self._outside.post),
-                mock.patch.object(schedule, "LOOK_EVERY_S", LOOK_EVERY_S),
-            ):
+            with mock.patch.object(deliveries, "post", self._outside.post):
                 self.world.loop.run_until_complete(self._live())
         except NothingLeft:
             self.world.broken("the world does not stop by itself", "nothing is left that could ever happen")

@@ -24,7 +24,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Event, Submission
 from vskill_platform.domain.task import Task
-from vskill_platform.env import Env
+from vskill_platform.env import Env, Pace
 from vskill_platform.kv.collections import SKILLS, TASKS
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
@@ -35,6 +35,8 @@ SECRET = "whsec_c2ltdWxhdGVk"  # noqa: S105 - of nobody
 #: Nobody here starts programs. Whoever does not call back within a minute is timed out.
 SETTINGS = Settings(bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000)
 ANALYSED = msgspec.structs.replace(SETTINGS, external_scan_secrets=(f"{ANALYSER}={SECRET}",))
+#: Looking for due ticks is most of what an idle world does, so schedules do it less often.
+PACE = Pace(look_every_s=3.0)
 
 
 @functools.cache
@@ -94,6 +96,7 @@ class World:
             log=cast("structlog.typing.FilteringBoundLogger", TraceLog(self.trace, process.name)),
             metrics=_metrics(),
             worker_id=process.name,
+            pace=PACE,
         )
 
     def moment(self) -> int:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import structlog
 
-from tests.support.faults import HookedKV, state_written
+from tests.support.faults import DeafBroker, HookedKV, state_written
 from tests.support.git_server import GitServer, git_server, skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
@@ -25,9 +25,9 @@ from vskill_platform.domain.errors import SourceUnavailable, StoreUnavailable
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
-from vskill_platform.env import Env
+from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import submit_repository, submit_upload
-from vskill_platform.queue import consumer, keeper
+from vskill_platform.queue import consumer
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
@@ -91,6 +91,12 @@ async def work(env: Env, batches: int = 1) -> None:
 
 async def read(env: Env, submission: Submission) -> Submission:
     return await run_with_worker_env(env, lambda: get_submission(submission.id))
+
+
+async def claimed_until(env: Env, submission: Submission) -> int:
+    claim = (await read(env, submission)).claim
+    assert claim is not None
+    return claim.until
 
 
 @pytest.fixture
@@ -419,16 +425,17 @@ async def test_D15_content_submitted_during_a_run_is_looked_at_next(clock):
     assert (record.run, record.state, record.published_version) == (2, State.PUBLISHED, "1.0.1")
 
 
-async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(clock, monkeypatch):
-    monkeypatch.setattr(keeper, "RENEW_EVERY_MS", 10)
+async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(clock):
     scanner = Scripted()
     scanner.go_on.clear()
-    env = memory_env(clock, scanner=scanner)
+    env = memory_env(clock, scanner=scanner, pace=Pace(renew_every_ms=10))
     submission, other = await submit(env, "demo"), await submit(env, "other")
     running = asyncio.create_task(work(env))
     await scanner.started.wait()
     await run_with_worker_env(env, lambda: cancel(submission.id, by="user:me", reason="a mistake"))
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(PATIENCE_S):
+        while scanner.together > 1:  # noqa: ASYNC110 - the renewal that stops it tells nobody
+            await asyncio.sleep(0.01)
     scanner.go_on.set()
     await running
     record = await read(env, submission)
@@ -438,20 +445,20 @@ async def test_a_worker_whose_submission_is_cancelled_stops_and_writes_nothing(c
     assert (await env.broker.depth()).leased == 0
 
 
-async def test_claim_and_lease_are_renewed_while_the_work_goes_on(clock, monkeypatch):
-    monkeypatch.setattr(keeper, "RENEW_EVERY_MS", 10)
+async def test_claim_and_lease_are_renewed_while_the_work_goes_on(clock):
     scanner = Scripted()
     scanner.go_on.clear()
-    env = memory_env(clock, scanner=scanner)
+    env = memory_env(clock, scanner=scanner, pace=Pace(renew_every_ms=10))
     submission = await submit(env, "demo")
     running = asyncio.create_task(work(env))
     await scanner.started.wait()
     before = await read(env, submission)
     for _ in range(4):
         clock.advance(CLAIM_MS // 2)
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(PATIENCE_S):
+            while await claimed_until(env, submission) < clock.now() + CLAIM_MS:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
     during = await read(env, submission)
-    assert during.claim is not None and during.claim.until == clock.now() + CLAIM_MS
     assert (during.history, during.updated_at) == (before.history, before.updated_at)
     assert await env.broker.take(10, 0) == ()
     scanner.go_on.set()
@@ -505,9 +512,8 @@ async def test_ten_dead_workers_are_enough_a_person_looks_at_it(clock):
 # The loop.
 
 
-async def test_a_clean_return_acks_and_a_raise_retries_all_but_what_was_settled(monkeypatch):
-    monkeypatch.setattr(consumer, "RETRY_AFTER_ERROR_MS", 60_000)
-    env = memory_env()
+async def test_a_clean_return_acks_and_a_raise_retries_all_but_what_was_settled(clock):
+    env = memory_env(clock)
     stop = asyncio.Event()
 
     async def handler(batch, _env) -> None:
@@ -546,9 +552,8 @@ async def test_at_most_ten_batches_of_three_at_once():
     assert most == 10 and max(sizes) == 3
 
 
-async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself(monkeypatch):
-    monkeypatch.setattr(consumer, "PAUSE_AFTER_ERROR_S", 0.01)
-    env = memory_env()
+async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself():
+    env = memory_env(pace=Pace(pause_after_error_s=0.01))
     stop = asyncio.Event()
     await run_with_worker_env(env, lambda: pause_queue(300, reason="upgrade", by="admin:me"))
     submission = await submit(env, "demo")
@@ -566,7 +571,7 @@ async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself(monkey
     await running
 
 
-async def test_a_stop_lets_running_work_finish(monkeypatch):
+async def test_a_stop_lets_running_work_finish():
     scanner = Scripted()
     scanner.go_on.clear()
     env = memory_env(scanner=scanner)
@@ -625,42 +630,29 @@ async def test_a_stop_just_after_the_run_ended_changes_nothing_about_how_it_ende
     assert await read(env, submission) == left
 
 
-async def test_a_store_that_is_away_stops_nothing_for_good(clock, monkeypatch):
+async def test_a_store_that_is_away_stops_nothing_for_good(clock):
     """The message comes again, and the record says where to go on."""
-    monkeypatch.setattr("vskill_platform.submission_store.PAUSE_MOST_MS", 1)
     env = memory_env(clock)
+    hooked = HookedKV(env.kv)
+    env = msgspec.structs.replace(env, kv=hooked)
     submission = await submit(env, "demo")
-    real = env.kv.commit
-    away = True
 
-    async def commit(operations, *, urgent=False):
-        if away:
-            raise StoreUnavailable("the store is away")
-        return await real(operations, urgent=urgent)
+    async def time_out(_operations) -> None:
+        clock.advance(3_000)
+        raise StoreUnavailable("the store is away")
 
-    monkeypatch.setattr(env.kv, "commit", commit)
+    hooked.before_commit = time_out
     await work(env)
-    away = False
+    hooked.before_commit = None
     clock.advance(consumer.RETRY_AFTER_ERROR_MS)
     await work(env)
     assert (await read(env, submission)).state is State.PUBLISHED
 
 
-async def test_a_broker_that_is_away_is_asked_again(monkeypatch):
-    monkeypatch.setattr(consumer, "PAUSE_AFTER_ERROR_S", 0.01)
-    env = memory_env()
+async def test_a_broker_that_is_away_is_asked_again():
+    env = memory_env(pace=Pace(pause_after_error_s=0.01))
     submission = await submit(env, "demo")
-    real = env.broker.take
-    calls = 0
-
-    async def take(limit, max_wait_ms):
-        nonlocal calls
-        calls += 1
-        if calls < 3:
-            raise StoreUnavailable("the broker is away")
-        return await real(limit, 10)
-
-    monkeypatch.setattr(env.broker, "take", take)
+    env = msgspec.structs.replace(env, broker=DeafBroker(env.broker, takes_refused=2))
     stop = asyncio.Event()
     running = asyncio.create_task(run_consumer(env, stop))
     for _ in range(200):

@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker
 from vskill_platform.clock import Clock
+from vskill_platform.domain.submission import RENEW_EVERY_MS
 from vskill_platform.gate import Turns, WorkGate
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
@@ -18,6 +19,21 @@ from vskill_platform.settings import Settings
 from vskill_platform.signing.keys import KeyRing
 from vskill_platform.sources.contract import Sources
 from vskill_platform.telemetry import NoTracing, Tracing
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How often a process looks and renews, and how long it waits. No settings: they fit the length of a claim."""
+
+    #: How often a worker renews the claim and the lease of what it works on.
+    renew_every_ms: int = RENEW_EVERY_MS
+    #: After an error of the broker or the store, before the consumer tries again.
+    pause_after_error_s: float = 1.0
+    #: How often the schedule looks for due ticks.
+    look_every_s: float = 1.0
+    #: A store that takes longer to answer is not ready (E9).
+    ready_within_s: float = 3.0
+    #: A page gives up on a store that takes longer, and says so.
+    page_within_s: float = 4.0
 
 
 class Env(msgspec.Struct, frozen=True):
@@ -46,6 +62,7 @@ class Env(msgspec.Struct, frozen=True):
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
     #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
     turns: Turns = msgspec.field(default_factory=Turns)
+    pace: Pace = Pace()
     #: Spans for whoever collects traces; by default none.
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     #: The registry's keys; None only where nothing is signed, as in the simulator.

@@ -39,7 +39,7 @@ from vskill_platform.domain.submission import (
     Claim,
     Submission,
 )
-from vskill_platform.env import Env
+from vskill_platform.env import Env, Pace
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Outcome, submit_repository
 from vskill_platform.kv.memory import MemoryKV
@@ -555,12 +555,11 @@ async def test_queue_failure_f_a_record_that_was_deleted_while_queued(env: Env) 
     assert (await env.broker.depth()).dead == 0
 
 
-async def test_queue_failure_e_a_lost_claim_stops_the_work(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queue_failure_e_a_lost_claim_stops_the_work(env: Env) -> None:
     """A worker whose claim has passed to another is cancelled at its next renewal, so old scans do not pile up
     (c, e)."""
-    monkeypatch.setattr("vskill_platform.queue.keeper.RENEW_EVERY_MS", 20)
     scanner = HeldScanner(env.scanner)
-    with active_env(env, scanner=scanner, worker_id="slow") as slow:
+    with active_env(env, scanner=scanner, worker_id="slow", pace=Pace(renew_every_ms=20)) as slow:
         submission = record_of(await submit_skill("stolen"))
         work = asyncio.create_task(run_until_quiet(slow))
         await scanner.until_inside(1)

@@ -43,7 +43,7 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, Submission
-from vskill_platform.env import Env
+from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import Outcome, submit_repository, submit_upload
 from vskill_platform.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
@@ -370,12 +370,11 @@ async def test_D15_cancelling_forgets_the_rerun(env: Env) -> None:
     assert await enumerate_published_skills() == []
 
 
-async def test_D16_duplicate_messages_reject_nothing(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_D16_duplicate_messages_reject_nothing(env: Env) -> None:
     """Twenty copies of a message come again and again while a worker is at it: only the record's attempts count,
     so the run is healthy and no message becomes a dead letter."""
-    monkeypatch.setattr("vskill_platform.queue.keeper.RENEW_EVERY_MS", 5)
     scanner = HeldScanner(env.scanner)
-    with active_env(env, scanner=scanner, worker_id="holder") as holder:
+    with active_env(env, scanner=scanner, worker_id="holder", pace=Pace(renew_every_ms=5)) as holder:
         submission = record_of(await submit_skill("doubled"))
         work = asyncio.create_task(run_until_quiet(holder))
         await scanner.until_inside(1)

@@ -43,7 +43,6 @@ def shorten_claims(claim_ms: int) -> None:
         else job
         for job in jobs.JOBS
     )
-    import_module("vskill_platform.queue.schedule").LOOK_EVERY_S = claim_ms / 3000
 
 
 class SlowScanner:
@@ -71,11 +70,12 @@ class SlowScanner:
         return await self._inner.scan(files)
 
 
-def slow_down(bootstrap: Any) -> None:
+def slow_down(bootstrap: Any, claim_ms: int) -> None:
     """Put the slow scanner around the one that every environment of this process is opened with."""
     open_env = bootstrap.open_env
     manifest = import_module("vskill_platform.intake.manifest")
     scanner = import_module("vskill_platform.scan.scanner")
+    pace = import_module("vskill_platform.env").Pace(look_every_s=min(1.0, claim_ms / 3000))
 
     async def open_scanner(settings: Any, stack: Any) -> Any:
         """Without child processes: these tests kill workers many times, and rules take a second to compile."""
@@ -85,7 +85,7 @@ def slow_down(bootstrap: Any) -> None:
 
     async def open_slow(*arguments: Any, **options: Any) -> Any:
         env = await open_env(*arguments, **options)
-        return msgspec.structs.replace(env, scanner=SlowScanner(env.scanner))
+        return msgspec.structs.replace(env, scanner=SlowScanner(env.scanner), pace=pace)
 
     bootstrap.open_env = open_slow
 
@@ -106,7 +106,7 @@ def main() -> None:
     claim_ms = int(os.environ.get("TEST_CLAIM_MS", USUAL_CLAIM_MS))
     if claim_ms != USUAL_CLAIM_MS:
         shorten_claims(claim_ms)
-    slow_down(import_module("vskill_platform.bootstrap"))
+    slow_down(import_module("vskill_platform.bootstrap"), claim_ms)
     process = import_module("vskill_platform.cli.process")
     serve = import_module("vskill_platform.cli.serve")
     settings = import_module("vskill_platform.settings").process_settings()

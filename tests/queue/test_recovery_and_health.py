@@ -15,8 +15,8 @@ from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Claim
+from vskill_platform.env import Pace
 from vskill_platform.gate import WorkGate
-from vskill_platform.queue import recovery, schedule
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import JOBS, Job
@@ -99,12 +99,11 @@ async def test_recovery_pages_through_all_that_wait_and_leaves_none_out(env):
     assert (sent, rounds) == (25, 3)
 
 
-async def test_what_dead_workers_held_is_sent_in_one_run_however_much_it_is(env, monkeypatch):
+async def test_what_dead_workers_held_is_sent_in_one_run_however_much_it_is(env):
     """A page is read at a time; none of them waits for the next run."""
-    monkeypatch.setattr(recovery, "WAITING_AT_ONCE", 10)
     for number in range(25):
         await put(env, held(env, f"s{number}", -number))
-    recovered = await recover_stuck_submissions()
+    recovered = await recover_stuck_submissions(limit=10)
     assert (recovered.found, recovered.sent) == (25, 25)
     assert (await env.broker.depth()).ready == 25
 
@@ -270,19 +269,22 @@ async def test_a_pause_that_cannot_be_read_pauses_nothing_for_ever(env):
     assert (env.metrics.registry.get_sample_value("vskill_records_skipped_total", labels) or 0) >= 1
 
 
-async def test_a_schedule_goes_on_when_the_store_comes_back(monkeypatch):
-    monkeypatch.setattr(schedule, "LOOK_EVERY_S", 0.01)
-    env = memory_env()
-    real, calls = env.kv.get, 0
+class AwayAtFirst(HookedKV):
+    """A store that refuses the first three reads."""
 
-    async def get(key):
-        nonlocal calls
-        calls += 1
-        if calls < 4:
+    refused = 0
+
+    async def get(self, key):
+        if self.refused < 3:
+            self.refused += 1
             raise StoreUnavailable("away")
-        return await real(key)
+        return await super().get(key)
 
-    env.kv.get = get  # type: ignore[method-assign]
+
+async def test_a_schedule_goes_on_when_the_store_comes_back():
+    env = memory_env(pace=Pace(look_every_s=0.01))
+    kv = AwayAtFirst(env.kv)
+    env = msgspec.structs.replace(env, kv=kv)
     stop = asyncio.Event()
 
     async def job(state):
@@ -290,7 +292,7 @@ async def test_a_schedule_goes_on_when_the_store_comes_back(monkeypatch):
         return state
 
     await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, job),)), 5)
-    assert calls >= 4
+    assert kv.refused == 3
 
 
 async def test_every_scheduled_job_runs_and_leaves_its_mark(env):
@@ -304,18 +306,21 @@ async def test_every_scheduled_job_runs_and_leaves_its_mark(env):
         assert await run_job(job)
 
 
-async def test_how_a_job_ended_is_written_whoever_else_writes(env, monkeypatch):
+async def test_how_a_job_ended_is_written_whoever_else_writes(env):
     tick = await take_tick("demo", every_ms=1_000)
     assert tick is not None
-    real = env.kv.commit
+    hooked = HookedKV(env.kv)
 
-    async def conflicting(operations, *, urgent=False):
-        monkeypatch.undo()
-        await real([msgspec.structs.replace(operations[0], if_version=None)])
-        return await real(operations, urgent=urgent)
+    async def write_first(operations) -> None:
+        hooked.before_commit = None
+        entry = await env.kv.get(operations[0].key)
+        assert entry is not None
+        await env.kv.put(entry.key, entry.value)
 
-    monkeypatch.setattr(env.kv, "commit", conflicting)
-    await finish_tick(tick, duration_ms=1, error=None, state={})
+    hooked.before_commit = write_first
+    with active_env(env, kv=hooked):
+        await finish_tick(tick, duration_ms=1, error=None, state={})
+    assert len(hooked.commits) == 1
     assert (await read_job("demo"))[0].last_success == env.kv.now()
 
 
@@ -362,15 +367,11 @@ async def test_A6_a_long_list_of_violations_is_cut_and_says_so(env):
 
 
 async def test_C7_a_failed_read_is_an_error_and_never_a_healthy_queue():
-    clock = ManualClock()
-    env = memory_env(clock)
-
-    async def fails(prefix, field):
-        raise StoreUnavailable("the disk is gone")
-
-    env.kv.count_by = fails  # type: ignore[method-assign]
+    env = memory_env(ManualClock())
+    kv = HookedKV(env.kv)
+    kv.failing = {"count_by"}
     with pytest.raises(StoreUnavailable):
-        await run_with_worker_env(env, queue_health)
+        await run_with_worker_env(msgspec.structs.replace(env, kv=kv), queue_health)
 
 
 class LosesOne(MinimalKV):

@@ -88,6 +88,13 @@ class HookedKV(KV):
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         return await self.inner.changes(prefix, after=after, limit=limit)
 
+    async def change_cursor(self) -> str:
+        self._maybe_fail("change_cursor")
+        return await self.inner.change_cursor()
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        return await self.inner.wait_for_change(cursor, timeout_ms)
+
     async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
         return await self.inner.sweep(changes_before=changes_before, limit=limit)
 
@@ -153,19 +160,24 @@ def state_written(operations: Sequence[Operation]) -> State | None:
 
 
 class DeafBroker(Broker):
-    """A queue whose sending fails: the commit before it stands, and only the message is lost."""
+    """A queue whose sending fails: the commit before it stands, and only the message is lost. The first takes may
+    fail too."""
 
-    def __init__(self, inner: Broker) -> None:
+    def __init__(self, inner: Broker, takes_refused: int = 0) -> None:
         self.inner = inner
         self.engine = inner.engine
         self.capabilities = inner.capabilities
         self.refused = 0
+        self._takes_refused = takes_refused
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
         self.refused += len(sends)
         raise StoreUnavailable("the queue cannot be reached because a test says so")
 
     async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        if self._takes_refused:
+            self._takes_refused -= 1
+            raise StoreUnavailable("the queue cannot be reached because a test says so")
         return await self.inner.take(limit, max_wait_ms)
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

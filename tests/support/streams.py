@@ -10,7 +10,7 @@ import msgspec
 
 from vskill_platform.env import Env
 from vskill_platform.web.app import create_app
-from vskill_platform.web.hub import Hub
+from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits
 from vskill_platform.web.server import address_of, bind, serve
 
 PATIENCE_S = 20.0
@@ -76,10 +76,10 @@ class Events:
 
 
 @asynccontextmanager
-async def serving(env: Env, port: int = 0) -> AsyncIterator[str]:
+async def serving(env: Env, port: int = 0, limits: StreamLimits = DEFAULT_LIMITS) -> AsyncIterator[str]:
     """The web side of this environment on a real socket; its address."""
     settings = msgspec.structs.replace(env.settings, port=port)
-    listener, stop, hub = bind(settings), asyncio.Event(), Hub(env)
+    listener, stop, hub = bind(settings), asyncio.Event(), Hub(env, limits)
     task = asyncio.create_task(serve(create_app(env, hub=hub), settings, listener, stop, hub.close))
     try:
         yield address_of(listener)

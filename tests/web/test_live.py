@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,11 +27,10 @@ from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import RateLimited, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
+from vskill_platform.kv.entries import Put, Settled
 from vskill_platform.store.actions import cancel
-from vskill_platform.web import hub as hub_module
 from vskill_platform.web.channels import Skills, Submissions, submission_event
-from vskill_platform.web.hub import MOST_WAITING_BYTES, Hub, Subscription
+from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits, Subscription
 from vskill_platform.web.visibility import ANYBODY, Viewer
 
 pytestmark = pytest.mark.anyio
@@ -162,20 +162,22 @@ async def test_a_cursor_that_is_not_kept_is_answered_with_a_reset(env: Env, curs
         assert (await events.next()).data["id"] == live.id
 
 
-async def test_changes_that_cannot_be_told_are_passed_over_with_a_reset(
-    env: Env, monkeypatch: pytest.MonkeyPatch
-):
-    """Whatever is wrong with one batch, every page loads itself again and what comes after it is told."""
-    real = hub_module.Hub._batch
-    broken = [True]
+class OnceBrokenKV(HookedKV):
+    """A store whose next bulk read breaks in a way that nobody foresaw."""
 
-    async def batch(hub, *arguments):
-        if broken and broken.pop():
+    broken = True
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        if self.broken:
+            self.broken = False
             raise ValueError("planted")
-        return await real(hub, *arguments)
+        return await super().get_many(keys)
 
-    monkeypatch.setattr(hub_module.Hub, "_batch", batch)
-    async with serving(env) as address, listening(address + STREAM) as events:
+
+async def test_changes_that_cannot_be_told_are_passed_over_with_a_reset(env: Env):
+    """Whatever is wrong with one batch, every page loads itself again and what comes after it is told."""
+    once_broken = msgspec.structs.replace(env, kv=OnceBrokenKV(env.kv))
+    async with serving(once_broken) as address, listening(address + STREAM) as events:
         await events.until_connected()
         await submit_skill("poison")
         assert (await events.next()).event == "reset"
@@ -184,12 +186,14 @@ async def test_changes_that_cannot_be_told_are_passed_over_with_a_reset(
         assert (await events.next()).data["id"] == after.id
 
 
-async def test_who_missed_too_much_is_told_to_load_again(env: Env, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub_module, "MOST_REPLAYED", 5)
+async def test_who_missed_too_much_is_told_to_load_again(env: Env):
     start = await env.kv.change_cursor()
     for number in range(6):
         await put_record(env, make_submission(f"many-{number}", at=env.kv.now()))
-    async with serving(env) as address, listening(address + STREAM, {"last-event-id": start}) as events:
+    async with (
+        serving(env, limits=StreamLimits(most_replayed=5)) as address,
+        listening(address + STREAM, {"last-event-id": start}) as events,
+    ):
         assert (await events.next()).event == "reset"
 
 
@@ -330,10 +334,9 @@ async def test_a_head_request_is_answered_at_once(env: Env):
         assert answer.headers["content-type"].startswith("text/event-stream")
 
 
-async def test_heartbeats_keep_a_stream_open_and_move_its_cursor(env: Env, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.1)
+async def test_heartbeats_keep_a_stream_open_and_move_its_cursor(env: Env):
     async with (
-        serving(env) as address,
+        serving(env, limits=StreamLimits(heartbeat_s=0.1)) as address,
         listening(f"{address}{STREAM}?ids=none") as events,
     ):
         began = await events.until_connected()
@@ -345,12 +348,14 @@ async def test_heartbeats_keep_a_stream_open_and_move_its_cursor(env: Env, monke
         assert events.last_id == await env.kv.change_cursor()
 
 
-async def test_a_store_that_fails_is_told_and_nothing_is_lost(env: Env, monkeypatch: pytest.MonkeyPatch):
+async def test_a_store_that_fails_is_told_and_nothing_is_lost(env: Env):
     """E9: the stream stays open, says that the store is unreachable, and catches up when it is back."""
-    monkeypatch.setattr(hub_module, "PAUSE_S", 0.05)
-    kv = FollowedKV(env.kv)
+    kv = HookedKV(env.kv)
     changed = msgspec.structs.replace(env, kv=kv)
-    async with serving(changed) as address, listening(address + STREAM) as events:
+    async with (
+        serving(changed, limits=StreamLimits(pause_s=0.05)) as address,
+        listening(address + STREAM) as events,
+    ):
         await events.until_connected()
         kv.failing = {"get_many"}
         submitted = (await submit_skill("during")).submission
@@ -362,7 +367,7 @@ async def test_a_store_that_fails_is_told_and_nothing_is_lost(env: Env, monkeypa
 
 
 async def test_C4_a_stream_cannot_be_opened_without_the_store(env: Env):
-    kv = FollowedKV(env.kv)
+    kv = HookedKV(env.kv)
     kv.failing = {"change_cursor"}
     async with (
         serving(msgspec.structs.replace(env, kv=kv)) as address,
@@ -373,33 +378,21 @@ async def test_C4_a_stream_cannot_be_opened_without_the_store(env: Env):
         assert int(answer.headers["retry-after"]) > 0
 
 
-class FollowedKV(HookedKV):
-    """A store whose feed can fail too."""
-
-    async def change_cursor(self) -> str:
-        self._maybe_fail("change_cursor")
-        return await self.inner.change_cursor()
-
-    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
-        return await self.inner.wait_for_change(cursor, timeout_ms)
-
-
 async def test_what_waits_for_a_slow_client_is_bounded():
     stream = Subscription("here", Submissions(ANYBODY))
     chunk = b"x" * 1000
     pushed = 0
     while stream.push(chunk):
         pushed += 1
-    assert pushed * len(chunk) <= MOST_WAITING_BYTES
+    assert pushed * len(chunk) <= DEFAULT_LIMITS.most_waiting_bytes
     stream.drop()
     assert await stream.next() is None
 
 
-async def test_a_slow_client_is_dropped_and_nobody_else(env: Env, monkeypatch: pytest.MonkeyPatch):
+async def test_a_slow_client_is_dropped_and_nobody_else(env: Env):
     """It reads nothing while much is told: it is let go; one that reads gets everything."""
-    monkeypatch.setattr(hub_module, "MOST_WAITING_BYTES", 20_000)
-    monkeypatch.setattr(hub_module, "GATHER_S", 0.0)
-    async with serving(env) as address, listening(address + STREAM) as reader:
+    limits = StreamLimits(most_waiting_bytes=20_000, gather_s=0.0)
+    async with serving(env, limits=limits) as address, listening(address + STREAM) as reader:
         await reader.until_connected()
         host, port = address.removeprefix("http://").split(":")
         slow = await asyncio.open_connection(host, int(port), limit=1024)
@@ -435,7 +428,7 @@ async def test_the_follower_runs_only_while_somebody_watches(env: Env):
 
 
 async def test_a_join_that_fails_leaves_nothing_behind(env: Env):
-    kv = FollowedKV(env.kv)
+    kv = HookedKV(env.kv)
     kv.failing = {"change_cursor"}
     hub = Hub(msgspec.structs.replace(env, kv=kv))
     with pytest.raises(StoreUnavailable):

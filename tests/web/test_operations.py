@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from vskill_platform.domain.errors import StoreReadOnly, StoreUnavailable
-from vskill_platform.env import Env
-from vskill_platform.web import operations
+from vskill_platform.env import Env, Pace
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -73,9 +72,9 @@ async def test_readyz_is_503_with_the_reason_where_the_store_cannot_be_written(e
     )
 
 
-async def test_E9_a_store_that_hangs_is_not_ready_and_the_answer_comes_in_time(env, monkeypatch):
-    monkeypatch.setattr(operations, "READY_WITHIN_S", 0.05)
-    async with client_over(env, BrokenKV(None)) as client:
+async def test_E9_a_store_that_hangs_is_not_ready_and_the_answer_comes_in_time(env):
+    impatient = msgspec.structs.replace(env, pace=Pace(ready_within_s=0.05))
+    async with client_over(impatient, BrokenKV(None)) as client:
         answer = await client.get("/readyz")
     assert answer.status_code == 503
     assert "did not answer" in answer.json()["detail"]

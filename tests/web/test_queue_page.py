@@ -15,10 +15,9 @@ from tests.support.streams import listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import Category, State, states_in
-from vskill_platform.env import Env
+from vskill_platform.env import Env, Pace
 from vskill_platform.kv.entries import EntryPage
 from vskill_platform.queue.control import pause_queue
-from vskill_platform.web.pages import queue as page_module
 from vskill_platform.web.pages.queue import LABELS
 from vskill_platform.web.render import UNKNOWN
 
@@ -202,7 +201,6 @@ async def test_C4_C7_a_store_that_fails_is_a_503_with_dashes(env: Env, operation
     await one_of_each(env)
     kv = HookedKV(env.kv)
     kv.failing = {operation}
-    kv.change_cursor = env.kv.change_cursor  # type: ignore[method-assign]
     async with browsing(msgspec.structs.replace(env, kv=kv)) as client:
         answer = await client.get("/queue")
     assert answer.status_code == 503
@@ -216,17 +214,14 @@ async def test_C4_C7_a_store_that_fails_is_a_503_with_dashes(env: Env, operation
 class HangingKV(HookedKV):
     """A store that never answers a question."""
 
-    async def change_cursor(self) -> str:
-        return "0"
-
     async def select(self, prefix: str, **options: object) -> EntryPage:
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
 
-async def test_E9_a_store_that_hangs_does_not_hang_the_page(env: Env, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(page_module, "WITHIN_S", 0.2)
-    async with browsing(msgspec.structs.replace(env, kv=HangingKV(env.kv))) as client:
+async def test_E9_a_store_that_hangs_does_not_hang_the_page(env: Env):
+    hanging = msgspec.structs.replace(env, kv=HangingKV(env.kv), pace=Pace(page_within_s=0.2))
+    async with browsing(hanging) as client:
         answer = await asyncio.wait_for(client.get("/queue"), 5)
     assert answer.status_code == 503
     assert "did not answer" in answer.text

@@ -38,8 +38,6 @@ Handler = Callable[[Batch, Env], Awaitable[None]]
 
 #: How long one receive waits; a pause and a stop are noticed at least this often.
 RECEIVE_WAIT_MS = 1_000
-#: After an error of the broker or the store, before the next try.
-PAUSE_AFTER_ERROR_S = 1.0
 #: A message whose handling broke off in a way that nobody foresaw.
 RETRY_AFTER_ERROR_MS = 5_000
 
@@ -213,14 +211,14 @@ class _Consumer:
                 await asyncio.wait_for(self._slot_free.wait(), RECEIVE_WAIT_MS / 1000)
                 return ()
             if await run_with_worker_env(self._env, current_pause) is not None:
-                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+                await asyncio.sleep(self._env.pace.pause_after_error_s)
                 return ()
             return await self._env.broker.receive(settings.max_batch_size, RECEIVE_WAIT_MS, free)
         except TimeoutError:
             return ()
         except PlatformError as error:
             self._env.log.error("cannot receive", error=str(error), code=error.code)  # noqa: TRY400 - as above
-            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+            await asyncio.sleep(self._env.pace.pause_after_error_s)
             return ()
 
     async def _start(self, batch: Batch) -> None:

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from vskill_platform.broker.contract import Message
 from vskill_platform.domain.errors import ClaimLost, StoreError
-from vskill_platform.domain.submission import RENEW_EVERY_MS
 from vskill_platform.worker_context import require_env
 
 
@@ -27,10 +26,11 @@ class Keeper:
         self.claim: Renewable | None = None
         self.handling = handling
         self.lost: ClaimLost | None = None
+        self._every_s = require_env("pace").pace.renew_every_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._renewing: asyncio.Task[None] | None = None
         # Most work ends before its first renewal, so only a timer is set for it, not a task.
-        self._timer = self._loop.call_later(RENEW_EVERY_MS / 1000, self._start)
+        self._timer = self._loop.call_later(self._every_s, self._start)
 
     def _start(self) -> None:
         self._renewing = self._loop.create_task(self._run())
@@ -53,7 +53,7 @@ class Keeper:
                 return
             except StoreError as error:
                 require_env("log").log.warning("lease not extended", error=str(error))
-            await asyncio.sleep(RENEW_EVERY_MS / 1000)
+            await asyncio.sleep(self._every_s)
 
 
 @asynccontextmanager

@@ -52,17 +52,18 @@ class _Owed(msgspec.Struct, frozen=True):
 async def recover_stuck_submissions(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
     """Send a message for each submission whose claim has expired or whose next attempt is due.
 
-    `after` and `limit` page through the waiting ones; what was claimed is looked at whole every time.
+    Of the waiting ones it reads one page, after `after`; what was claimed is read whole, page after page. A page
+    has `limit` records.
     """
     env = require_env("kv")
     if await current_pause() is not None:
         return Recovered(paused=True, after=after)
     now = env.kv.now()
     skips = Skips("recover_stuck_submissions")
-    expired = await _send_all(env, skips, _HELD, Between(most=now))
-    ahead = await _send_all(env, skips, _HELD, Between(least=now + CLAIM_MS + CLOCK_SLACK_MS))
+    expired = await _send_all(env, skips, _HELD, Between(most=now), limit)
+    ahead = await _send_all(env, skips, _HELD, Between(least=now + CLAIM_MS + CLOCK_SLACK_MS), limit)
     stray = await _send_all(
-        env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
+        env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS), limit
     )
     waiting = await _select(env, (State.RECEIVED,), Between(most=now), after, limit)
     overdue = await _send_page(env, skips, waiting)
@@ -72,11 +73,13 @@ async def recover_stuck_submissions(*, after: str | None = None, limit: int = WA
     return Recovered(found, sent, after=waiting.after)
 
 
-async def _send_all(env: Env, skips: Skips, states: tuple[State, ...], due: Between) -> tuple[int, int]:
+async def _send_all(
+    env: Env, skips: Skips, states: tuple[State, ...], due: Between, limit: int
+) -> tuple[int, int]:
     found = sent = 0
     after: str | None = None
     while True:
-        page = await _select(env, states, due, after, WAITING_AT_ONCE)
+        page = await _select(env, states, due, after, limit)
         more = await _send_page(env, skips, page)
         found, sent = found + more[0], sent + more[1]
         after = page.after

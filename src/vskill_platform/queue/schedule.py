@@ -15,8 +15,6 @@ from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.store.jobs import JobRecord, finish_tick, read_jobs, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
-#: How often due ticks are looked for.
-LOOK_EVERY_S = 1.0
 #: How often a running job says so.
 RENEW_EVERY_S = 5.0
 #: A job that has not succeeded for this many intervals is stale.
@@ -115,7 +113,7 @@ async def run_schedule(env: Env, stop: asyncio.Event, jobs: Sequence[Job] = JOBS
             for job in jobs:
                 if job.name not in running or running[job.name].done():
                     running[job.name] = asyncio.create_task(_run_in(env, job), context=Context())
-            await _wait(stop, LOOK_EVERY_S)
+            await _wait(stop, env.pace.look_every_s)
     finally:
         for task in running.values():
             task.cancel()

@@ -30,20 +30,28 @@ from vskill_platform.submission_store import SubmissionCounts, count_submissions
 from vskill_platform.web.frames import comment, frame
 from vskill_platform.worker_context import run_with_worker_env
 
-#: A client hears from us at least this often, and proxies keep the connection.
-HEARTBEAT_S = 15.0
-#: Changes that come close together are told together.
-GATHER_S = 0.2
 #: Changes of one batch.
 MOST_CHANGES = 200
-#: A client that missed more than this is told to load its page again.
-MOST_REPLAYED = 1_000
-#: What may wait for one client; who reads slower than that is let go, and comes back with its cursor.
-MOST_WAITING_BYTES = 256 * 1024
 #: How long one look at the feed waits for a change.
 WAIT_MS = 10_000
-#: After a failed read of the store.
-PAUSE_S = 1.0
+
+
+class StreamLimits(msgspec.Struct, frozen=True):
+    """How often streams are written, and what one may cost."""
+
+    #: A client hears from us at least this often, and proxies keep the connection.
+    heartbeat_s: float = 15.0
+    #: Changes that come close together are told together.
+    gather_s: float = 0.2
+    #: After a failed read of the store.
+    pause_s: float = 1.0
+    #: A client that missed more changes than this is told to load its page again.
+    most_replayed: int = 1_000
+    #: What may wait for one client; who reads slower than that is let go, and comes back with its cursor.
+    most_waiting_bytes: int = 256 * 1024
+
+
+DEFAULT_LIMITS = StreamLimits()
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -77,15 +85,18 @@ class Channel(Hashable, Protocol):
 class Subscription:
     """One client's stream: what waits for it, and whether it goes on."""
 
-    __slots__ = ("_closed", "_size", "_waiter", "_waiting", "address", "channel", "sender")
+    __slots__ = ("_closed", "_most_bytes", "_size", "_waiter", "_waiting", "address", "channel", "sender")
 
-    def __init__(self, address: str, channel: Channel) -> None:
+    def __init__(
+        self, address: str, channel: Channel, most_bytes: int = DEFAULT_LIMITS.most_waiting_bytes
+    ) -> None:
         self.address = address
         self.channel = channel
         #: The task that sends, while it may hang in a send.
         self.sender: asyncio.Task[None] | None = None
         self._waiting: deque[bytes] = deque()
         self._size = 0
+        self._most_bytes = most_bytes
         self._closed = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -95,7 +106,7 @@ class Subscription:
 
     def push(self, chunk: bytes) -> bool:
         """Let it wait for the client; False where too much waits already."""
-        if self._size + len(chunk) > MOST_WAITING_BYTES and self._waiting:
+        if self._size + len(chunk) > self._most_bytes and self._waiting:
             return False
         self._waiting.append(chunk)
         self._size += len(chunk)
@@ -137,8 +148,9 @@ class Subscription:
 class Hub:
     """Every open stream of a process."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, limits: StreamLimits = DEFAULT_LIMITS) -> None:
         self._env = env
+        self._limits = limits
         self._streams: set[Subscription] = set()
         self._by_address: Counter[str] = Counter()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -156,7 +168,7 @@ class Hub:
             raise RateLimited(
                 f"There are {most} streams open from your address; close one first.", limit=most
             )
-        stream = Subscription(address, channel)
+        stream = Subscription(address, channel, self._limits.most_waiting_bytes)
         self._by_address[address] += 1
         try:
             async with self._starting:
@@ -199,20 +211,21 @@ class Hub:
         except (CursorGone, InvalidInput):
             return _reset(here, "the changes since your last visit are not kept any more")
         if changes is None:
-            return _reset(here, f"more than {MOST_REPLAYED} changes since your last visit")
+            return _reset(here, f"more than {self._limits.most_replayed} changes since your last visit")
         batch = await run_with_worker_env(self._env, lambda: self._batch(changes, after, here))
         return stream.channel.write(batch) + opening
 
     async def _changes_between(self, after: str, here: str) -> list[Change] | None:
         """None where there are too many. Where `here` is not met, all there are: twice is better than never."""
         found: list[Change] = []
+        most = self._limits.most_replayed
         while True:
-            page = await self._env.kv.changes("", after=after, limit=MOST_REPLAYED + 1)
+            page = await self._env.kv.changes("", after=after, limit=most + 1)
             for change in page.items:
                 found.append(change)
                 if change.cursor == here:
-                    return found if len(found) <= MOST_REPLAYED else None
-            if len(found) > MOST_REPLAYED:
+                    return found if len(found) <= most else None
+            if len(found) > most:
                 return None
             if not page.items or page.after is None or page.after == after:
                 return found
@@ -238,7 +251,7 @@ class Hub:
     async def _beat(self) -> None:
         """A comment that carries the cursor: it shows no event, and a client that comes back misses less."""
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(self._limits.heartbeat_s)
             self._tell_all(comment("alive", self._cursor))
 
     async def _follow(self) -> None:
@@ -257,13 +270,13 @@ class Hub:
                     reachable = False
                     self._env.log.warning("changes cannot be followed", error=error.message, code=error.code)
                     self._tell_all(frame("status", {"store": "unreachable"}, self._cursor))
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(self._limits.pause_s)
             except Exception:
                 # One batch that cannot be told must neither end all streams nor be tried for ever.
                 self._env.log.exception("changes not told")
                 self._cursor = await self._now()
                 self._tell_all(_reset(self._cursor, "some changes could not be told"))
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(self._limits.pause_s)
 
     async def _now(self) -> str:
         with suppress(PlatformError):
@@ -281,7 +294,7 @@ class Hub:
         # No await between the two: who joins now is told what comes next, and reads all before it.
         self._cursor = end
         self._tell(batch)
-        await asyncio.sleep(GATHER_S)
+        await asyncio.sleep(self._limits.gather_s)
 
     async def _batch(self, changes: Sequence[Change], after: str, end: str) -> Batch:
         last = {

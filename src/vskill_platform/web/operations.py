@@ -17,9 +17,6 @@ from vskill_platform.web.routing import get
 from vskill_platform.web.wire import Wire
 from vskill_platform.worker_context import require_env
 
-#: A store that takes longer to answer is not ready (E9).
-READY_WITHIN_S = 3.0
-
 
 class Up(Wire, frozen=True):
     """The process is up."""
@@ -45,20 +42,21 @@ async def readyz(request: Request) -> Response:
     """The store answers and can be written, and the process is not about to end; otherwise 503 with the reason."""
     if request.app.state.stop.is_set():
         raise Stopping
-    kv = require_env("kv").kv
+    env = require_env("kv")
+    within_s = env.pace.ready_within_s
     try:
-        async with asyncio.timeout(READY_WITHIN_S):
-            await kv.check()
+        async with asyncio.timeout(within_s):
+            await env.kv.check()
     except TimeoutError:
-        raise StoreUnavailable(f"The record store did not answer within {READY_WITHIN_S:g} s.") from None
-    return json_response(Ready("ready", kv.engine))
+        raise StoreUnavailable(f"The record store did not answer within {within_s:g} s.") from None
+    return json_response(Ready("ready", env.kv.engine))
 
 
 async def metrics(_request: Request) -> Response:
     """Everything in Prometheus's text format; what the store knows is asked for this answer."""
     env = require_env("metrics")
     try:
-        async with asyncio.timeout(READY_WITHIN_S):
+        async with asyncio.timeout(env.pace.ready_within_s):
             found, depth = await queue_health(), await _depth()
     except (PlatformError, TimeoutError) as error:
         env.log.warning("queue not looked at for metrics", error=str(error) or "no answer in time")

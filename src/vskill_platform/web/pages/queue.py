@@ -39,8 +39,6 @@ from vskill_platform.web.routing import get, page, query_of
 from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
-#: A store that takes longer is unreachable for a page.
-WITHIN_S = 4.0
 PAGE = 30
 #: How old the health and the charts of a page may be.
 HEALTH_AGE_S = 2.0
@@ -103,13 +101,13 @@ class Look(msgspec.Struct, frozen=True):
 async def queue(request: Request) -> Response:
     query = query_of(request, QueueQuery)
     states = states_asked(query.state, query.category)
+    within_s = require_env("pace").pace.page_within_s
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(within_s):
             look = await _look(request, query, states)
     except TimeoutError:
-        return _unreachable(
-            request, query, StoreUnavailable(f"The record store did not answer in {WITHIN_S:g} s.")
-        )
+        error = StoreUnavailable(f"The record store did not answer in {within_s:g} s.")
+        return _unreachable(request, query, error)
     except PlatformError as error:
         if error.status < StoreUnavailable.status:
             raise
