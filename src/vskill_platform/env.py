@@ -11,6 +11,7 @@ from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker
 from vskill_platform.clock import Clock
 from vskill_platform.domain.submission import RENEW_EVERY_MS
+from vskill_platform.domain.token import ActingToken
 from vskill_platform.gate import Turns, WorkGate
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
@@ -67,3 +68,5 @@ class Env(msgspec.Struct, frozen=True):
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     #: The registry's keys; None only where nothing is signed, as in the simulator.
     signing: KeyRing | None = None
+    #: The token of the request that runs here; every audit entry that it writes names it.
+    acting_token: ActingToken | None = None

@@ -331,11 +331,11 @@ class Change(msgspec.Struct, frozen=True):
 Decide = Callable[[Submission], Awaitable[Change | None]]
 
 
-async def create_submission(record: Submission) -> Submission | None:
-    """Store the first record of a place and its message in one commit. None: the place has one already."""
+async def create_submission(record: Submission, more: Iterable[Operation] = ()) -> Submission | None:
+    """Store the first record of a place, its message and `more` in one commit. None: the place has one already."""
     env = require_env("kv")
     put = Put(record.key, msgspec.json.encode(record), ABSENT)
-    operations: list[Operation] = [put, submission_send(record.id, record.run)]
+    operations: list[Operation] = [put, submission_send(record.id, record.run), *more]
 
     async def write() -> Submission | None:
         try:

@@ -9,8 +9,8 @@ from tests.support.people import PASSWORD
 from vskill_platform.cli import cli
 from vskill_platform.cli.admin import ROLES
 from vskill_platform.cli.token import SCOPES as WRITTEN_SCOPES
+from vskill_platform.domain.token import SCOPES
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.tokens import SCOPES
 
 
 def test_an_admin_is_made_with_a_generated_password_that_is_shown_once(run):

@@ -319,7 +319,7 @@ async def test_csrf_the_api_takes_a_session_only_with_the_header(app, env):
 
 async def test_a_token_needs_no_secret_because_no_browser_sends_it_by_itself(app, env, visitor):
     await make_account(env, "bob", Role.AUTHOR)
-    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read')}"}
+    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read', 'own')}"}
     assert (
         await visitor.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers)
     ).status_code == 201
@@ -373,7 +373,7 @@ async def test_a_tokens_scopes_limit_its_holder(visitor, env):
 
 async def test_tokens_are_made_listed_and_revoked_by_the_api(visitor, env):
     await make_account(env, "bob", Role.AUTHOR)
-    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read', 'submit')}"}
+    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read', 'submit', 'own')}"}
     made = await visitor.post(
         "/api/v1/tokens", json={"name": "ci", "scopes": ["submit"], "days": 5}, headers=headers
     )
@@ -403,7 +403,7 @@ async def test_tokens_are_made_listed_and_revoked_by_the_api(visitor, env):
 )
 async def test_a_token_request_that_is_wrong_names_the_field(visitor, env, body, field):
     await make_account(env, "bob", Role.AUTHOR)
-    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read')}"}
+    headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'own')}"}
     answer = await visitor.post("/api/v1/tokens", json=body, headers=headers)
     assert answer.status_code == 400
     assert field in answer.json()["field"]
@@ -411,7 +411,7 @@ async def test_a_token_request_that_is_wrong_names_the_field(visitor, env, body,
 
 async def test_signing_out_everywhere_ends_every_session_and_token(app, visitor, env):
     async with signed_in(app, env, "bob", Role.AUTHOR) as person:
-        headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'read')}"}
+        headers = {"authorization": f"Bearer {await token_of(env, 'bob', 'submit')}"}
         answer = await visitor.delete("/api/v1/auth/sign-out-all", headers=headers)
         assert (answer.status_code, answer.json()) == (200, {"signedOut": True})
         assert (await visitor.get("/api/v1/account", headers=headers)).status_code == 401

@@ -51,7 +51,7 @@ class Probe:
 
 @asynccontextmanager
 async def served(env, *, reset: bool):
-    probe = Probe(create_app(env, [declare.post("/echo", echo)]))
+    probe = Probe(create_app(env, [declare.post("/echo", echo, no_scope="writes nothing")]))
     settings = Settings(store="memory:", port=0)
     config = server.server_config(probe, settings)
     assert config.reset_contextvars, "the one place that configures the server switches it on"

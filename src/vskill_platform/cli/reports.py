@@ -118,7 +118,7 @@ def list_entries(*, before: str | None, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(page)
         return
-    rows = [(show_time(one.at), one.by, one.action, one.target, one.reason) for one in page.items]
+    rows = [(show_time(one.at), one.who, one.action, one.target, one.reason) for one in page.items]
     print_table(f"{len(rows)} entries", ("at (UTC)", "by", "what", "target", "reason"), rows)
     if page.before is not None:
         click.echo(f"Older ones: vskill-platform audit list --before {page.before}")

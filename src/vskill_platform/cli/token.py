@@ -6,8 +6,8 @@ from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
 from vskill_platform.cli.process import OPERATOR, run_in_env
 
-#: The names of `store.tokens.SCOPES`, here so that `--help` loads nothing.
-SCOPES = ("read", "submit", "admin")
+#: The names of `domain.token.SCOPES`, here so that `--help` loads nothing.
+SCOPES = ("read", "submit", "own", "review", "admin")
 
 
 @click.group(cls=PlatformGroup)

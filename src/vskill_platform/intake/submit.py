@@ -24,7 +24,9 @@ from vskill_platform.domain.submission import Rerun, Source, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.moves import settled_place
+from vskill_platform.kv.entries import Put
 from vskill_platform.sources.contract import Place, Repositories
+from vskill_platform.store.audit import record_token_use
 from vskill_platform.store.blocklist import why_blocked
 from vskill_platform.submission_store import (
     Change,
@@ -141,7 +143,7 @@ async def submit(request: Request) -> Submitted:
         if reason is not None:
             return await _blocked(submission_id(request.identity), reason)
     number = submission_id(request.identity)
-    created = await create_submission(_first(env, number, request))
+    created = await create_submission(_first(env, number, request), _token_use(number, request))
     if created is not None:
         return Submitted(Outcome.CREATED, created)
     return await _again(env, number, request)
@@ -205,6 +207,12 @@ def _first(env: Env, number: str, request: Request) -> Submission:
     return _at_commit(record, request)
 
 
+def _token_use(number: str, request: Request) -> tuple[Put, ...]:
+    """The history names the account; which of its tokens submitted is in the audit."""
+    details = {"place": request.identity.key}
+    return record_token_use("submit", number, by=request.actor, reason="submitted", details=details)
+
+
 def _at_commit(record: Submission, request: Request) -> Submission:
     return msgspec.structs.replace(record, commit=request.commit)
 
@@ -219,7 +227,9 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         nonlocal outcome, seen
         seen = record
         outcome, change = _renewed(env, record, request, event_id)
-        return change
+        if change is None:
+            return None
+        return Change(change.record, (*change.operations, *_token_use(number, request)))
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.token import ActingToken
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.newest import newest_keys
 from vskill_platform.store.records import Skips
@@ -34,6 +35,13 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     target: str
     reason: str
     details: dict[str, str] = {}
+    #: The token that it was done with; None: a session, a command, the system.
+    token: ActingToken | None = None
+
+    @property
+    def who(self) -> str:
+        """The actor, and the token if one was used, as people read it."""
+        return self.by if self.token is None else f"{self.by} (token {self.token.name}, {self.token.id})"
 
 
 class AuditPage(msgspec.Struct, frozen=True):
@@ -65,8 +73,18 @@ def record_audit(
         target=_cut(target, MOST_DETAIL),
         reason=_cut(reason, MOST_TEXT),
         details=kept,
+        token=env.acting_token,
     )
     return Put(keys.audit(entry.id), msgspec.json.encode(entry), ABSENT)
+
+
+def record_token_use(
+    action: str, target: str, *, by: str, reason: str, details: Mapping[str, str]
+) -> tuple[Put, ...]:
+    """The entry for what is audited only if a token did it; nothing otherwise."""
+    if require_env("kv").acting_token is None:
+        return ()
+    return (record_audit(action, target, by=by, reason=reason, details=details),)
 
 
 async def note(

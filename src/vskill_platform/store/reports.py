@@ -116,6 +116,13 @@ async def file_report(
     operations: list[Operation] = [
         Put(keys.report(report.id), msgspec.json.encode(report), ABSENT),
         Put(slot, msgspec.json.encode(_Open(report.id)), ABSENT),
+        record_audit(
+            "report filed",
+            report.id,
+            by=reporter,
+            reason=report.reason,
+            details={"skill": report.skill, "category": report.category.value},
+        ),
     ]
 
     async def write() -> Filed:

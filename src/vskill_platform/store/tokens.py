@@ -11,15 +11,16 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotPermitted, StoreUnavailable
 from vskill_platform.domain.identity import has_control_characters
+from vskill_platform.domain.token import SCOPES, ActingToken, with_included
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Put
-from vskill_platform.store.accounts import User, change_user, get_user, read_user
+from vskill_platform.store.accounts import Role, User, change_user, get_user, read_user
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
 
 PREFIX = "vsk_"
-#: `admin`: whatever the account's own role may do; without it a token has an author's rights at most.
-SCOPES = ("read", "submit", "admin")
+#: What the tokens of an account may hold, by its role.
+SCOPES_OF = {Role.AUTHOR: SCOPES[:3], Role.REVIEWER: SCOPES[:4], Role.ADMIN: SCOPES}
 DAY_MS = 86_400_000
 MOST_DAYS = 366
 DEFAULT_DAYS = 90
@@ -45,6 +46,10 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def is_good(self, now: int) -> bool:
         return now < self.expires_at
+
+    @property
+    def acting(self) -> ActingToken:
+        return ActingToken(self.id, self.name)
 
 
 class NewToken(msgspec.Struct, frozen=True):
@@ -77,7 +82,7 @@ async def create_token(
     now = env.kv.now()
     expires_at = now + days * DAY_MS
     if made_with is not None:
-        if not set(wanted) <= set(made_with.scopes):
+        if not set(wanted) <= with_included(made_with.scopes):
             message = f"A token with the scopes {', '.join(made_with.scopes)} cannot make one with more."
             raise NotPermitted(message)
         expires_at = min(expires_at, made_with.expires_at)

@@ -169,6 +169,7 @@ ENDPOINTS = (
     post(
         f"{_PLACE}/{{provider}}",
         receive,
+        no_scope="the signature lets in",
         body_media="application/json",
         answer=Taken,
         problems=(404, 409, 422),

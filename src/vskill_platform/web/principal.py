@@ -9,6 +9,8 @@ import enum
 import msgspec
 from starlette.requests import Request
 
+from vskill_platform.domain.errors import NotPermitted
+from vskill_platform.domain.token import ActingToken
 from vskill_platform.web.browser import Browser, browser_of
 
 
@@ -36,10 +38,10 @@ class Principal(msgspec.Struct, frozen=True):
     account: str | None = None
     #: The highest guard that lets it pass.
     role: Guard = Guard.PUBLIC
-    #: What a token is limited to; None is no limit (a session).
+    #: What a token is limited to, with what its scopes include; None is no limit (a session).
     scopes: frozenset[str] | None = None
-    #: The id of the token that was shown; None is a session, or nobody.
-    token: str | None = None
+    #: The token that was shown; None is a session, or nobody.
+    token: ActingToken | None = None
     #: What ties forms to this browser; None for programs.
     browser: Browser | None = None
 
@@ -64,6 +66,15 @@ class Principal(msgspec.Struct, frozen=True):
 
     def may(self, guard: Guard) -> bool:
         return self.role.rank >= guard.rank
+
+    def require_scope(self, scope: str) -> None:
+        """NotPermitted where a token lacks the scope; a session and an anonymous request have none to lack."""
+        if self.scopes is not None and scope not in self.scopes:
+            raise NotPermitted(
+                f"This token lacks the scope {scope!r}.",
+                needs=scope,
+                fix=f"send a token with the scope {scope}",
+            )
 
 
 ANYBODY = Principal()

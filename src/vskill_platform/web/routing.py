@@ -16,10 +16,12 @@ from starlette.types import Message, Receive
 
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
+from vskill_platform.domain.token import SCOPES
 from vskill_platform.web import auth
 from vskill_platform.web.limits import Allowance, take
 from vskill_platform.web.principal import Guard, Principal
 from vskill_platform.web.wire import PLAIN, Asked
+from vskill_platform.worker_context import act_with_token
 
 #: What a part of a documented path may be, by its name; the others are any name.
 PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$"}
@@ -42,8 +44,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     view: View
     guard: Guard = Guard.PUBLIC
-    #: What a token needs beside its account's role, where it is limited.
+    #: The scope that a token needs beside its account's role. Every method but GET declares one, or says why not.
     scope: str | None = None
+    #: Why a token needs no scope for a method that could change something.
+    no_scope: str = ""
     #: The query parameters, as a struct that forbids unknown fields; read with `query_of`.
     query: type[msgspec.Struct] = NoQuery
     #: The JSON body; read with `body_of`.
@@ -76,6 +80,13 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     #: Part of the API, and so of its document; pages are not.
     documented: bool = True
 
+    def __post_init__(self) -> None:
+        """A declaration without its scope never gets as far as a request."""
+        if self.scope is not None and self.scope not in SCOPES:
+            raise TypeError(f"{self.method} {self.path}: there is no scope {self.scope!r}")
+        if self.method != "GET" and (self.scope is None) is not bool(self.no_scope):
+            raise TypeError(f"{self.method} {self.path} declares either its scope or, in no_scope, why not")
+
 
 def get(path: str, view: View, **declared: Any) -> Endpoint:
     """An address for reading (GET and HEAD)."""
@@ -105,12 +116,13 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     scope = request.scope
     principal = await auth.authenticate(request, with_token=not endpoint.signs_in)
     scope["principal"] = principal
-    if endpoint.guard is not Guard.PUBLIC:
-        if principal.account is None and endpoint.method == "GET" and endpoint.media == "text/html":
+    if principal.token is not None:
+        act_with_token(principal.token)
+    if endpoint.guard is not Guard.PUBLIC and principal.account is None:
+        if endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
-        _require(endpoint, principal)
-    elif endpoint.scope is not None:
-        _require(endpoint, principal)
+        raise NotSignedIn
+    _require(endpoint, principal)
     if endpoint.method != "GET":
         await auth.check_csrf(request, is_form=endpoint.is_form)
     scope["query"] = parse_query(request, endpoint.query)
@@ -122,12 +134,10 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
 
 
 def _require(endpoint: Endpoint, principal: Principal) -> None:
-    if principal.account is None and endpoint.guard is not Guard.PUBLIC:
-        raise NotSignedIn
+    if endpoint.scope is not None:
+        principal.require_scope(endpoint.scope)
     if not principal.may(endpoint.guard):
         raise NotPermitted(f"This needs the role {endpoint.guard.value}.", needs=endpoint.guard.value)
-    if endpoint.scope and principal.scopes is not None and endpoint.scope not in principal.scopes:
-        raise NotPermitted(f"This token lacks the scope {endpoint.scope!r}.", needs=endpoint.scope)
 
 
 # What a request brings.

@@ -123,6 +123,7 @@ ENDPOINTS = (
     post(
         "/api/v1/auth/github/exchange-for-vsk-token",
         exchange,
+        no_scope="GitHub's word lets in",
         signs_in=True,
         body=GitHubToken,
         answer=ClientToken,
@@ -134,6 +135,8 @@ ENDPOINTS = (
         "/api/v1/auth/sign-out-all",
         sign_out_all,
         guard=Guard.AUTHOR,
+        # Not `own`: the `vskill` client signs out with the token that it got, which may read and submit.
+        scope="submit",
         answer=SignedOut,
         tag="account",
         summary="End every session, revoke every token",

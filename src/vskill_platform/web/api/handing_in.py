@@ -249,6 +249,7 @@ ENDPOINTS = (
     post(
         f"{SUBMISSIONS}/discover",
         discover_view,
+        no_scope="looks and writes nothing",
         body=DiscoverBody,
         answer=DiscoverAnswer,
         problems=_REFUSED,

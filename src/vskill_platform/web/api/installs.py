@@ -168,6 +168,7 @@ def _bump(have: Semver | None, there: Semver | None) -> str | None:
 
 
 _COUNTED = {
+    "no_scope": "counted as an anonymous request is; who asks is not kept",
     "body": InstallBody,
     "answer": InstallAnswer,
     "status": 201,
@@ -183,6 +184,7 @@ ENDPOINTS = (
     post(
         f"{SKILLS}/check-updates",
         updates_view,
+        no_scope="reads only",
         body=UpdatesBody,
         answer=UpdatesAnswer,
         allowance=Allowance.UPDATES,

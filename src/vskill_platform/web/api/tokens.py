@@ -96,7 +96,7 @@ async def shown_token(principal: Principal) -> Token | None:
     """The token that the request was made with, if it was."""
     if principal.token is None:
         return None
-    return next(one for one in await list_tokens(principal.name) if one.id == principal.token)
+    return next(one for one in await list_tokens(principal.name) if one.id == principal.token.id)
 
 
 def token_view(token: Token) -> TokenView:
@@ -124,6 +124,7 @@ ENDPOINTS = (
         "/api/v1/tokens",
         create,
         guard=Guard.AUTHOR,
+        scope="own",
         body=TokenRequest,
         answer=CreatedToken,
         status=201,
@@ -135,6 +136,7 @@ ENDPOINTS = (
         "/api/v1/tokens/{token_id}",
         revoke,
         guard=Guard.AUTHOR,
+        scope="own",
         answer=RevokedToken,
         tag="account",
         summary="Revoke a token",

@@ -388,5 +388,11 @@ ENDPOINTS = (
     _read_skill(f"{API}/resolve", resolve, ResolveQuery),
     _read_skill(f"{API}/download", download, DownloadQuery, media="*/*"),
     _read(f"{API}/whoami", whoami, guard=Guard.AUTHOR),
-    post("/clawhub/api/cli/telemetry/install", telemetry, guard=Guard.AUTHOR, documented=False),
+    post(
+        "/clawhub/api/cli/telemetry/install",
+        telemetry,
+        guard=Guard.AUTHOR,
+        no_scope="writes nothing",
+        documented=False,
+    ),
 )

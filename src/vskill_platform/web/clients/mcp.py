@@ -35,7 +35,16 @@ def endpoints() -> tuple[Endpoint, ...]:
     """None without the package."""
     if importlib.util.find_spec("mcp") is None:
         return ()
-    return (post(ADDRESS, mcp, documented=False, most_body=MOST_BODY, media="*/*"),)
+    return (
+        post(
+            ADDRESS,
+            mcp,
+            no_scope="each tool declares its own",
+            documented=False,
+            most_body=MOST_BODY,
+            media="*/*",
+        ),
+    )
 
 
 ENDPOINTS = endpoints()

@@ -158,26 +158,28 @@ class Offered(msgspec.Struct, frozen=True):
 
     takes: type[msgspec.Struct]
     does: Callable[[Any], Awaitable[dict[str, Any]]]
-    is_reading: bool = True
+    #: What a token needs; None only for a tool that changes nothing.
+    scope: str | None
 
     def described(self, name: str) -> Tool:
         _, parts = msgspec.json.schema_components((self.takes,), ref_template="#/$defs/{name}")
         schema = {"type": "object", "properties": {}, **parts[self.takes.__name__]}
         about = schema.pop("description", "")
         schema.pop("title", None)
+        is_reading = self.scope is None
         return Tool(
             name=name,
             description=about,
             input_schema=schema,
-            annotations=ToolAnnotations(read_only_hint=self.is_reading, open_world_hint=not self.is_reading),
+            annotations=ToolAnnotations(read_only_hint=is_reading, open_world_hint=not is_reading),
         )
 
 
 TOOLS: Mapping[str, Offered] = {
-    "search_skills": Offered(Search, search_skills),
-    "get_skill": Offered(GetSkill, get_skill),
-    "get_security_report": Offered(GetReport, get_security_report),
-    "submit_skill": Offered(Submit, submit_skill, is_reading=False),
+    "search_skills": Offered(Search, search_skills, scope=None),
+    "get_skill": Offered(GetSkill, get_skill, scope=None),
+    "get_security_report": Offered(GetReport, get_security_report, scope=None),
+    "submit_skill": Offered(Submit, submit_skill, scope="submit"),
 }
 
 Context = ServerRequestContext[Any]
@@ -194,6 +196,8 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
     if tool is None:
         raise MCPError(code=INVALID_PARAMS, message=f"There is no tool {params.name[:80]!r}.")
     try:
+        if tool.scope is not None:
+            principal_of(_asking.get()).require_scope(tool.scope)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
         answer = await tool.does(asked)
     except msgspec.ValidationError as error:

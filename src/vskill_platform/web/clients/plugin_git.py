@@ -160,5 +160,12 @@ def _plain(request: Request, body: bytes) -> bytes:
 
 ENDPOINTS = (
     get(f"{PLACE}/info/refs", refs, query=ServiceQuery, media="*/*", documented=False),
-    post(f"{PLACE}/git-upload-pack", fetch, media="*/*", documented=False, most_body=MOST_REQUEST),
+    post(
+        f"{PLACE}/git-upload-pack",
+        fetch,
+        no_scope="reads, and counts the clone as an anonymous one",
+        media="*/*",
+        documented=False,
+        most_body=MOST_REQUEST,
+    ),
 )

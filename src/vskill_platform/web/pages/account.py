@@ -15,7 +15,7 @@ from vskill_platform.store.passwords import fits
 from vskill_platform.store.records import Skips
 from vskill_platform.store.tokens import (
     DEFAULT_DAYS,
-    SCOPES,
+    SCOPES_OF,
     NewToken,
     create_token,
     list_tokens,
@@ -50,17 +50,18 @@ async def _page(request: Request, made: NewToken | None = None) -> Response:
     name = principal_of(request).name
     after = query_of(request, AccountQuery).after if made is None else None
     submissions, following = await submissions_of(name, after)
+    user = await get_user(name)
     shown = render(
         request,
         "account.html",
         201 if made else 200,
-        user=await get_user(name),
+        user=user,
         tokens=await list_tokens(name),
         submissions=submissions,
         after=following,
         owned=(await list_owners(name)).items,
         made=made,
-        scopes=SCOPES if principal_of(request).may(Guard.REVIEWER) else SCOPES[:-1],
+        scopes=SCOPES_OF[user.role],
         days=DEFAULT_DAYS,
         now=require_env("kv").kv.now(),
         flash=flash_of(request),
@@ -132,8 +133,8 @@ async def sign_out_all(request: Request) -> Response:
 
 ENDPOINTS = (
     page("/account", show, guard=Guard.AUTHOR, query=AccountQuery),
-    form("/account/tokens", make_token, guard=Guard.AUTHOR, scope="admin"),
-    form("/account/tokens/revoke", revoke, guard=Guard.AUTHOR, scope="admin"),
-    form("/account/password", change_password, guard=Guard.AUTHOR, scope="admin"),
-    form("/account/sign-out-all", sign_out_all, guard=Guard.AUTHOR, scope="admin"),
+    form("/account/tokens", make_token, guard=Guard.AUTHOR, scope="own"),
+    form("/account/tokens/revoke", revoke, guard=Guard.AUTHOR, scope="own"),
+    form("/account/password", change_password, guard=Guard.AUTHOR, scope="own"),
+    form("/account/sign-out-all", sign_out_all, guard=Guard.AUTHOR, scope="submit"),
 )

@@ -130,12 +130,12 @@ _ONE = LIST + "/{name}"
 
 ENDPOINTS = (
     page(LIST, accounts, guard=Guard.ADMIN, query=AccountsQuery),
-    form(LIST, create, guard=Guard.ADMIN),
-    form(f"{_ONE}/role", change_role, guard=Guard.ADMIN),
-    form(f"{_ONE}/disable", disable, guard=Guard.ADMIN),
-    form(f"{_ONE}/enable", enable, guard=Guard.ADMIN),
-    form(f"{_ONE}/password", reset_password, guard=Guard.ADMIN),
-    form(f"{_ONE}/sign-out", sign_out, guard=Guard.ADMIN),
+    form(LIST, create, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_ONE}/role", change_role, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_ONE}/disable", disable, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_ONE}/enable", enable, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_ONE}/password", reset_password, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_ONE}/sign-out", sign_out, guard=Guard.ADMIN, scope="admin"),
     page(TOKENS, tokens, guard=Guard.ADMIN),
-    form(f"{TOKENS}/revoke", revoke, guard=Guard.ADMIN),
+    form(f"{TOKENS}/revoke", revoke, guard=Guard.ADMIN, scope="admin"),
 )

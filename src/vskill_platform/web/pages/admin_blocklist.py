@@ -105,7 +105,7 @@ async def suppressions(request: Request) -> Response:
 
 ENDPOINTS = (
     page(LIST, entries, guard=Guard.REVIEWER, query=BlocklistQuery),
-    form(f"{LIST}/add", block, guard=Guard.REVIEWER),
-    form(f"{LIST}/lift", lift, guard=Guard.REVIEWER),
+    form(f"{LIST}/add", block, guard=Guard.REVIEWER, scope="review"),
+    form(f"{LIST}/lift", lift, guard=Guard.REVIEWER, scope="review"),
     page(SUPPRESSIONS, suppressions, guard=Guard.REVIEWER, query=SuppressionsQuery),
 )

@@ -191,5 +191,5 @@ async def _act(action: Action, submission_id: str, actor: str, reason: str) -> s
 
 ENDPOINTS = (
     page(PLACE, bulk, guard=Guard.ADMIN, query=BulkQuery),
-    form(PLACE, do_bulk, guard=Guard.ADMIN),
+    form(PLACE, do_bulk, guard=Guard.ADMIN, scope="admin"),
 )

@@ -74,8 +74,8 @@ async def delete(request: Request) -> Response:
 
 ENDPOINTS = (
     page(LIST, collections, guard=Guard.ADMIN),
-    form(f"{LIST}/create", create, guard=Guard.ADMIN),
-    form(f"{LIST}/add", add, guard=Guard.ADMIN),
-    form(f"{LIST}/remove", remove, guard=Guard.ADMIN),
-    form(f"{LIST}/delete", delete, guard=Guard.ADMIN),
+    form(f"{LIST}/create", create, guard=Guard.ADMIN, scope="admin"),
+    form(f"{LIST}/add", add, guard=Guard.ADMIN, scope="admin"),
+    form(f"{LIST}/remove", remove, guard=Guard.ADMIN, scope="admin"),
+    form(f"{LIST}/delete", delete, guard=Guard.ADMIN, scope="admin"),
 )

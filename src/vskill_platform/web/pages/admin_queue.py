@@ -141,13 +141,13 @@ async def run_now(request: Request) -> Response:
 
 ENDPOINTS = (
     page(PLACE, queue, guard=Guard.ADMIN),
-    form(f"{PLACE}/requeue", requeue_one, guard=Guard.ADMIN),
-    form(f"{PLACE}/requeue-all", requeue_all, guard=Guard.ADMIN),
-    form(f"{PLACE}/cancel", cancel_one, guard=Guard.ADMIN),
-    form(f"{PLACE}/pause", pause, guard=Guard.ADMIN),
-    form(f"{PLACE}/resume", resume, guard=Guard.ADMIN),
-    form(f"{PLACE}/replay", replay, guard=Guard.ADMIN),
-    form(f"{PLACE}/discard", discard, guard=Guard.ADMIN),
+    form(f"{PLACE}/requeue", requeue_one, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/requeue-all", requeue_all, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/cancel", cancel_one, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/pause", pause, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/resume", resume, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/replay", replay, guard=Guard.ADMIN, scope="admin"),
+    form(f"{PLACE}/discard", discard, guard=Guard.ADMIN, scope="admin"),
     page(JOBS_PLACE, jobs, guard=Guard.ADMIN),
-    form(f"{JOBS_PLACE}/run", run_now, guard=Guard.ADMIN),
+    form(f"{JOBS_PLACE}/run", run_now, guard=Guard.ADMIN, scope="admin"),
 )

@@ -102,6 +102,6 @@ async def _target(report: Report, wanted: str) -> BlockTarget | None:
 
 ENDPOINTS = (
     page(LIST, reports, guard=Guard.REVIEWER, query=ReportsQuery),
-    form(f"{LIST}/{{report_id}}/uphold", uphold, guard=Guard.REVIEWER),
-    form(f"{LIST}/{{report_id}}/dismiss", dismiss, guard=Guard.REVIEWER),
+    form(f"{LIST}/{{report_id}}/uphold", uphold, guard=Guard.REVIEWER, scope="review"),
+    form(f"{LIST}/{{report_id}}/dismiss", dismiss, guard=Guard.REVIEWER, scope="review"),
 )

@@ -129,9 +129,9 @@ _ONE = LIST + "/{submission_id}"
 ENDPOINTS = (
     page(LIST, waiting, guard=Guard.REVIEWER, query=ReviewQuery),
     page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
-    form(f"{_ONE}/approve", approve, guard=Guard.REVIEWER),
-    form(f"{_ONE}/reject", reject, guard=Guard.REVIEWER),
-    form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER),
-    form("/admin/suppressions/add", suppress, guard=Guard.REVIEWER),
-    form("/admin/suppressions/remove", unsuppress, guard=Guard.REVIEWER),
+    form(f"{_ONE}/approve", approve, guard=Guard.REVIEWER, scope="review"),
+    form(f"{_ONE}/reject", reject, guard=Guard.REVIEWER, scope="review"),
+    form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER, scope="review"),
+    form("/admin/suppressions/add", suppress, guard=Guard.REVIEWER, scope="review"),
+    form("/admin/suppressions/remove", unsuppress, guard=Guard.REVIEWER, scope="review"),
 )

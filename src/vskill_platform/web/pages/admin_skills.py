@@ -64,6 +64,6 @@ async def _subject(request: Request) -> tuple[str, str | None]:
 
 ENDPOINTS = (
     page(LIST, skills, guard=Guard.ADMIN, query=SkillsQuery),
-    form(f"{LIST}/take-down", withdraw, guard=Guard.ADMIN),
-    form(f"{LIST}/restore", bring_back, guard=Guard.ADMIN),
+    form(f"{LIST}/take-down", withdraw, guard=Guard.ADMIN, scope="admin"),
+    form(f"{LIST}/restore", bring_back, guard=Guard.ADMIN, scope="admin"),
 )

@@ -124,8 +124,8 @@ async def storage(request: Request) -> Response:
 
 ENDPOINTS = (
     page(WEBHOOKS, webhooks, guard=Guard.ADMIN),
-    form(f"{WEBHOOKS}/add", add, guard=Guard.ADMIN),
-    form(f"{WEBHOOKS}/remove", remove, guard=Guard.ADMIN),
+    form(f"{WEBHOOKS}/add", add, guard=Guard.ADMIN, scope="admin"),
+    form(f"{WEBHOOKS}/remove", remove, guard=Guard.ADMIN, scope="admin"),
     page("/admin/audit", audit, guard=Guard.ADMIN, query=AuditQuery),
     page("/admin/settings", settings, guard=Guard.ADMIN),
     page("/admin/storage", storage, guard=Guard.ADMIN),

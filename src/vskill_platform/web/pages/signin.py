@@ -203,10 +203,10 @@ def _journey(request: Request) -> _Journey | None:
 
 ENDPOINTS = (
     page("/signin", show_sign_in, query=SignInQuery),
-    form("/signin", do_sign_in),
-    form("/signout", sign_out),
+    form("/signin", do_sign_in, no_scope="the password lets in"),
+    form("/signout", sign_out, no_scope="ends the session of the cookie"),
     page("/setup", show_setup, query=SetupQuery),
-    form("/setup", do_setup),
-    form("/signin/github", start_github),
+    form("/setup", do_setup, no_scope="the one-time link lets in"),
+    form("/signin/github", start_github, no_scope="only leads to GitHub"),
     page(CALLBACK, end_github, query=CallbackQuery),
 )

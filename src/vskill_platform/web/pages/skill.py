@@ -243,5 +243,5 @@ ENDPOINTS = (
     page(f"{_PLACE}/versions", versions),
     page(f"{_PLACE}/versions/diff", changes, query=ChangesQuery),
     page(f"{_PLACE}/security", security, query=VersionQuery),
-    form(f"{_PLACE}/report", report, allowance=Allowance.REPORTS),
+    form(f"{_PLACE}/report", report, scope="submit", allowance=Allowance.REPORTS),
 )

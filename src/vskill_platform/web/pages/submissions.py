@@ -252,7 +252,7 @@ _ONE = "/submissions/{submission_id}"
 ENDPOINTS = (
     page(_ONE, submission, query=RunQuery),
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
-    form(f"{_ONE}/cancel", cancel, guard=Guard.AUTHOR),
-    form(f"{_ONE}/review", review, guard=Guard.AUTHOR, allowance=Allowance.REPORTS),
-    form(f"{_ONE}/resubmit", resubmit, allowance=Allowance.SUBMISSIONS),
+    form(f"{_ONE}/cancel", cancel, guard=Guard.AUTHOR, scope="submit"),
+    form(f"{_ONE}/review", review, guard=Guard.AUTHOR, scope="submit", allowance=Allowance.REPORTS),
+    form(f"{_ONE}/resubmit", resubmit, scope="submit", allowance=Allowance.SUBMISSIONS),
 )

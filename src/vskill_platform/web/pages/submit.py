@@ -123,9 +123,14 @@ def _done(request: Request, results: Sequence[Settled]) -> Response:
 
 ENDPOINTS = (
     page("/submit", start, query=SubmitQuery),
-    form("/submit/find", find, allowance=Allowance.DISCOVERIES),
-    form("/submit/send", send, allowance=Allowance.SUBMISSIONS),
+    form("/submit/find", find, no_scope="looks and writes nothing", allowance=Allowance.DISCOVERIES),
+    form("/submit/send", send, scope="submit", allowance=Allowance.SUBMISSIONS),
     form(
-        "/submit/upload", upload, guard=Guard.AUTHOR, allowance=Allowance.SUBMISSIONS, most_body=MOST_UPLOAD
+        "/submit/upload",
+        upload,
+        guard=Guard.AUTHOR,
+        scope="submit",
+        allowance=Allowance.SUBMISSIONS,
+        most_body=MOST_UPLOAD,
     ),
 )
