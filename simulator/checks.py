@@ -155,7 +155,7 @@ class Watcher:
             published += self._extended(old, kept, name)
             self._begun(kept, new, name)
         if old is not None:
-            require(new.priority >= old.priority, "no foreign field is overwritten", name)
+            require(new.created_at >= old.created_at, "no foreign field is overwritten", name)
         self._check_claim(old, new, name, now)
         return published
 

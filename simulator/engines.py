@@ -208,7 +208,7 @@ class FaultyKV(KV):
 def _touched(value: bytes) -> bytes:
     """The record with one more of a number that no worker writes: losing it would be a lost update."""
     record = msgspec.json.decode(value)
-    record["priority"] = record.get("priority", 0) + 1
+    record["created_at"] += 1
     return msgspec.json.encode(record)
 
 

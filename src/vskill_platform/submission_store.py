@@ -106,12 +106,6 @@ async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
     return [record for record in found if record is not None]
 
 
-async def freshen(listed: Sequence[Submission]) -> list[Submission]:
-    """A list read a while ago, each record replaced by what it is now; one that cannot be read stays."""
-    fresh = {record.id: record for record in await get_submissions_fresh(record.id for record in listed)}
-    return [fresh.get(record.id, record) for record in listed]
-
-
 async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> list[StuckSubmission]:
     """Submissions that have stood in a stuckable state for the threshold or longer, longest first.
 

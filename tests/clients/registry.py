@@ -16,7 +16,7 @@ import httpx2
 
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
-from vskill_platform.store.installs import installs_of
+from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.worker_context import run_with_worker_env
 
 START_S = 30
@@ -76,7 +76,7 @@ class Registry:
 
         async def count() -> int:
             async with env_for(settings) as env:
-                return await run_with_worker_env(env, lambda: installs_of(canonical))
+                return (await run_with_worker_env(env, installs_by_skill)).get(canonical, 0)
 
         return asyncio.run(count())
 

@@ -13,7 +13,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.store.installs import installs_of
+from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.web.clients import wellknown
 from vskill_platform.web.clients.flat_names import is_kebab
 
@@ -141,7 +141,7 @@ async def test_installs_are_counted_by_address_and_day_and_no_download_is_refuse
         assert answer.status_code == 200 and "ratelimit" not in answer.headers
     await shelf.client.head(address)
     with active_env(shelf.env):
-        assert await installs_of(skill.canonical) == 60
+        assert await installs_by_skill() == {skill.canonical: 60}
 
 
 async def test_an_index_is_bounded_and_says_so(shelf, monkeypatch):

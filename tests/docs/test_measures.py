@@ -109,3 +109,14 @@ def test_lines_sql_classes_imports_and_wide_calls_are_counted():
 def test_every_figure_of_the_project_itself_can_be_counted():
     titles = [one.title for one in measures.measure(dict(texts()))]
     assert len(titles) == len(set(titles)) == 8
+
+
+def test_an_unused_function_and_a_needless_exemption_are_problems(monkeypatch):
+    monkeypatch.setattr(callers, "EXEMPT", {"vskill_platform.domain.keys.job": "called by name"})
+    contents = {KEYS: "def sub(): ...\ndef job(): helper()\ndef helper(): ..."}
+    assert [problem.message for problem in callers.check(contents)] == [
+        "sub has no caller in src: delete it, or call it where users expect it"
+    ]
+    used = {KEYS: "def job(): ...\njob()"}
+    (problem,) = callers.check(used)
+    assert problem.message == "vskill_platform.domain.keys.job has a caller or is gone: remove its exemption"

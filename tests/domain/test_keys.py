@@ -25,7 +25,6 @@ BUILT = [
     (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
     (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
     (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
-    (keys.rescan("d", "r1"), "rescan:d:r1"),
     (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
     (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
     (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
@@ -37,7 +36,6 @@ BUILT = [
     (keys.report("01J"), "report:01J"),
     (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
     (keys.webhook("w1"), "webhook:w1"),
-    (keys.delivery("01J"), "delivery:01J"),
     (keys.collection("team"), "collection:team"),
     (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
     (keys.token("h"), "token:h"),
@@ -75,14 +73,11 @@ def test_a_longer_prefix_is_tried_before_the_one_that_it_contains() -> None:
 @pytest.mark.parametrize(
     ("prefix", "inside", "outside"),
     [
-        (keys.subruns_of("s"), keys.subrun("s", 1), keys.subrun("s2", 1)),
         (keys.scans_of("d"), keys.scan("d", "r"), keys.scan("d2", "r")),
         (keys.extscans_of("d"), keys.extscan("d", "p"), keys.extscan("d2", "p")),
         (keys.aliases_of("pdf"), keys.alias_key("pdf", "a/b/c"), keys.alias_key("pdf2", "a/b/c")),
-        (keys.versions_of("a/b/c"), keys.version("a/b/c", "1.0.0"), keys.version("a/b/c2", "1.0.0")),
         (keys.suppressions_of("d"), keys.suppress("d", "r"), keys.suppress("d2", "r")),
         (keys.open_reports_of("a/b/c"), keys.open_report("a/b/c", "x"), keys.open_report("a/b/cd", "x")),
-        (keys.installs_of("a/b/c"), keys.installs("a/b/c", "d"), keys.installs("a/b/cd", "d")),
     ],
 )
 def test_a_prefix_holds_exactly_its_own_keys(prefix: str, inside: str, outside: str) -> None:

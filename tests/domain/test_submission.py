@@ -283,12 +283,12 @@ def act(record: Submission, action: str, number: int, now: int) -> Submission:
 
 
 def test_an_old_record_stays_readable():
-    """A record of the first release, kept as it was written: fields are only ever added, with defaults."""
+    """A record of the first release, kept as it was written; `priority` was stored then and never used."""
     old = (
         b'{"id":"sub_1","repo_url":"https://github.com/o/r","identity":{"host":"github.com","owner":"o","repo":"r"},'
         b'"skill_name":"r","skill_path":"","state":"RECEIVED","run":1,"created_at":5,"updated_at":5,'
         b'"history":[{"id":"e","seq":1,"at":5,"to":"RECEIVED","actor":"system","reason":"submitted"}],'
-        b'"next_attempt_at":5,"a_field_of_a_later_release":{"x":1}}'
+        b'"next_attempt_at":5,"priority":3,"a_field_of_a_later_release":{"x":1}}'
     )
     record = msgspec.json.decode(old, type=Submission)
     assert record.next_attempt_at == 5 and record.history[0].source is None

@@ -14,13 +14,13 @@ import pytest
 
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.handed_out import collect
+from tests.support.scanners import structure_scanner
 from vskill_platform.backup import restore
 from vskill_platform.bootstrap import env_for
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.scanner import structure_scanner
 from vskill_platform.settings import Settings
 from vskill_platform.store.collections import get_collection
 from vskill_platform.store.owners import list_owners

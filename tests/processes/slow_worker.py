@@ -13,6 +13,7 @@ import asyncio
 import os
 import random
 import signal
+import sys
 from collections.abc import Sequence
 from importlib import import_module as _import_module
 from pathlib import Path
@@ -74,12 +75,14 @@ def slow_down(bootstrap: Any, claim_ms: int) -> None:
     """Put the slow scanner around the one that every environment of this process is opened with."""
     open_env = bootstrap.open_env
     manifest = import_module("vskill_platform.intake.manifest")
-    scanner = import_module("vskill_platform.scan.scanner")
+    # Run as a script, so the project's folder is not on the path by itself.
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+    scanners = import_module("tests.support.scanners")
     pace = import_module("vskill_platform.env").Pace(look_every_s=min(1.0, claim_ms / 3000))
 
     async def open_scanner(settings: Any, stack: Any) -> Any:
         """Without child processes: these tests kill workers many times, and rules take a second to compile."""
-        return scanner.structure_scanner(manifest.read_manifest, settings.known_bad_digests)
+        return scanners.structure_scanner(manifest.read_manifest, settings.known_bad_digests)
 
     bootstrap.open_scanner = open_scanner
 

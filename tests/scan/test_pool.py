@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.scan.hanging import misbehave
+from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.intake.manifest import read_manifest
@@ -18,7 +19,6 @@ from vskill_platform.scan.compiled import compiled_file, store_compiled
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.scanner import InlineScanner
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from vskill_platform.domain.errors import Conflict, RecordMalformed
 from vskill_platform.domain.trust import Provenance, TrustTier
 from vskill_platform.kv.entries import Put
 from vskill_platform.store.catalogue import Filter, Sort, facets, list_skills, search_skills
-from vskill_platform.store.installs import count_installs, installs_of
+from vskill_platform.store.installs import count_installs, installs_by_skill
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.skills import get_skill
@@ -77,7 +77,7 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     for _ in range(101):
         await count_installs([canonical, canonical])
     await file_report(canonical, reporter="user:ann", reason="does not work")
-    assert await installs_of(canonical) == 101
+    assert await installs_by_skill() == {canonical: 101}
     assert await refresh_standing() == 1
     assert await refresh_standing() == 0
     skill = await get_skill(canonical)
@@ -92,8 +92,7 @@ async def test_a_counter_that_is_no_number_is_named_and_not_guessed(env, three):
     canonical = "upload~tests/skills/csv-cleaner"
     await env.kv.put(keys.installs(canonical, "2026-01-01"), b"many")
     with pytest.raises(RecordMalformed, match="2026-01-01 is not a number"):
-        await installs_of(canonical)
-    assert await installs_of("upload~tests/skills/test-writer") == 0
+        await installs_by_skill()
 
 
 async def test_a_malformed_skill_keeps_no_other_from_its_standing(env, three):

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tests.support.manual_clock import ManualClock
+from tests.support.scanners import structure_scanner
 from vskill_platform.bootstrap import open_env
 from vskill_platform.broker.contract import Batch
 from vskill_platform.clock import Clock
@@ -29,7 +30,6 @@ from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.scanner import structure_scanner
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
 

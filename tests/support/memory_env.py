@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.scanners import structure_scanner
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.clock import Clock, SystemClock
@@ -11,7 +12,6 @@ from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.scanner import structure_scanner
 from vskill_platform.settings import load_settings
 from vskill_platform.sources.upload import UploadSource
 

@@ -21,7 +21,7 @@ from vskill_platform.domain.content import SkillFile, content_hash
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import Change, Role, yank
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
-from vskill_platform.store.installs import installs_of
+from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.store.skills import update_skill
 from vskill_platform.store.standing import refresh_standing
 
@@ -381,7 +381,7 @@ async def test_installs_are_counted_by_day_for_the_skill_that_is_meant(shelf):
     assert (await shelf.client.post("/api/v1/skills/installs", json=body)).status_code == 201
     assert (await shelf.client.post("/api/v1/skills/lint/installs", json={})).status_code == 404
     with active_env(shelf.env):
-        assert (await installs_of("acme/tools/lint"), await installs_of("other/tools/lint")) == (2, 1)
+        assert await installs_by_skill() == {"acme/tools/lint": 2, "other/tools/lint": 1}
         await refresh_standing()
     assert (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"] == 2
 

@@ -69,11 +69,6 @@ class ServerClock:
         """The server said this between two readings of our clock, in seconds."""
         self._offset_ms = server_ms - (asked + answered) / 2 * 1000
 
-    @property
-    def skew_ms(self) -> float:
-        """By how much this machine's wall clock is ahead of the server's."""
-        return self._machine.now() - self.now()
-
 
 class PostgresDatabase:
     """An open database, shared by the store and the queue of one process."""
@@ -127,10 +122,6 @@ class PostgresDatabase:
 
     def now(self) -> int:
         return (self._clock or self._own_clock).now()
-
-    @property
-    def skew_ms(self) -> float:
-        return self._own_clock.skew_ms
 
     async def _compare_clocks(self) -> None:
         asked = time.monotonic()

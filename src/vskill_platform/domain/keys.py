@@ -25,7 +25,6 @@ VERSION = "version:"
 ATTESTATION = "attestation:"
 #: public keys that have signed something in this store
 SIGNER = "signer:"
-RESCAN = "rescan:"
 SUPPRESS = "suppress:"
 OWNER = "owner:"
 #: a token that somebody is to put into a repository
@@ -38,7 +37,6 @@ REPORT = "report:"
 #: which report of a reporter about a skill is open
 OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
-DELIVERY = "delivery:"
 COLLECTION = "collection:"
 #: a file that was sent and waits to be published
 UPLOAD = "upload:"
@@ -71,7 +69,6 @@ PARTS: dict[str, int] = {
     VERSION: 2,
     ATTESTATION: 2,
     SIGNER: 1,
-    RESCAN: 2,
     SUPPRESS: 2,
     OWNER: 1,
     OWNER_PROOF: 2,
@@ -82,7 +79,6 @@ PARTS: dict[str, int] = {
     REPORT: 1,
     OPEN_REPORT: 2,
     WEBHOOK: 1,
-    DELIVERY: 1,
     COLLECTION: 1,
     UPLOAD: 2,
     TOKEN: 1,
@@ -110,11 +106,6 @@ def sub(submission_id: str) -> str:
 def subrun(submission_id: str, run: int) -> str:
     """A run that is over. The number is not padded, so keys do not sort by run."""
     return _key(SUBRUN, submission_id, str(run))
-
-
-def subruns_of(submission_id: str) -> str:
-    """The prefix of all runs of a submission."""
-    return _key(SUBRUN, submission_id) + ":"
 
 
 def sub_alias(submission_id: str) -> str:
@@ -171,11 +162,6 @@ def version(canonical: str, number: str) -> str:
     return _key(VERSION, canonical, number)
 
 
-def versions_of(canonical: str) -> str:
-    """The prefix of all versions of a skill; they do not sort by number."""
-    return _key(VERSION, canonical) + ":"
-
-
 def attestation(canonical: str, number: str) -> str:
     """The signed statement about one version."""
     return _key(ATTESTATION, canonical, number)
@@ -183,10 +169,6 @@ def attestation(canonical: str, number: str) -> str:
 
 def signer(key_id: str) -> str:
     return _key(SIGNER, key_id)
-
-
-def rescan(digest: str, ruleset: str) -> str:
-    return _key(RESCAN, digest, ruleset)
 
 
 def suppress(digest: str, rule_id: str) -> str:
@@ -223,11 +205,6 @@ def installs(canonical: str, day: str) -> str:
     return _key(INSTALLS, canonical, day)
 
 
-def installs_of(canonical: str) -> str:
-    """The prefix of all days of a skill."""
-    return _key(INSTALLS, canonical) + ":"
-
-
 def report(ulid: str) -> str:
     return _key(REPORT, ulid)
 
@@ -243,10 +220,6 @@ def open_reports_of(canonical: str) -> str:
 
 def webhook(webhook_id: str) -> str:
     return _key(WEBHOOK, webhook_id)
-
-
-def delivery(ulid: str) -> str:
-    return _key(DELIVERY, ulid)
 
 
 def collection(name: str) -> str:

@@ -33,10 +33,6 @@ class State(enum.StrEnum):
     DEQUEUED = "DEQUEUED"
 
     @property
-    def flags(self) -> Flag:
-        return FLAGS[self]
-
-    @property
     def meaning(self) -> str:
         return MEANING[self]
 

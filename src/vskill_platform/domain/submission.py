@@ -129,7 +129,6 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     history: tuple[Event, ...]
     source: Source = Source.API
     submitter: str | None = None
-    priority: int = 0
     claim: Claim | None = None
     next_attempt_at: int | None = None
     attempts: Attempts = Attempts()
@@ -187,7 +186,6 @@ def create(
     source: Source = Source.API,
     submitter: str | None = None,
     upload: str | None = None,
-    priority: int = 0,
 ) -> Submission:
     """The first record of a place: waiting for a worker, due now."""
     event = Event(step.event_id, 1, step.at, State.RECEIVED, step.actor, _reason(step))
@@ -204,7 +202,6 @@ def create(
         history=(event,),
         source=source,
         submitter=submitter,
-        priority=priority,
         next_attempt_at=step.at,
         upload=upload,
     )

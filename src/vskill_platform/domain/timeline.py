@@ -1,7 +1,7 @@
-"""What a submission's history says about time: how long it stood where, and when its run first came to an end.
+"""What a submission's history says about time: how long it stood in which state.
 
-Pure, over the record alone. The submission's page, the API and the statistics read it; there is no second place
-where durations are kept, so none can disagree with the history.
+Pure, over the record alone. The submission's page and the API read it; there is no second place where durations are
+kept, so none can disagree with the history.
 """
 
 import msgspec
@@ -39,19 +39,3 @@ def time_by_state(record: Submission, now: int) -> dict[State, int]:
         if stay.duration_ms is not None:
             total[stay.event.to] = total.get(stay.event.to, 0) + stay.duration_ms
     return total
-
-
-def began_at(record: Submission) -> int:
-    """When this run was asked for."""
-    return record.history[0].at
-
-
-def first_end(record: Submission) -> Event | None:
-    """The step with which the machine was done with this run for the first time: decided, or left to a person."""
-    return next((event for event in record.history if event.to.ends_run), None)
-
-
-def last_end(record: Submission) -> Event | None:
-    """The step that ended it as it stands now; None while it moves."""
-    last = record.history[-1]
-    return last if last.to.ends_run else None

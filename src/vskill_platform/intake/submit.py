@@ -70,7 +70,6 @@ class Request(msgspec.Struct, frozen=True):
     submitter: str | None = None
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
-    priority: int = 0
     #: The name in the front matter, where it is known: the blocklist may know the skill by it.
     declared_name: str | None = None
     #: Where a SKILL.md was seen at this place; None: not looked at yet.
@@ -202,7 +201,6 @@ def _first(env: Env, number: str, request: Request) -> Submission:
         source=request.source,
         submitter=request.submitter,
         upload=request.upload,
-        priority=request.priority,
     )
     return _at_commit(record, request)
 

@@ -228,12 +228,3 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     length: int
     segment: int
     section: int
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a finding points to."""
-
-    file: str
-    line: int
-    column: int
-    excerpt: str

@@ -1,6 +1,6 @@
 """How often a skill was installed: one counter a day, raised atomically, and nothing about who did it."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from vskill_platform.domain import keys
@@ -20,20 +20,11 @@ async def count_installs(canonicals: Iterable[str]) -> None:
 async def installs_by_skill() -> dict[str, int]:
     """All counters, added up by skill: for the job that keeps each skill's standing."""
     totals: dict[str, int] = {}
-    async for canonical, count in _counters(keys.INSTALLS):
-        totals[canonical] = totals.get(canonical, 0) + count
-    return totals
-
-
-async def installs_of(canonical: str) -> int:
-    """The installs of one skill until now."""
-    return sum([count async for _, count in _counters(keys.installs_of(canonical))])
-
-
-async def _counters(prefix: str) -> AsyncIterator[tuple[str, int]]:
-    async for page in iterate_pages(require_env("kv").kv, prefix):
+    async for page in iterate_pages(require_env("kv").kv, keys.INSTALLS):
         for entry in page.items:
-            yield keys.parse(entry.key).parts[0], _count(entry)
+            canonical = keys.parse(entry.key).parts[0]
+            totals[canonical] = totals.get(canonical, 0) + _count(entry)
+    return totals
 
 
 def _count(entry: Entry) -> int:

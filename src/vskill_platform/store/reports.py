@@ -25,8 +25,6 @@ from vskill_platform.worker_context import require_env
 
 MOST_REASON = 2_000
 MOST_REPORTER = 120
-#: Of the open reports of one skill, how many are counted.
-MOST_COUNTED = 1_000
 
 
 class Category(enum.StrEnum):
@@ -158,12 +156,6 @@ async def list_reports(
     reports, skipped = await _load(page.keys)
     chosen = tuple(one for one in reports if status in (None, one.status) and skill in (None, one.skill))
     return ReportPage(chosen, page.before, skipped)
-
-
-async def count_open_reports(canonical: str) -> int:
-    """How many reporters have an open report about a skill, up to `MOST_COUNTED`."""
-    page = await require_env("kv").kv.list(keys.open_reports_of(canonical), limit=MOST_COUNTED)
-    return len(page.items)
 
 
 async def decide_report(

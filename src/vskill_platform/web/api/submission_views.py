@@ -104,7 +104,6 @@ class SubmissionCard(Wire, frozen=True):
 class SubmissionView(SubmissionCard, frozen=True):
     """One submission."""
 
-    priority: int
     #: to that account and to reviewers; null also where nobody was signed in
     submitter: str | None
     #: which worker has it at the moment, and until when its claim lasts; `a worker` to all but reviewers
@@ -177,7 +176,6 @@ def submission_view(
     until = record.updated_at if now is None else now
     return SubmissionView(
         **msgspec.structs.asdict(submission_card(record)),
-        priority=record.priority,
         submitter=viewer.submitter(record),
         worker=viewer.worker(record),
         claimed_until=iso_time(claim.until) if claim else None,

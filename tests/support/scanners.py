@@ -1,5 +1,5 @@
-"""The engine as a scanner of the worker's contract, in this process: for demos, tests and small tools. Workers use
-`pool`, where a scan that runs wild can be ended.
+"""The scan engine as the contract's scanner, in this process: for tests of everything around the scanner. The product scans in
+child processes (`scan/pool.py`), where a scan that runs wild can be ended.
 """
 
 import asyncio
@@ -46,5 +46,5 @@ class InlineScanner:
 def structure_scanner(
     check_manifest: CheckManifest, known_bad_digests: Collection[str] = ()
 ) -> InlineScanner:
-    """Structure and known digests only, ready at once: for tests of everything around the scanner."""
+    """Structure and known digests only, ready at once."""
     return InlineScanner(Ruleset(()), check_manifest, known_bad_digests)
