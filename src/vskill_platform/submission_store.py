@@ -18,9 +18,9 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.kv.contract import PAGE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Capability, Entry, JoinedPage, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
@@ -86,6 +86,7 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     withdrawn: bool = False
 
 
+_KNOWN_STATES: frozenset[str] = frozenset(State)
 #: A page of them at once.
 _summaries = msgspec.json.Decoder(list[tuple[str, _SummaryFields]])
 
@@ -109,6 +110,8 @@ async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
 async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> list[StuckSubmission]:
     """Submissions that have stood in a stuckable state for the threshold or longer, longest first.
 
+    A record is skipped as malformed where it cannot be told whether it is stuck (no state or none of ours; stuckable
+    without a time), and where it is stuck but lacks what is reported. What is not stuck is not looked at further.
     A report: recovery and health go by the claim and the next attempt time instead.
     """
     env = require_env("kv")
@@ -122,34 +125,36 @@ async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> li
 
 
 async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
-    """Costs what is stuck, however many are not. Records without a state are in no index of states, so they
-    are looked up by themselves."""
-    where: dict[str, Condition] = {
-        "state": In(tuple(sorted(STUCK_STATES))),
-        "updated_at": Between(most=latest),
-    }
+    """Costs what is stuck or malformed, however many records are neither."""
+    stuckable = In(tuple(sorted(STUCK_STATES)))
     found: list[_StuckFields | None] = []
-    after: str | None = None
-    while True:
-        page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="updated_at", after=after)
+    since: dict[str, Condition] = {"state": stuckable, "updated_at": Between(most=latest)}
+    async for page in _select_pages(env, since, "updated_at"):
         skips.failed(page.failed)
         found += [skips.decode(entry, _StuckFields) for entry in page.items]
-        after = page.after
-        if after is None:
-            break
-    for entry in await read_stateless(env):
-        skips.add("malformed", entry.key)
+    timeless: dict[str, Condition] = {"state": stuckable, "updated_at": Is(None)}
+    for malformed in (_select_pages(env, timeless, "key"), iter_unreadable_pages(env)):
+        async for page in malformed:
+            skips.failed(page.failed)
+            for entry in page.items:
+                skips.add("malformed", entry.key)
     return [fields for fields in found if fields is not None]
 
 
 async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
     """Reads every record, concurrently: what an engine without an index must do."""
+    state_of, time_of = SUBMISSIONS.fields["state"], SUBMISSIONS.fields["updated_at"]
     found: list[_StuckFields] = []
     async for page in iterate_pages(env.kv, SUBMISSIONS.prefix):
         skips.failed(page.failed)
         for entry in page.items:
-            fields = skips.decode(entry, _StuckFields)
-            if fields is not None and fields.state in STUCK_STATES and fields.updated_at <= latest:
+            record = parse(entry.value)
+            state, updated_at = state_of.of(record), time_of.of(record)
+            if state in _KNOWN_STATES - STUCK_STATES:
+                continue
+            if state not in STUCK_STATES or not isinstance(updated_at, int):
+                skips.add("malformed", entry.key)
+            elif updated_at <= latest and (fields := skips.decode(entry, _StuckFields)) is not None:
                 found.append(fields)
     return sorted(found, key=lambda fields: (fields.updated_at, fields.id))
 
@@ -173,7 +178,7 @@ async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]
     async for joined in env.kv.joined_pages(SKILLS.prefix, exclude=SKILLS.exclude, page=page):
         fields = _decoded_at_once(joined)
         if fields is None:
-            fields = await _decoded_one_by_one(env, start, page, skips)
+            fields = await _decoded_one_by_one(env, skips, start, joined.after, page)
         else:
             skips.failed(joined.failed)
         yield [_summary(key, found) for key, found in fields if not found.withdrawn]
@@ -191,13 +196,26 @@ def _decoded_at_once(joined: JoinedPage) -> list[tuple[str, _SummaryFields]] | N
 
 
 async def _decoded_one_by_one(
-    env: Env, after: str | None, page: int, skips: Skips
+    env: Env, skips: Skips, start: str | None, end: str | None, page: int
 ) -> list[tuple[str, _SummaryFields]]:
-    """The page read again, to leave out what is malformed and nothing else."""
-    entries = await env.kv.scan(SKILLS.prefix, after=after, limit=page, exclude=SKILLS.exclude)
-    skips.failed(entries.failed)
-    decoded = ((entry.key, skips.decode(entry, _SummaryFields)) for entry in entries.items)
-    return [(key, fields) for key, fields in decoded if fields is not None]
+    """The page's keys read again, to leave out what is malformed and nothing else.
+
+    Until the key that the page ended with, not for as many records: what was published in between would push the
+    last ones out, and the next page begins after that key.
+    """
+    found: list[tuple[str, _SummaryFields]] = []
+    while True:
+        entries = await env.kv.scan(SKILLS.prefix, after=start, limit=page, exclude=SKILLS.exclude)
+        skips.failed({key: why for key, why in entries.failed.items() if end is None or key <= end})
+        for entry in entries.items:
+            if end is not None and entry.key > end:
+                return found
+            fields = skips.decode(entry, _SummaryFields)
+            if fields is not None:
+                found.append((entry.key, fields))
+        start = entries.after
+        if start is None or start == end:
+            return found
 
 
 def _stuck(fields: _StuckFields, now: int) -> StuckSubmission:
@@ -302,13 +320,24 @@ async def count_submissions() -> SubmissionCounts:
     return SubmissionCounts(known, sum(counts.values()) - sum(known.values()))
 
 
-async def read_stateless(env: Env) -> list[Entry]:
-    """Entries under `sub:` that have no state that could be read: by index, so few cost little."""
-    if (await env.kv.count_by(SUBMISSIONS.prefix, "state")).get(None, 0) == 0:
-        return []
-    without_time = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(None), "updated_at": Is(None)})
-    with_time = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(None)}, order_by="updated_at")
-    return [*without_time.items, *with_time.items]
+async def iter_unreadable_pages(env: Env) -> AsyncIterator[EntryPage]:
+    """Records under `sub:` without a state or with one that is none of ours: by index, so few cost little."""
+    for state in await env.kv.count_by(SUBMISSIONS.prefix, "state"):
+        if state not in _KNOWN_STATES:
+            async for page in _select_pages(env, {"state": Is(state), "updated_at": Is(None)}, "key"):
+                yield page
+            async for page in _select_pages(env, {"state": Is(state)}, "updated_at"):
+                yield page
+
+
+async def _select_pages(env: Env, where: dict[str, Condition], order_by: str) -> AsyncIterator[EntryPage]:
+    after: str | None = None
+    while True:
+        page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by=order_by, after=after)
+        yield page
+        after = page.after
+        if after is None:
+            return
 
 
 # Writes.

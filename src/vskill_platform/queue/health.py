@@ -22,7 +22,7 @@ from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.store.records import decode
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
-from vskill_platform.submission_store import SubmissionCounts, count_submissions, read_stateless
+from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
 
 #: An expired claim is taken up within a recovery interval and a receive; longer than this is a violation.
@@ -135,12 +135,12 @@ def _any_of(states: Iterable[State]) -> In:
 
 async def _unreadable(env: Env) -> list[Entry]:
     """Records without a state, and records in a state that this version does not know."""
-    found = await read_stateless(env)
-    known = {state.value for state in State}
-    for value in await env.kv.count_by(SUBMISSIONS.prefix, "state"):
-        if value is not None and value not in known:
-            page = await env.kv.select(SUBMISSIONS.prefix, where={"state": Is(value)}, order_by="updated_at")
-            found.extend(page.items)
+    found: list[Entry] = []
+    async for page in iter_unreadable_pages(env):
+        _raise_failed(page.failed)
+        found.extend(page.items)
+        if len(found) > MOST_VIOLATIONS:
+            break
     return found
 
 
