@@ -30,7 +30,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ bench: $(READY) $(BENCH_READY) ## Measure beside peers and the raw engine, as ra
 coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 %, or 100 % of the core, fails
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
+
+mutants: $(READY) ## Change the core's code in small ways; fails where no test notices and no reason is listed
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)
 	@$(LOCK) --output-file requirements.lock
