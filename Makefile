@@ -30,10 +30,10 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients node browser screenshots check format sim fuzz chaos bench coverage mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients test-interrupted node browser screenshots check format sim fuzz chaos bench coverage mutants lock build reference docs audit measures clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create .venv and install the locked packages (every other target does this by itself)
 
@@ -73,6 +73,9 @@ test-all: test test-clients ## Also run what needs node or a browser
 test-clients: node browser ## Run only what needs node or a browser: npm clients, and the pages in Chromium
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
+
+test-interrupted: $(READY) ## Interrupt a test run at ten moments by SIGKILL, SIGINT and SIGTERM: no process is left
+	@MOMENTS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/lifetimes $(ARGS)
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
 

@@ -2,6 +2,7 @@
 
 - `anyio_backend` runs async tests (`pytestmark = pytest.mark.anyio`) on asyncio.
 - `event_loop_guard` makes a blocking call of the product on the event loop fail the test that provoked it.
+- `guard_runner` lets nothing that a test starts outlive the run, however that ends.
 - With `CI=true` a skipped test is a failed one: what does not run proves nothing.
 """
 
@@ -13,8 +14,11 @@ import pytest
 import structlog
 from blockbuster import BlockBuster, BlockBusterFunction
 
+from tests.support.lifetimes import guard_runner
 from vskill_platform.observability import configure_logging
 from vskill_platform.settings import load_settings
+
+guard_runner()
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
 # A read of one key by SQLite takes 5 µs inline and 160 µs through a thread.

@@ -1,4 +1,4 @@
-"""House rules for the product's code that a linter's configuration cannot express.
+"""House rules for the product's code, and one for the tests', that a linter's configuration cannot express.
 
 Each rule names a call or attribute, the files that alone may use it, and why. Names are followed through
 imports (`from os import environ as e` is still `os.environ`); `run_in_executor` is a method of objects whose
@@ -47,18 +47,45 @@ RULES = (
         reason="time and ids come from the environment's clock, so that tests and the simulator own them",
     ),
 )
+TESTS = "tests/"
+#: What starts a process that goes on beside its caller; a test that does so by itself may leave it behind.
+STARTS_PROCESSES = frozenset(
+    {
+        "asyncio.create_subprocess_exec",
+        "asyncio.create_subprocess_shell",
+        "multiprocessing.Process",
+        "multiprocessing.get_context",
+        "os.fork",
+        "os.posix_spawn",
+        "os.posix_spawnp",
+        "subprocess.Popen",
+    }
+)
+LIFETIMES = "tests/support/lifetimes.py"
+#: What proves that nothing is left must not have a guardian of its own.
+MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
 BANNED_METHODS = {
     "run_in_executor": "it loses the context: use asyncio.to_thread, or copy_context().run in an executor",
 }
 
 
 def check_module(path: str, text: str) -> Iterator[Problem]:
-    """All house rules on one Python file; files outside the package are not bound by them."""
-    if not path.startswith(PACKAGE):
-        return
-    tree = ast.parse(text, filename=path)
-    yield from _check_docstring(path, tree)
-    yield from _check_names(path, tree)
+    """All house rules on one Python file; files outside the package and the tests are not bound by them."""
+    if path.startswith(PACKAGE):
+        tree = ast.parse(text, filename=path)
+        yield from _check_docstring(path, tree)
+        yield from _check_names(path, tree)
+    elif path.startswith(TESTS) and path not in MAY_START:
+        yield from _check_starts(path, ast.parse(text, filename=path))
+
+
+def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:
+    imported = _imported_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _qualified_name(node.func, imported)) in STARTS_PROCESSES:
+            yield Problem(
+                path, node.lineno, f"{name}: start it with {LIFETIMES}, so that it ends with its test"
+            )
 
 
 def _check_docstring(path: str, tree: ast.Module) -> Iterator[Problem]:

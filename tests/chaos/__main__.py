@@ -15,6 +15,7 @@ from tests.chaos.engines import engines
 from tests.chaos.load import EVERY_S
 from tests.chaos.single import single
 from tests.chaos.world import Plan, World, play
+from tests.support.lifetimes import guard_runner
 
 #: The world of one machine has fewer faults, and gets this part of the time on top.
 SINGLE_SHARE = 0.2
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="keep the account as this page")
     given = parser.parse_args()
+    guard_runner()
     one = played(single, given.minutes * 60 * SINGLE_SHARE, given.seed)
     many = played(engines, given.minutes * 60, given.seed)
     if given.write is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.support.lifetimes import running
 from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.domain.content import digest_of_files
 
@@ -35,15 +36,9 @@ def environment(data_dir):
 
 @contextmanager
 def started(environment, *arguments):
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with running([*COMMAND, *arguments], env=environment, **pipes) as process:
         yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def announced(process) -> dict[str, str]:
@@ -193,23 +188,13 @@ run_async(role())
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_second_signal_ends_a_process_that_does_not_stop(environment, number, code, wait):
     program = NEVER_ENDS.replace("{wait}", wait)
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with running([sys.executable, "-c", program], env=environment, **pipes) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         process.send_signal(number)
         assert process.stdout.readline() == "stopping\n"
         assert stop(process, number)[0] == code
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def test_a_log_for_machines_is_all_json(environment):

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 
+from tests.support import lifetimes
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.installs import installs_by_skill
@@ -113,7 +114,7 @@ def running(folder: Path, **variables: str) -> Iterator[Registry]:
     }
     log = folder / "server.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = lifetimes.start(
             [sys.executable, "-m", "vskill_platform", "serve", "--port", "0"],
             cwd=folder,
             env=own,

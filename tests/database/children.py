@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import vskill_platform
+from tests.support import lifetimes
 
 _SOURCE = Path(vskill_platform.__file__).parent.parent
 
@@ -25,7 +26,7 @@ path = sys.argv[1]
 
 def start(script: str, path: Path) -> subprocess.Popen[str]:
     """A process that runs the script; it ends when its standard input does, if it reads that."""
-    return subprocess.Popen(
+    return lifetimes.start(
         [sys.executable, "-c", _PRELUDE + dedent(script), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import signal
-import subprocess
+from subprocess import DEVNULL
 
 import pytest
 
 from tests.demo.conftest import COMMAND
 from tests.support.envs import open_test_env, submit_skill
+from tests.support.lifetimes import running
 from vskill_platform import demo
 from vskill_platform.sources.examples import bundled, commit_of, examples_folder
 from vskill_platform.submission_store import count_submissions
@@ -25,12 +25,8 @@ TOUR_ENDS = {
 
 @pytest.fixture
 def worker(environment):
-    process = subprocess.Popen(
-        [*COMMAND, "worker"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    yield process
-    process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    with running([*COMMAND, "worker"], env=environment, stdout=DEVNULL, stderr=DEVNULL) as process:
+        yield process
 
 
 def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(command, worker):

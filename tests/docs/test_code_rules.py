@@ -74,6 +74,27 @@ def test_what_only_looks_similar_passes(code):
     assert messages(code) == []
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import subprocess\nsubprocess.Popen(['x'])",
+        "from subprocess import Popen as start\nwith start(['x']): pass",
+        "import asyncio\nasync def f(): await asyncio.create_subprocess_exec('x')",
+        "import os\nos.fork()",
+        "import multiprocessing\nmultiprocessing.get_context('fork')",
+    ],
+)
+def test_a_test_starts_processes_in_the_one_way_that_also_ends_them(code):
+    (message,) = messages(code, "tests/queue/test_x.py")
+    assert "so that it ends with its test" in message
+    assert messages(code, "tests/support/lifetimes.py") == []
+
+
+def test_a_call_that_waits_for_its_process_and_the_name_of_its_type_pass():
+    code = "import subprocess\nsubprocess.run(['x'])\ndef f(x: subprocess.Popen[str]): pass"
+    assert messages(code, "tests/queue/test_x.py") == []
+
+
 @pytest.mark.parametrize("text", ["", "x = 1\n", '"""   """\n', "# a comment\n"])
 def test_a_module_of_the_product_without_a_docstring_is_reported(text):
     (problem,) = check_module("src/vskill_platform/new.py", text)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.envs import open_test_env, skill_files
 from tests.support.git_server import GitServer, Repo, git_server, skill_md
+from tests.support.lifetimes import running
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
 from vskill_platform.domain.identity import normalise, submission_id
 from vskill_platform.domain.states import State
@@ -80,7 +81,7 @@ def tree_bomb(repo: Repo) -> None:
 
 def blob_bomb(repo: Repo) -> None:
     """60 megabytes of zeros, a few kilobytes on the wire."""
-    with subprocess.Popen(
+    with running(
         ["git", "hash-object", "-w", "--stdin"],
         cwd=repo.folder,
         stdin=subprocess.PIPE,

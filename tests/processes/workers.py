@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.lifetimes import start_async
 from vskill_platform.domain.submission import Submission
 from vskill_platform.settings import Settings
 from vskill_platform.submission_store import get_submission
@@ -64,19 +65,19 @@ class Workers:
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self._folder = folder
-        self._variables = dict(variables)
+        self.variables = dict(variables)
         self.started: list[WorkerProcess] = []
 
     async def start(self, command: tuple[str, ...] = SLOW_WORKER, **variables: str) -> WorkerProcess:
         log = self._folder / f"worker-{len(self.started)}.log"
         with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
+            process = await start_async(
                 sys.executable,
                 *command,
                 stdout=output,
                 stderr=output,
                 cwd=self._folder,
-                env={**self._variables, **variables},
+                env={**self.variables, **variables},
             )
         worker = WorkerProcess(process, log)
         self.started.append(worker)

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import multiprocessing
 import stat
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed448
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from tests.database import children
 from vskill_platform.domain.errors import InvalidInput, InvalidSettings, StoreCorrupt, StoreUnavailable
 from vskill_platform.signing.keys import (
     FileKeys,
@@ -54,24 +54,26 @@ async def test_the_key_id_is_the_beginning_of_the_public_keys_sha256(folder):
     assert key.key_id == hashlib.sha256(key.raw).hexdigest()[:16]
 
 
-def _open_in_process(folder: str, barrier, found) -> None:
-    async def work() -> str:
-        barrier.wait(30)
-        ring = await FileKeys.open(Path(folder))
-        return (await ring.current()).public.key_id
+_OPENS_KEYS = """
+from pathlib import Path
+from vskill_platform.signing.keys import FileKeys
 
-    found.put(asyncio.run(work()))
+async def work():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    ring = await FileKeys.open(Path(path))
+    print((await ring.current()).public.key_id)
+
+asyncio.run(work())
+"""
 
 
 def test_of_many_processes_that_start_at_once_one_makes_the_key(folder):
-    context = multiprocessing.get_context("fork")
-    barrier, found = context.Barrier(6), context.Queue()
-    workers = [context.Process(target=_open_in_process, args=(str(folder), barrier, found)) for _ in range(6)]
+    workers = [children.start(_OPENS_KEYS, folder) for _ in range(6)]
+    assert [children.line_of(worker) for worker in workers] == ["ready"] * 6
     for worker in workers:
-        worker.start()
-    ids = {found.get(timeout=60) for _ in workers}
-    for worker in workers:
-        worker.join(30)
+        children.tell(worker, "go")
+    ids = {children.finish(worker) for worker in workers}
     assert len(ids) == 1
     assert sorted(path.name for path in folder.iterdir()) == sorted(["signing.key", f"{ids.pop()}.pub"])
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.envs import make_submission
 from tests.support.git_server import Repo, git_server, skill_md
+from tests.support.lifetimes import running, start_async
 from vskill_platform import child_processes
 from vskill_platform.child_processes import CHUNK, end_group
 from vskill_platform.domain.content import SkillFile
@@ -217,7 +218,7 @@ async def test_an_empty_repository_has_no_skill(server, source):
 async def test_a_page_that_is_no_repository_is_gone(open_source, tmp_path):
     (tmp_path / "web" / "ann" / "tools" / "info").mkdir(parents=True)
     (tmp_path / "web" / "ann" / "tools" / "info" / "refs").write_text("<html>\n<body>hello</body>\n</html>\n")
-    with subprocess.Popen(
+    with running(
         [
             "python3",
             "-u",
@@ -233,13 +234,10 @@ async def test_a_page_that_is_no_repository_is_gone(open_source, tmp_path):
         stderr=subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
-        try:
-            port = process.stdout.readline().split(b" port ")[1].split()[0].decode()
-            source = open_source(Hosts((), rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",)))
-            with pytest.raises(SourceGone):
-                await source.inspect(TOOLS)
-        finally:
-            process.send_signal(signal.SIGTERM)
+        port = process.stdout.readline().split(b" port ")[1].split()[0].decode()
+        source = open_source(Hosts((), rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",)))
+        with pytest.raises(SourceGone):
+            await source.inspect(TOOLS)
 
 
 async def test_failures_are_shared_by_those_who_wait_and_not_remembered(server, open_source):
@@ -535,7 +533,7 @@ async def test_those_who_share_an_answer_keep_the_folder_that_they_asked_for(ser
 
 async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipes_are():
     """The cause of a bomb that hung under load: asyncio waits for pipes that nobody reads any more."""
-    process = await asyncio.create_subprocess_exec(
+    process = await start_async(
         *("sh", "-c", "yes >&2 & exec yes"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -550,7 +548,7 @@ async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full
 
 async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(child_processes, "END_S", 0.2)
-    process = await asyncio.create_subprocess_exec(
+    process = await start_async(
         *("sh", "-c", "setsid sleep 5 & echo $!; wait"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

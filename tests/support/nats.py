@@ -16,6 +16,8 @@ from pathlib import Path
 import nats
 from nats.js.errors import NotFoundError
 
+from tests.support import lifetimes
+
 START_S = 30
 
 
@@ -53,7 +55,7 @@ class Server:
         command = [str(program()), "-a", "127.0.0.1", "-p", str(self.port), *self._options]
         command += ["-sd", str(self.folder / "data")]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            self._process = lifetimes.start(command, stdout=log, stderr=log, cwd=self.folder)
         deadline = time.monotonic() + START_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:

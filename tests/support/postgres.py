@@ -18,6 +18,8 @@ from pathlib import Path
 
 import asyncpg
 
+from tests.support import lifetimes
+
 #: Who runs it where this process is root.
 ORDINARY_USER = "nobody"
 START_S = 60
@@ -62,11 +64,12 @@ class Server:
         options = ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] if not self._durable else []
         options += ["max_connections=200", "shared_buffers=64MB", *self._settings]
         command = [str(self._bin / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
-        command += ["-h", "127.0.0.1", "-k", str(self.folder)]
+        # No socket file: nobody uses it, and its path would have to be short.
+        command += ["-h", "127.0.0.1", "-k", ""]
         for option in options:
             command += ["-c", option]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = lifetimes.start(
                 command, stdout=log, stderr=log, user=self._user, cwd=self.folder, env=_environment()
             )
         self._await_ready()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import httpx2
 
+from tests.support import lifetimes
 from tools.blocks import Block
 from tools.files import ROOT
 
@@ -99,7 +100,7 @@ class World:
         """A role, in the background; a web side is waited for."""
         command = line.replace("make run", "vskill-platform serve --demo")
         with (self.folder / "roles.log").open("a") as log:
-            process = subprocess.Popen(
+            process = lifetimes.start(
                 ["sh", "-c", f"exec env {command}"],
                 cwd=self.folder,
                 env=self.environment,

@@ -22,6 +22,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from tests.support.lifetimes import running
 from tests.support.streams import Events, listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import RateLimited, StoreUnavailable
@@ -76,21 +77,12 @@ def web_process(data_dir: Path):
         "VSKILL_STORE": f"sqlite:{data_dir / 'vskill.db'}",
         "PYTHONUNBUFFERED": "1",
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vskill_platform", "serve", "--web-only", "--port", "0"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
+    command = [sys.executable, "-m", "vskill_platform", "serve", "--web-only", "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with running(command, env=environment, **pipes) as process:
+        assert process.stdout is not None
         address = next(line.split()[2] for line in process.stdout if "Address" in line)
         yield process, address
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=20)
 
 
 async def test_E6_an_event_reaches_the_clients_of_every_process(tmp_path: Path):

@@ -1,0 +1,50 @@
+"""Interrupts a test run and finds out whether anything survives; run as a script: `subreaper.py SIGNAL EVENTS COUNT COMMAND…`.
+
+It is made the parent of every descendant that loses its own, so none can hide: while one lives, this process has a
+child. It starts the command, waits until the file of events has that many lines, sends the signal to the command's
+process alone, and waits until it has no child any more.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SET_CHILD_SUBREAPER = 36
+#: Only guards against hanging.
+PATIENCE_S = 120
+
+
+def main() -> int:
+    number, events, count = signal.Signals[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    process = subprocess.Popen(sys.argv[4:])
+    deadline = time.monotonic() + PATIENCE_S
+    while events.read_text("utf-8").count("\n") < count:
+        if process.poll() is not None or time.monotonic() > deadline:
+            print("the run ended or hung before the moment came")
+            return 2
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.wait()
+    while time.monotonic() < deadline:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return 0
+        if not pid:
+            time.sleep(0.02)
+    print("these are left:", _children())
+    return 1
+
+
+def _children() -> list[str]:
+    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text("utf-8").split()
+    return [Path("/proc", pid, "cmdline").read_text("utf-8").replace("\0", " ") for pid in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
