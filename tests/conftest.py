@@ -32,6 +32,9 @@ POINT_READ_CALLS = (
 # A log line with a traceback reads the source files that it quotes, once each: only unforeseen errors have one.
 TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
 TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")
+# A log line is one write to where the process's log goes, and no line of it may be reordered or held back.
+LOG_LINE = ("vskill_platform/observability.py", {"write", "_write_bytes"})
+LOG_LINE_CALLS = ("os.write", "threading.Lock.acquire")
 # The PostgreSQL driver looks for a password file and certificates whenever it connects, which is seldom.
 CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})
 CONNECTING_CALLS = ("os.stat", "os.path.abspath", "io.BufferedReader.read", "io.TextIOWrapper.read")
@@ -69,6 +72,8 @@ def event_loop_guard() -> Iterator[BlockBuster]:
         guard.functions[name] = BlockBusterFunction(None, name, scanned_modules="vskill_platform")
     for name in POINT_READ_CALLS:
         guard.functions[name].can_block_in(*POINT_READ)
+    for name in LOG_LINE_CALLS:
+        guard.functions[name].can_block_in(*LOG_LINE)
     for name in TRACEBACK_CALLS:
         guard.functions[name].can_block_in(*TRACEBACK)
     for name in CONNECTING_CALLS:

@@ -4,13 +4,15 @@ Logs are structured: a static event text with fields, the unit in a field's name
 batch, job or request is bound with `structlog.contextvars`, so that it ends with it.
 """
 
-import contextlib
+import functools
 import io
 import logging
 import math
+import os
 import sys
-from collections.abc import Mapping
-from typing import Generic, TextIO, TypeVar, cast
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TextIO, TypeVar, cast
 
 import msgspec
 import structlog
@@ -238,35 +240,81 @@ class Metrics:
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """Send every log line of this process, other packages' included, to one stream in one form."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    out = cast("TextIO", SteadyStream(stream or sys.stderr))
+    stream = stream or sys.stderr
+    rendering = _rendering(settings, colours=stream is not None and stream.isatty())
+    out = cast("TextIO", SteadyStream(stream, functools.partial(_loss_line, rendering)))
     structlog.configure(
-        processors=[*_common(), *_rendering(settings, out)],
+        processors=[*_common(), *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
-    _route_standard_logging(settings, out, level)
+    _route_standard_logging(rendering, out, level)
     return logger()
 
 
 class SteadyStream(io.TextIOBase):
-    """Where log lines go. One that cannot be written (the log's own disk is full, its reader has gone) is lost, and
-    does not end the work that it tells of: a worker must outlive the disk of its log."""
+    """Where log lines and the start-up banner go. A write that fails (the disk is full, the reader has gone, the stream
+    was never open) is dropped and counted, and does not end the work that it tells of. The first write that succeeds
+    again is preceded by the line that `describe_loss` makes of the count.
 
-    def __init__(self, out: TextIO) -> None:
+    It writes to the descriptor itself: a failed line must not stay in a buffer, to fail again at exit.
+    """
+
+    def __init__(self, out: TextIO | None, describe_loss: Callable[[int], str] = lambda _: "") -> None:
         self._out = out
+        self._describe_loss = describe_loss
+        self._lock = threading.Lock()
+        self._lost = 0
+        #: The last write stopped in the middle of a line.
+        self._cut = False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a plain attribute there
+        return getattr(self._out, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
-            self._out.write(text)
+        with self._lock:
+            if self._lost and self._try_write(self._describe_loss(self._lost)):
+                self._lost = 0
+            if self._lost or not self._try_write(text):
+                self._lost += 1
         return len(text)
 
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._out.flush()
-
     def isatty(self) -> bool:
-        return self._out.isatty()
+        return self._out is not None and self._out.isatty()
+
+    def _try_write(self, text: str) -> bool:
+        if self._out is None:
+            return False
+        try:
+            self._write_bytes(self._out.fileno(), text.encode(self.encoding, "backslashreplace"))
+        except io.UnsupportedOperation:  # not a file of the system, as in tests
+            return self._try_write_text(self._out, text)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _write_bytes(self, descriptor: int, data: bytes) -> None:
+        rest = b"\n" + data if self._cut else data
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+            self._cut = bool(rest)
+
+    def _try_write_text(self, out: TextIO, text: str) -> bool:
+        try:
+            out.write(text)
+        except (OSError, ValueError):
+            return False
+        return True
+
+
+def _loss_line(rendering: Sequence[Processor], lost: int) -> str:
+    """What a log says in place of lines that could not be written, in the form of all others."""
+    event: Any = {"event": "log lines could not be written", "lines": lost}
+    for process in (*_common()[1:], *rendering):
+        event = process(None, "warning", event)
+    return f"{event}\n"
 
 
 def logger(**fields: object) -> FilteringBoundLogger:
@@ -283,7 +331,7 @@ def _common() -> list[Processor]:
     ]
 
 
-def _rendering(settings: Settings, out: TextIO) -> list[Processor]:
+def _rendering(settings: Settings, *, colours: bool) -> list[Processor]:
     if settings.log_format == "json":
         # Local variables of a traceback may hold tokens, so they stay out of the log.
         transform = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
@@ -291,11 +339,10 @@ def _rendering(settings: Settings, out: TextIO) -> list[Processor]:
             structlog.processors.ExceptionRenderer(transform),
             structlog.processors.JSONRenderer(default=str),
         ]
-    colours = out.isatty()
     return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)]
 
 
-def _route_standard_logging(settings: Settings, out: TextIO, level: int) -> None:
+def _route_standard_logging(rendering: Sequence[Processor], out: TextIO, level: int) -> None:
     """Give the lines of packages that use the standard library (uvicorn, asyncio) the same form."""
     handler = logging.StreamHandler(out)
     handler.setFormatter(
@@ -303,7 +350,7 @@ def _route_standard_logging(settings: Settings, out: TextIO, level: int) -> None
             foreign_pre_chain=_common(),
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_rendering(settings, out),
+                *rendering,
             ],
         )
     )

@@ -42,6 +42,9 @@ class Crew:
 
     def __init__(self, processes: Workers, folder: Path, chance: random.Random) -> None:
         self._processes = processes
+        # Python 3.11 keeps a module's compiled form also where the full disk took only its beginning, and every later
+        # start from that checkout would end with it.
+        processes.variables["PYTHONDONTWRITEBYTECODE"] = "1"
         self._folder = folder
         self._chance = chance
         self._numbers = itertools.count(1)

@@ -3,6 +3,8 @@
 Each group of commands is a file here. A command imports what it needs when it runs, so that `--help` is fast.
 """
 
+import os
+
 import click
 
 from vskill_platform import __version__
@@ -54,6 +56,17 @@ for command in COMMANDS:
     cli.add_command(command)
 
 
+def _open_standard_descriptors() -> None:
+    """Give a process that was started without stdin, stdout or stderr the null device in their place. Otherwise the
+    first files and sockets that it opens get these numbers: uvloop aborts, and stray output would go into them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
 def main() -> None:
     """The entry point of the executable."""
+    _open_standard_descriptors()
     cli.main(prog_name="vskill-platform")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import click
 import msgspec
@@ -29,9 +29,10 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
 
 
-def console() -> Console:
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(file=sys.stdout, width=width, highlight=False)
+def console(file: IO[str] | None = None) -> Console:
+    """What prints tables and panels, to stdout unless told otherwise."""
+    out = sys.stdout if file is None else file
+    return Console(file=out, width=None if out.isatty() else PIPE_WIDTH, highlight=False)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

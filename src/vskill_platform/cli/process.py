@@ -3,9 +3,8 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,6 +88,6 @@ def _first_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 
 def _exit_hard(number: int, _frame: FrameType | None) -> None:
-    sys.stderr.write("second signal: exiting at once\n")
-    sys.stderr.flush()
+    with suppress(OSError):
+        os.write(2, b"second signal: exiting at once\n")
     os._exit(128 + number)

@@ -2,9 +2,10 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 import msgspec
@@ -144,22 +145,24 @@ async def _ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> N
 
 
 async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) -> None:
-    """Where to look, for the person who started it."""
+    """Where to look, for the person who started it; a full disk or a closed pipe does not end the process."""
     from rich.panel import Panel
     from rich.table import Table
 
     from vskill_platform.cli.output import console, plain
+    from vskill_platform.observability import SteadyStream
 
     # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.
     link = await _first_admin_link(env, listener) if roles.web and listener is not None else None
     lines = Table.grid(padding=(0, 2))
     for name, value in _places(env.settings, roles, listener):
         lines.add_row(plain(name), plain(value))
-    console().print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
+    out = console(cast("TextIO", SteadyStream(sys.stdout)))
+    out.print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
     if link is not None:
-        console().print(plain("Open this once to make the first admin account:"))
+        out.print(plain("Open this once to make the first admin account:"))
         # On a line of its own, so that it can be copied.
-        console().print(plain(link), soft_wrap=True)
+        out.print(plain(link), soft_wrap=True)
 
 
 async def _first_admin_link(env: "Env", listener: socket.socket) -> str | None:
