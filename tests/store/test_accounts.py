@@ -26,6 +26,7 @@ from vskill_platform.store.accounts import (
     find_admins,
     get_user,
     list_users,
+    read_user,
     set_disabled,
     set_password,
     set_role,
@@ -542,17 +543,43 @@ async def test_nobody_revokes_the_token_of_another(env):
     assert await find_token(made.secret) is not None
 
 
-async def test_signing_out_everywhere_revokes_tokens_and_disabling_puts_them_to_sleep(env):
+@pytest.mark.parametrize("ending", ["disabling", "a new password", "signing out everywhere"])
+async def test_tokens_end_with_the_trust_in_their_account_and_do_not_come_back(env, ending):
     await make("root-one", Role.ADMIN)
     await make()
     made = await create_token("ann", "laptop", ["read"], by="user:ann")
-    await set_disabled("ann", disabled=True, **WHY)
-    assert await find_token(made.secret) is None
-    await set_disabled("ann", disabled=False, **WHY)
     assert await find_token(made.secret) is not None
-    await sign_out_everywhere("ann", by="user:ann")
+    if ending == "disabling":
+        await set_disabled("ann", disabled=True, **WHY)
+        assert await find_token(made.secret) is None
+        await set_disabled("ann", disabled=False, **WHY)
+    elif ending == "a new password":
+        await set_password("ann", "another long enough one", **WHY)
+    else:
+        await sign_out_everywhere("ann", by="user:ann")
     assert await find_token(made.secret) is None
     assert await list_tokens("ann") == () and await list_all_tokens() == ()
+    again = await create_token("ann", "laptop", ["read"], by="user:ann")
+    assert await find_token(again.secret) is not None
+
+
+async def test_tokens_that_an_older_release_left_with_a_disabled_account_do_not_come_back(env):
+    """It only marked the account, and its tokens lived again when the account was enabled."""
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    user, version = await read_user("ann")
+    assert user is not None
+    marked = msgspec.json.encode(msgspec.structs.replace(user, disabled=True))
+    await env.kv.commit([Put(keys.user("ann"), marked, version)])
+    await set_disabled("ann", disabled=False, **WHY)
+    assert await find_token(made.secret) is None and await list_all_tokens() == ()
+
+
+async def test_enabling_an_account_that_is_not_disabled_keeps_its_tokens(env):
+    await make()
+    made = await create_token("ann", "laptop", ["read"], by="user:ann")
+    await set_disabled("ann", disabled=False, **WHY)
+    assert await find_token(made.secret) is not None
 
 
 async def test_when_a_token_was_used_is_known_to_the_hour_and_written_quietly(env):

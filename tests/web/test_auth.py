@@ -442,8 +442,9 @@ async def test_what_is_refused_is_told_on_the_page_before(app, env):
         assert "no token" in await person.do("/account/tokens/revoke", token="none")
 
 
-async def test_a_new_password_needs_the_old_one_and_ends_other_sessions(app, env, ann):
+async def test_a_new_password_needs_the_old_one_and_ends_other_sessions_and_tokens(app, env, ann):
     other = await session_of(env, "ann")
+    token = {"authorization": f"Bearer {await token_of(env, 'ann', 'read')}"}
     async with signed_in(app, env, "ann", Role.AUTHOR) as person:
         new = "eight blue boats at night"
         assert "wrong" in await person.do("/account/password", old="no", password=new, again=new)
@@ -452,6 +453,7 @@ async def test_a_new_password_needs_the_old_one_and_ends_other_sessions(app, env
         assert answer.headers["location"] == "/account"
         assert (await person.get("/account")).status_code == 200, "one's own browser stays signed in"
     async with browser(app) as client:
+        assert (await client.get("/api/v1/account", headers=token)).status_code == 401
         client.cookies.set(SESSION_COOKIE, other)
         assert (await client.get("/account", headers=HTML)).status_code == 303
         client.cookies.clear()

@@ -84,7 +84,7 @@ def list_accounts(*, as_json: bool) -> None:
 @click.argument("name")
 @_reason
 def disable(*, name: str, reason: str) -> None:
-    """Lock an account out; its sessions end."""
+    """Lock an account out; its sessions and tokens end."""
     from vskill_platform.store.accounts import set_disabled
 
     run_in_env(lambda: set_disabled(name, disabled=True, by=OPERATOR, reason=reason))
@@ -95,7 +95,7 @@ def disable(*, name: str, reason: str) -> None:
 @click.argument("name")
 @_reason
 def enable(*, name: str, reason: str) -> None:
-    """Let an account in again."""
+    """Let an account in again; it needs new tokens."""
     from vskill_platform.store.accounts import set_disabled
 
     run_in_env(lambda: set_disabled(name, disabled=False, by=OPERATOR, reason=reason))
@@ -108,7 +108,7 @@ def enable(*, name: str, reason: str) -> None:
 @_reason
 @json_option
 def password(*, name: str, generate: bool, reason: str, as_json: bool) -> None:
-    """Give an account a new password; its sessions end."""
+    """Give an account a new password; its sessions and tokens end."""
     from vskill_platform.store.accounts import set_password
 
     new = _password(generate=generate)

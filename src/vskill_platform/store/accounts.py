@@ -1,8 +1,8 @@
 """Accounts, at `user:{name}`: who may sign in, in which role, and everything that is done to an account.
 
 Each change is one commit with its audit entry. Sessions and tokens are records of their own (`sessions`,
-`tokens`); an account that is disabled or has signed out everywhere makes them worthless in its own record, so
-there is nothing to hunt for. The last admin can neither be disabled nor demoted.
+`tokens`). Disabling an account, giving it a new password and signing out everywhere end them all, for good, in its
+own record, so there is nothing to hunt for. The last admin can neither be disabled nor demoted.
 """
 
 import enum
@@ -189,24 +189,25 @@ async def set_role(name: str, role: Role, *, by: str, reason: str) -> User:
 
 
 async def set_disabled(name: str, *, disabled: bool, by: str, reason: str) -> User:
-    """Lock it out, or let it in again; its sessions end now, its tokens sleep meanwhile."""
+    """Lock it out, or let it in again; its sessions and tokens end and do not come back."""
     now = require_env("kv").kv.now()
 
     def change(user: User) -> User:
-        signed_out_at = now if disabled else user.signed_out_at
-        return msgspec.structs.replace(user, disabled=disabled, signed_out_at=signed_out_at)
+        # Records that were disabled before tokens ended with that still list them.
+        ended = _sign_out(user, now) if disabled or user.disabled else user
+        return msgspec.structs.replace(ended, disabled=disabled)
 
     action = "account disabled" if disabled else "account enabled"
     return await change_user(name, change, action=action, by=by, reason=reason)
 
 
 async def set_password(name: str, password: str, *, by: str, reason: str) -> User:
-    """A new password; every session of the old one ends."""
+    """A new password; every session and token from before ends."""
     encoded = await hash_password(check_password(password, name))
     now = require_env("kv").kv.now()
     return await change_user(
         name,
-        lambda user: msgspec.structs.replace(user, password=encoded, signed_out_at=now),
+        lambda user: msgspec.structs.replace(_sign_out(user, now), password=encoded),
         action="account password",
         by=by,
         reason=reason,
@@ -225,16 +226,13 @@ async def renew_hash(user: User, version: int, password: str) -> None:
 async def sign_out_everywhere(name: str, *, by: str) -> User:
     """End every session and revoke every token of an account."""
     now = require_env("kv").kv.now()
-
-    def change(user: User) -> User:
-        return msgspec.structs.replace(user, signed_out_at=now, tokens=())
-
-    def writes(user: User) -> tuple[Operation, ...]:
-        return tuple(Delete(keys.token(token_hash)) for token_hash in user.tokens)
-
     return await change_user(
-        name, change, action="signed out everywhere", by=by, reason="asked for it", operations=writes
+        name, lambda user: _sign_out(user, now), action="signed out everywhere", by=by, reason="asked for it"
     )
+
+
+def _sign_out(user: User, now: int) -> User:
+    return msgspec.structs.replace(user, signed_out_at=now, tokens=())
 
 
 async def change_user(
@@ -245,9 +243,10 @@ async def change_user(
     by: str,
     reason: str,
     details: Mapping[str, str] | None = None,
-    operations: Callable[[User], tuple[Operation, ...]] = lambda _: (),
+    operations: tuple[Operation, ...] = (),
 ) -> User:
-    """One commit: the record by compare-and-swap, its audit entry, and what goes with them."""
+    """One commit: the record by compare-and-swap, its audit entry, and what goes with them. A token that the change
+    takes from the record's list is deleted with it."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -262,7 +261,8 @@ async def change_user(
         kept = await _other_admin(known) if _loses_admin(known, changed) else ()
         audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
         put = Put(keys.user(name), msgspec.json.encode(changed), version)
-        await env.kv.commit([put, audit, *kept, *operations(known)])
+        ended = [Delete(keys.token(one)) for one in known.tokens if one not in changed.tokens]
+        await env.kv.commit([put, audit, *kept, *ended, *operations])
         return changed
 
     return await persist(write)

@@ -60,7 +60,7 @@ async def account_of_github(number: str, login: str) -> User:
         by=f"user:{account}",
         reason=f"signed in as {login}",
         details={"login": login, "id": number},
-        operations=lambda _: (_proof(account, link),),
+        operations=(_proof(account, link),),
     )
 
 

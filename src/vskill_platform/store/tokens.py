@@ -13,7 +13,7 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotP
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.domain.token import SCOPES, ActingToken, with_included
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Delete, Put
+from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.accounts import Role, User, change_user, get_user, read_user
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
@@ -106,7 +106,7 @@ async def create_token(
         by=by,
         reason="asked for it",
         details=details,
-        operations=lambda _: (put,),
+        operations=(put,),
     )
     return NewToken(secret, token)
 
@@ -160,7 +160,6 @@ async def revoke_token(account: str, token_id: str, *, by: str, reason: str = "a
         by=by,
         reason=reason,
         details={"token": token_id, "name": found[key].name},
-        operations=lambda _: (Delete(key),),
     )
     return found[key]
 

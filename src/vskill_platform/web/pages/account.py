@@ -111,7 +111,7 @@ async def revoke(request: Request) -> Response:
 
 @acting("/account")
 async def change_password(request: Request) -> Response:
-    """Whoever changes it must know the old one; every other session ends, this one goes on."""
+    """Whoever changes it must know the old one; every other session and every token ends, this session goes on."""
     principal = principal_of(request)
     user = await get_user(principal.name)
     sent = await form_of(request)

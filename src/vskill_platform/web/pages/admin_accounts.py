@@ -83,7 +83,7 @@ async def disable(request: Request) -> Response:
     if name == principal_of(request).account:
         raise NotPermitted("Nobody locks themselves out; another admin can.")
     await set_disabled(name, disabled=True, by=principal_of(request).actor, reason=reason)
-    return see_other(request, LIST, f"{name} is locked out.")
+    return see_other(request, LIST, f"{name} is locked out; its tokens are revoked.")
 
 
 @acting(LIST)
@@ -91,12 +91,12 @@ async def enable(request: Request) -> Response:
     name = request.path_params["name"]
     reason = await reason_of(request)
     await set_disabled(name, disabled=False, by=principal_of(request).actor, reason=reason)
-    return see_other(request, LIST, f"{name} may sign in again.")
+    return see_other(request, LIST, f"{name} may sign in again; it needs new tokens.")
 
 
 @acting(LIST)
 async def reset_password(request: Request) -> Response:
-    """A generated one; every session of the account ends."""
+    """A generated one; every session and token of the account ends."""
     name = request.path_params["name"]
     reason = await reason_of(request)
     await require_confirmed(request)
