@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.child import HEAD, NOT_THERE, NOTE_BYTES
@@ -18,24 +19,38 @@ CASES = Path(__file__).parents[1] / "tests" / "fuzz" / "cases"
 ENGINES = ("mutation", "properties", "coverage")
 #: The package without which an engine cannot run.
 NEEDS = {"properties": "hypothesis", "coverage": "atheris"}
-#: What runs one target under one engine; its arguments follow.
-CHILD = [sys.executable, "-X", "faulthandler", "-m", "fuzz.child"]
-#: One call that takes longer hangs. The machine may be busy, and the scanner stops itself after 10 s.
-HANG_S = 30.0
-LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is watched, and with how much patience."""
+
+    #: What runs one target under one engine; its arguments follow.
+    child: tuple[str, ...] = (sys.executable, "-X", "faulthandler", "-m", "fuzz.child")
+    #: One call that takes longer hangs. The machine may be busy, and the scanner stops itself after 10 s.
+    hang_s: float = 30.0
+    look_every_s: float = 0.5
+    #: Where inputs that found something are kept.
+    cases: Path = CASES
+
+
+WATCH = Watch()
 
 
 class Watched:
     """A child, seen through the note that it writes."""
 
-    def __init__(self, target: str, engine: str, seconds: float, seed: int, note: Path) -> None:
+    def __init__(
+        self, target: str, engine: str, seconds: float, seed: int, note: Path, watch: Watch = WATCH
+    ) -> None:
+        self._watch = watch
         self._note = note
         self._errors = note.with_suffix(".err")
         self.hung = False
         arguments = [target, engine, f"{seconds:g}", str(seed), str(note)]
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [*CHILD, *arguments],
+                [*watch.child, *arguments],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
             )
@@ -44,11 +59,11 @@ class Watched:
         """Until it ends, or no call has ended for too long."""
         count, moved = -1, time.monotonic()
         while self._process.poll() is None:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(self._watch.look_every_s)
             now, _ = self.noted()
             if now != count:
                 count, moved = now, time.monotonic()
-            elif time.monotonic() - moved > HANG_S:
+            elif time.monotonic() - moved > self._watch.hang_s:
                 self.hung = True
                 self._process.kill()
         return self._process.wait()
@@ -63,11 +78,11 @@ class Watched:
         return self._errors.read_text("utf-8", "replace")[-4000:]
 
 
-def run(target: str, engine: str, seconds: float, seed: int, folder: Path) -> bool:
+def run(target: str, engine: str, seconds: float, seed: int, folder: Path, watch: Watch = WATCH) -> bool:
     """Whether nothing was found; says how many inputs there were."""
     note = folder / f"{target}-{engine}"
     note.write_bytes(bytes(NOTE_BYTES))
-    child = Watched(target, engine, seconds, seed, note)
+    child = Watched(target, engine, seconds, seed, note, watch)
     code = child.wait()
     count, data = child.noted()
     if code == NOT_THERE:
@@ -79,26 +94,26 @@ def run(target: str, engine: str, seconds: float, seed: int, folder: Path) -> bo
     if count == 0:
         print(f"  {target:<9} {engine:<11} did not begin: {child.said()}", flush=True)
         return False
-    kept = keep(target, data)
+    kept = keep(watch.cases / target, data)
     how = "hang" if child.hung else f"exit {code}"
     print(f"  {target:<9} {engine:<11} {count:>9} inputs, FOUND ({how}): {kept}\n{child.said()}", flush=True)
     return False
 
 
-def keep(target: str, data: bytes) -> Path:
+def keep(folder: Path, data: bytes) -> Path:
     """The input as a case that the tests replay."""
-    place = CASES / target / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
+    place = folder / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(data)
     return place
 
 
-def engines(asked: Sequence[str]) -> list[str]:
+def engines(asked: Sequence[str], needs: Mapping[str, str] = NEEDS) -> list[str]:
     """Those that are there. The time of one that is not goes to the others."""
-    there = [one for one in asked if importlib.util.find_spec(NEEDS.get(one, "fuzz")) is not None]
+    there = [one for one in asked if importlib.util.find_spec(needs.get(one, "fuzz")) is not None]
     for one in asked:
         if one not in there:
-            print(f"fuzz: {one} is left out: there is no {NEEDS[one]} here", flush=True)
+            print(f"fuzz: {one} is left out: there is no {needs[one]} here", flush=True)
     return there or list(asked)
 
 

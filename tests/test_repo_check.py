@@ -357,16 +357,15 @@ async def test_uploads_and_withdrawn_skills_are_not_checked(plain_env):
     assert await ask_for_checks(Progress()) == Progress()
 
 
-async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env, monkeypatch):
+async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env):
     """Fresh submissions never wait for more than a few checks."""
-    monkeypatch.setattr("vskill_platform.repo_check.SKILLS_AT_ONCE", 7)
     count = 2 * MOST_OUTSTANDING + 3
     for number in range(count):
         await put_skill(plain_env, f"r{number:02}")
     progress = Progress()
     seen: set[str] = set()
     for _ in range(20):
-        progress = await ask_for_checks(progress)
+        progress = await ask_for_checks(progress, at_once=7)
         depth = await plain_env.broker.depth()
         assert depth.ready + depth.delayed <= MOST_OUTSTANDING
         assert len(progress.outstanding) <= MOST_OUTSTANDING
@@ -385,15 +384,15 @@ async def test_nothing_is_asked_for_while_all_that_was_is_under_way(plain_env):
     assert (await plain_env.broker.depth()).ready == MOST_OUTSTANDING
 
 
-async def test_what_had_no_room_is_asked_for_before_what_comes_after_it(plain_env, monkeypatch):
-    monkeypatch.setattr("vskill_platform.repo_check.SKILLS_AT_ONCE", MOST_OUTSTANDING + 2)
+async def test_what_had_no_room_is_asked_for_before_what_comes_after_it(plain_env):
+    at_once = MOST_OUTSTANDING + 2
     for number in range(2 * MOST_OUTSTANDING):
         await put_skill(plain_env, f"r{number:02}")
-    first = await ask_for_checks(Progress())
+    first = await ask_for_checks(Progress(), at_once)
     await run_until_quiet(plain_env)
-    second = await ask_for_checks(first)
+    second = await ask_for_checks(first, at_once)
     asked = [repo[-3:] for repo in (*first.outstanding, *second.outstanding)]
-    assert asked == [f"r{number:02}" for number in range(MOST_OUTSTANDING + 2)]
+    assert asked == [f"r{number:02}" for number in range(at_once)]
 
 
 async def test_a_check_that_failed_by_itself_is_not_asked_for_in_a_loop(plain_env):

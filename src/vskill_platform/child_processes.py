@@ -42,7 +42,7 @@ async def read_last(pipe: asyncio.StreamReader) -> bytes:
     return kept
 
 
-async def end_group(process: asyncio.subprocess.Process, *, kill: bool) -> None:
+async def end_group(process: asyncio.subprocess.Process, *, kill: bool, within_s: float = END_S) -> None:
     """With `kill` no process of the group survives; the program itself is reaped in any case."""
     if kill:
         with suppress(ProcessLookupError, PermissionError):
@@ -50,7 +50,7 @@ async def end_group(process: asyncio.subprocess.Process, *, kill: bool) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:
-        async with asyncio.timeout(END_S):
+        async with asyncio.timeout(within_s):
             # asyncio calls a process ended only once its pipes are at their ends, and a reader whose buffer is full
             # stops reading: what nobody wants any more must be read all the same, or this would wait for ever.
             await asyncio.gather(_discard(process.stdout), _discard(process.stderr), process.wait())

@@ -54,17 +54,17 @@ class Loaded(msgspec.Struct, frozen=True):
     submission: Submission | None
 
 
-async def load(env: Env) -> None:
+async def load(env: Env, patience_s: float = PATIENCE_S) -> None:
     """Submit the examples where the store is empty, or where that was begun. Whatever goes wrong is logged and harms
     nothing else; it never raises but for a cancellation."""
     try:
         if await run_with_worker_env(env, _is_wanted):
-            await run_with_worker_env(env, submit_examples)
+            await run_with_worker_env(env, lambda: submit_examples(patience_s))
     except Exception as error:  # noqa: BLE001 - examples are a kindness: no fault of theirs may end a server
         env.log.warning("examples were not submitted", error=repr(error))
 
 
-async def submit_examples() -> None:
+async def submit_examples(patience_s: float = PATIENCE_S) -> None:
     """Every commit that the demonstration submits, one after the other; goes on where it was left."""
     env = require_env("kv")
     root = examples_folder(env.settings)
@@ -73,7 +73,7 @@ async def submit_examples() -> None:
         return
     last = max(one.submit for one in bundled())
     for commit in range(progress.commit + 1, last + 1):
-        await _submit_commit(root, commit)
+        await _submit_commit(root, commit, patience_s)
         await asyncio.to_thread(_note, root, Progress(commit))
     for repository in bundled():
         await asyncio.to_thread(write_commit, repository, root, repository.commits)
@@ -105,7 +105,7 @@ async def _begin(root: Path) -> Progress:
     return await asyncio.to_thread(_read_progress, root)
 
 
-async def _submit_commit(root: Path, commit: int) -> None:
+async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
     """Bring the repositories to this commit, submit what it changes, and wait until it is decided."""
     wanted: list[Wanted] = []
     for repository in bundled():
@@ -115,7 +115,7 @@ async def _submit_commit(root: Path, commit: int) -> None:
     for settled in await submit_many(wanted, source=Source.CLI):
         if settled.error is not None:
             _tell_refused(settled.repo_url, settled.skill_path, settled.error)
-    await _until_decided(wanted)
+    await _until_decided(wanted, patience_s)
 
 
 async def _write(repository: ExampleRepository, root: Path, commit: int) -> None:
@@ -133,11 +133,11 @@ def _tell_refused(repo_url: str, path: str, error: PlatformError) -> None:
     require_env("log").log.warning("an example was refused", place=f"{repo_url} {path}", reason=str(error))
 
 
-async def _until_decided(wanted: Sequence[Wanted]) -> None:
+async def _until_decided(wanted: Sequence[Wanted], patience_s: float) -> None:
     """Versions follow one another only if each is decided; without a worker that is not waited for without end."""
     waiting = {submission_id(normalise(one.repo_url, one.skill_path)) for one in wanted}
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             while True:
                 waiting = {one for one in waiting if not await _is_decided(one)}
                 if not waiting:

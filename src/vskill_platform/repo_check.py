@@ -75,7 +75,7 @@ class _Published(msgspec.Struct, frozen=True):
     withdrawn: bool = False
 
 
-async def ask_for_checks(progress: Progress) -> Progress:
+async def ask_for_checks(progress: Progress, at_once: int = SKILLS_AT_ONCE) -> Progress:
     """Ask for the checks that are due among the next skills, as many as there is room for.
 
     Where there are more due than room, the next look begins at the same place, so none is passed over.
@@ -86,9 +86,7 @@ async def ask_for_checks(progress: Progress) -> Progress:
     if room <= 0:
         return Progress(progress.after, outstanding)
     skips = Skips("ask_for_checks")
-    page = await env.kv.scan(
-        SKILLS.prefix, after=progress.after, limit=SKILLS_AT_ONCE, exclude=SKILLS.exclude
-    )
+    page = await env.kv.scan(SKILLS.prefix, after=progress.after, limit=at_once, exclude=SKILLS.exclude)
     skips.failed(page.failed)
     skills = (skips.decode(entry, _Published) for entry in page.items)
     due = await _due(_repositories(one for one in skills if one is not None), skips)

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
@@ -14,8 +15,8 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.web.clients import wellknown
 from vskill_platform.web.clients.flat_names import is_kebab
+from vskill_platform.web.clients.wellknown import MOST_LISTED, SCHEMA
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +37,7 @@ async def names(shelf, scope: str = "") -> dict[str, dict]:
     answer = await shelf.client.get(scope + INDEX)
     assert answer.status_code == 200, answer.text
     document = answer.json()
-    assert document["$schema"] == wellknown.SCHEMA
+    assert document["$schema"] == SCHEMA
     listed = [one["name"] for one in document["skills"]]
     assert len(set(listed)) == len(listed) and all(map(is_kebab, listed))
     return {one["name"]: one for one in document["skills"]}
@@ -144,14 +145,11 @@ async def test_installs_are_counted_by_address_and_day_and_no_download_is_refuse
         assert await installs_by_skill() == {skill.canonical: 60}
 
 
-async def test_an_index_is_bounded_and_says_so(shelf, monkeypatch):
-    monkeypatch.setattr(wellknown, "MOST_LISTED", 2)
-    monkeypatch.setattr(wellknown, "PAGE", 1)
-    for name in ("a", "b", "c"):
-        await shelf.publish(name)
+async def test_an_index_is_bounded_and_says_so(shelf):
+    await put_copies(shelf.env, await shelf.publish("one"), MOST_LISTED)
     for scope in ("", "/acme", "/acme/tools"):
         document = (await shelf.client.get(scope + INDEX)).json()
-        assert len(document["skills"]) == 2 and document["truncated"] is True
+        assert len(document["skills"]) == MOST_LISTED and document["truncated"] is True
 
 
 async def test_foreign_files_are_never_shown_as_pages(shelf):

@@ -83,17 +83,16 @@ async def test_a_store_with_work_of_its_own_is_left_alone(tmp_path):
 
 
 @pytest_async
-async def test_without_a_worker_loading_submits_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "PATIENCE_S", 0.05)
+async def test_without_a_worker_loading_submits_and_goes_on(tmp_path):
     async with open_test_env("sqlite", tmp_path) as env:
-        await demo.load(env)
+        await demo.load(env, patience_s=0.05)
         found = await demo.loaded()
         assert found and all(one.submission is not None for one in found)
         (tour,) = [one for one in bundled() if one.url == demo.TOUR_URL]
         at = await asyncio.to_thread(commit_of, tour, examples_folder(env.settings))
         assert at == tour.commits
         before = await count_submissions()
-        await demo.load(env)
+        await demo.load(env, patience_s=0.05)
         assert await count_submissions() == before
 
 

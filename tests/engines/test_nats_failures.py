@@ -15,7 +15,6 @@ from nats.js import api
 
 from tests.chaos.proxy import Proxy
 from tests.support.nats import Server, queue_of, server
-from vskill_platform.broker import nats as product
 from vskill_platform.broker.contract import Message
 from vskill_platform.broker.nats import NatsBroker
 from vskill_platform.domain.errors import QueueUnavailable
@@ -49,12 +48,7 @@ async def operator(broker: NatsBroker) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "ANSWER_S", ANSWER_S)
-
-
-@pytest.fixture
-async def proxy(impatient: None) -> AsyncIterator[Proxy]:
+async def proxy() -> AsyncIterator[Proxy]:
     made = Proxy((await asyncio.to_thread(server)).port)
     await made.start()
     yield made
@@ -65,7 +59,7 @@ async def proxy(impatient: None) -> AsyncIterator[Proxy]:
 async def distant(tmp_path: Path, proxy: Proxy) -> AsyncIterator[NatsBroker]:
     """Behind a network that can fall silent."""
     location = (await queue_of(tmp_path)).replace(str(server().port), str(proxy.port))
-    opened = await NatsBroker.open(location)
+    opened = await NatsBroker.open(location, answer_s=ANSWER_S)
     yield opened
     proxy.stalls_after = b""
     proxy.flow()
@@ -325,10 +319,9 @@ async def test_silence_holds_up_neither_a_receiver_that_is_stopped_nor_the_end(
     assert time.monotonic() - began < 5 * ANSWER_S
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_receiver_whose_server_stays_away_ends_in_its_time_and_is_served_when_it_is_back():
     own = await started()
-    broker = await NatsBroker.open(own.url)
+    broker = await NatsBroker.open(own.url, answer_s=ANSWER_S)
     waiting = asyncio.create_task(receive(broker, wait=500))
     await asyncio.sleep(0.1)
     await asyncio.to_thread(own.stop, kill=True)

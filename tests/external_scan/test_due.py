@@ -8,14 +8,14 @@ import pytest
 from tests.external_scan.conftest import GOOD_PYTHON, NONE, processes_with, published, script
 from tests.processes.workers import REAL_WORKER, until, workers_on
 from tests.support.envs import active_env, open_test_env, run_until_quiet
+from tests.support.faults import HookedKV
 from tests.support.memory_env import named_env
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import CursorGone, NoEnvironment
 from vskill_platform.domain.skill import Change, Role, yank
 from vskill_platform.domain.task import TaskState
-from vskill_platform.external_scan import due
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.external_scan.due import MOST_OPEN, Position, request_due_scans
+from vskill_platform.external_scan.due import MOST_OPEN, STEP, Position, request_due_scans
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.queue.tasks import KINDS
@@ -43,9 +43,9 @@ async def env(request, tmp_path, fake):
         yield env
 
 
-async def look(position: Position, env, times: int = 1) -> Position:
+async def look(position: Position, env, times: int = 1, step: int = STEP) -> Position:
     for _ in range(times):
-        position = await request_due_scans(position)
+        position = await request_due_scans(position, step)
         await run_until_quiet(env)
     return position
 
@@ -64,15 +64,14 @@ async def test_what_was_published_before_the_first_look_and_after_it_is_asked_ab
         assert task is not None and (task.run, task.state) == (1, TaskState.DONE)
 
 
-async def test_only_a_few_are_under_way_and_none_is_forgotten(env, monkeypatch):
+async def test_only_a_few_are_under_way_and_none_is_forgotten(env):
     """(k) a window that starves nobody: both the walk and the changes go on where there was no room."""
-    monkeypatch.setattr(due, "STEP", 4)
     early = [await published(env, f"early-{n}") for n in range(MOST_OPEN + 3)]
-    position = await request_due_scans(Position())
+    position = await request_due_scans(Position(), step=4)
     assert (await env.kv.count_by("task:", "state"))["ACTIVE"] == MOST_OPEN
-    assert await request_due_scans(position) == position
+    assert await request_due_scans(position, step=4) == position
     late = [await published(env, f"late-{n}") for n in range(MOST_OPEN + 3)]
-    await look(position, env, 4)
+    await look(position, env, 4, step=4)
     for digest in (*early, *late):
         assert await get_external_scan(digest, "bandit") is not None
 
@@ -88,15 +87,17 @@ async def test_nobody_is_asked_where_there_is_no_analyser_and_all_are_once_there
         assert await get_external_scan(digest, "bandit") is not None
 
 
-async def test_a_gap_in_the_changes_is_closed_by_walking_again(env, monkeypatch):
-    position = await look(Position(), env)
-    digest = await published(env)
+class ForgetfulKV(HookedKV):
+    """A store that keeps no changes any more."""
 
-    async def gone(*_, **__):
+    async def changes(self, *_, **__):
         raise CursorGone
 
-    with monkeypatch.context() as patch:
-        patch.setattr(type(env.kv), "changes", gone)
+
+async def test_a_gap_in_the_changes_is_closed_by_walking_again(env):
+    position = await look(Position(), env)
+    digest = await published(env)
+    with active_env(env, kv=ForgetfulKV(env.kv)):
         position = await request_due_scans(position)
     assert position.cursor is None
     await look(position, env)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import fuzz.__main__ as fuzzing
+from fuzz.__main__ import ENGINES, NEEDS, WATCH, Watch, Watched, engines, run, share
 from fuzz.child import NOTE_BYTES
 from fuzz.targets import TARGETS
 from tools.files import ROOT
@@ -36,37 +36,27 @@ FAULTS = {
 PATIENCE_S = 6.0
 
 
-@pytest.fixture
-def cases(tmp_path, monkeypatch):
-    """Where cases go."""
-    folder = tmp_path / "cases"
-    monkeypatch.setattr(fuzzing, "CASES", folder)
-    monkeypatch.setattr(fuzzing, "LOOK_EVERY_S", 0.1)
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch):
+    """Where the child finds the modules."""
     monkeypatch.chdir(ROOT)
-    return folder
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def planted(tmp_path: Path, fault: str) -> list[str]:
+def planted(tmp_path: Path, fault: str, hang_s: float = WATCH.hang_s) -> Watch:
     program = tmp_path / "planted.py"
     program.write_text(CHILD.format(fault=fault), "utf-8")
-    return [sys.executable, "-X", "faulthandler", str(program)]
-
-
-def fuzzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> bool:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(fuzzing, "CHILD", planted(tmp_path, fault))
-    return fuzzing.run("url", "mutation", 60.0, 1, tmp_path)
+    child = (sys.executable, "-X", "faulthandler", str(program))
+    return Watch(child, hang_s, look_every_s=0.1, cases=tmp_path / "cases")
 
 
 @pytest.mark.parametrize("fault", ["hang", "busy"])
-def test_a_call_that_never_returns_is_reported_as_a_hang_with_its_input(
-    tmp_path, cases, monkeypatch, capsys, fault
-):
-    monkeypatch.setattr(fuzzing, "HANG_S", PATIENCE_S)
+def test_a_call_that_never_returns_is_reported_as_a_hang_with_its_input(tmp_path, capsys, fault):
     began = time.monotonic()
-    assert not fuzzed(tmp_path, monkeypatch, FAULTS[fault])
+    watch = planted(tmp_path, FAULTS[fault], PATIENCE_S)
+    assert not run("url", "mutation", 60.0, 1, tmp_path, watch)
     assert time.monotonic() - began < 45, "long before the time of the run is over"
-    (case,) = cases.glob("url/*.bin")
+    (case,) = watch.cases.glob("url/*.bin")
     assert b"@" in case.read_bytes()
     said = capsys.readouterr().out
     assert "FOUND (hang)" in said
@@ -74,36 +64,35 @@ def test_a_call_that_never_returns_is_reported_as_a_hang_with_its_input(
 
 
 @pytest.mark.parametrize("fault", ["memory", "slow-growth"])
-def test_memory_beyond_the_limit_is_reported_with_the_input(tmp_path, cases, monkeypatch, capsys, fault):
-    assert not fuzzed(tmp_path, monkeypatch, FAULTS[fault])
-    (case,) = cases.glob("url/*.bin")
+def test_memory_beyond_the_limit_is_reported_with_the_input(tmp_path, capsys, fault):
+    watch = planted(tmp_path, FAULTS[fault])
+    assert not run("url", "mutation", 60.0, 1, tmp_path, watch)
+    (case,) = watch.cases.glob("url/*.bin")
     assert b"@" in case.read_bytes()
     said = capsys.readouterr().out
     assert "FOUND (exit 1)" in said
     assert "at most 512 are allowed" in said
 
 
-def test_a_hang_is_ended_and_leaves_no_process(tmp_path, cases, monkeypatch):
-    monkeypatch.setattr(fuzzing, "HANG_S", PATIENCE_S)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(fuzzing, "CHILD", planted(tmp_path, FAULTS["hang"]))
+def test_a_hang_is_ended_and_leaves_no_process(tmp_path):
     note = tmp_path / "note"
     note.write_bytes(bytes(NOTE_BYTES))
-    child = fuzzing.Watched("url", "mutation", 60.0, 1, note)
+    watch = planted(tmp_path, FAULTS["hang"], PATIENCE_S)
+    child = Watched("url", "mutation", 60.0, 1, note, watch)
     assert child.wait() < 0, "it was killed"
     assert child.hung
 
 
-def test_the_time_of_an_engine_that_is_not_there_goes_to_the_others(monkeypatch, capsys):
-    monkeypatch.setitem(fuzzing.NEEDS, "coverage", "a_package_that_nobody_has")
-    assert fuzzing.engines(fuzzing.ENGINES) == ["mutation", "properties"]
+def test_the_time_of_an_engine_that_is_not_there_goes_to_the_others(capsys):
+    needs = {**NEEDS, "coverage": "a_package_that_nobody_has"}
+    assert engines(ENGINES, needs) == ["mutation", "properties"]
     assert "coverage is left out" in capsys.readouterr().out
 
 
 def test_the_minutes_are_divided_over_all_runs_and_the_program_ends_by_itself():
     """`make fuzz MINUTES=30` is 30 minutes for all targets and engines together."""
-    pairs = len(TARGETS) * len(fuzzing.ENGINES)
-    assert fuzzing.share(30.0, pairs) * pairs == pytest.approx(30 * 60)
+    pairs = len(TARGETS) * len(ENGINES)
+    assert share(30.0, pairs) * pairs == pytest.approx(30 * 60)
     began = time.monotonic()
     command = [sys.executable, "-m", "fuzz", "--minutes", "0.05", "--seed", "1"]
     narrowed = ["--target", "url", "--target", "manifest", "--engine", "mutation"]

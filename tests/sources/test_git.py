@@ -13,8 +13,7 @@ import pytest
 from tests.support.envs import make_submission
 from tests.support.git_server import Repo, git_server, skill_md
 from tests.support.lifetimes import running, start_async
-from vskill_platform import child_processes
-from vskill_platform.child_processes import CHUNK, end_group
+from vskill_platform.child_processes import CHUNK, END_S, end_group
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import (
     InvalidInput,
@@ -146,11 +145,9 @@ async def test_a_large_repository_is_read_from_disk_and_cleaned_up(server, open_
     assert list((tmp_path / "fetch").iterdir()) == []
 
 
-async def test_the_cache_is_bounded_and_what_is_evicted_leaves_the_disk(
-    server, open_source, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("vskill_platform.sources.cache.FRESH_S", -1.0)
-    source = open_source(Hosts((), rewrites=(server.rewrite(),)), cache=CacheLimits(disk_bytes=3_000_000))
+async def test_the_cache_is_bounded_and_what_is_evicted_leaves_the_disk(server, open_source, tmp_path):
+    limits = CacheLimits(disk_bytes=3_000_000, fresh_s=-1.0)
+    source = open_source(Hosts((), rewrites=(server.rewrite(),)), cache=limits)
     for number in range(4):
         server.repo(f"ann/r{number}", {"SKILL.md": skill_md("r"), "data": os.urandom(2_000_000)})
         await source.fetch(at("", url=f"https://github.com/ann/r{number}"))
@@ -541,13 +538,12 @@ async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full
         limit=CHUNK,
     )
     await asyncio.sleep(0.3)
-    async with asyncio.timeout(child_processes.END_S - 1):
+    async with asyncio.timeout(END_S - 1):
         await end_group(process, kill=True)
     assert process.returncode == -signal.SIGKILL
 
 
-async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(child_processes, "END_S", 0.2)
+async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for():
     process = await start_async(
         *("sh", "-c", "setsid sleep 5 & echo $!; wait"),
         stdout=asyncio.subprocess.PIPE,
@@ -559,7 +555,7 @@ async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(monke
     escaped = int(await process.stdout.readline())
     try:
         async with asyncio.timeout(4):
-            await end_group(process, kill=True)
+            await end_group(process, kill=True, within_s=0.2)
     finally:
         os.kill(escaped, signal.SIGKILL)
 

@@ -17,7 +17,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
 from vskill_platform.domain.identity import normalise
 from vskill_platform.kv.entries import Put
-from vskill_platform.store import attempts, passwords, tokens
+from vskill_platform.store import attempts, passwords
 from vskill_platform.store.accounts import (
     Role,
     change_user,
@@ -52,6 +52,7 @@ from vskill_platform.store.setup import (
 )
 from vskill_platform.store.tokens import (
     DAY_MS,
+    MOST_TOKENS,
     USED_EVERY_MS,
     create_token,
     find_token,
@@ -256,27 +257,27 @@ async def test_a_disabled_account_and_one_without_a_password_do_not_sign_in(env)
 
 
 async def test_an_unknown_name_costs_as_much_as_a_wrong_password(env, monkeypatch):
-    """Both do exactly one argon2 computation of the same cost."""
-    done: list[str] = []
+    """Both do exactly one argon2 computation, which the library is watched for, of the same cost."""
+    done: list[tuple[int, int, int]] = []
 
-    class Watched:
-        """The real hasher, counted."""
+    def watch(name: str) -> None:
+        real = getattr(PasswordHasher, name)
 
-        def hash(self, password):
-            done.append("argon2")
-            return PasswordHasher().hash(password)
+        def watched(hasher, *arguments):
+            done.append((hasher.time_cost, hasher.memory_cost, hasher.parallelism))
+            return real(hasher, *arguments)
 
-        def verify(self, encoded, password):
-            done.append("argon2")
-            return PasswordHasher().verify(encoded, password)
+        monkeypatch.setattr(PasswordHasher, name, watched)
 
     await make(password=PASSWORD)
-    monkeypatch.setattr(passwords, "_HASHER", Watched())
+    watch("hash")
+    watch("verify")
+    cost = (PasswordHasher().time_cost, PasswordHasher().memory_cost, PasswordHasher().parallelism)
     for name in ("ann", "nobody"):
         done.clear()
         with pytest.raises(NotSignedIn):
             await sign_in(name, "not the right one", "192.0.2.1")
-        assert done == ["argon2"]
+        assert done == [cost]
 
 
 async def test_what_follows_after_the_longest_password_counts_too(env):
@@ -352,12 +353,17 @@ async def test_argon2_never_blocks_the_event_loop(env):
     assert longest < took / 2
 
 
-async def test_attempts_are_limited_by_name_and_address_and_the_window_ends(env, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_PAIR", 3)
+async def tried(times: int, name: str = "ann") -> None:
+    """Wrong passwords that were given before; computing each would take long."""
+    for _ in range(times):
+        await attempts.count_attempt(name, "192.0.2.1")
+
+
+async def test_attempts_are_limited_by_name_and_address_and_the_window_ends(env):
     await make(password=PASSWORD)
-    for _ in range(3):
-        with pytest.raises(NotSignedIn):
-            await sign_in("ann", "wrong", "192.0.2.1")
+    await tried(attempts.MOST_PAIR - 1)
+    with pytest.raises(NotSignedIn):
+        await sign_in("ann", "wrong", "192.0.2.1")
     with pytest.raises(RateLimited) as caught:
         await sign_in("ann", PASSWORD, "192.0.2.1")
     assert int(str(caught.value.details["retry_after_s"])) > 0
@@ -366,38 +372,35 @@ async def test_attempts_are_limited_by_name_and_address_and_the_window_ends(env,
     assert (await sign_in("ann", PASSWORD, "192.0.2.1")).name == "ann"
 
 
-async def test_names_that_do_not_exist_are_limited_alike(env, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
-    for _ in range(2):
-        with pytest.raises(NotSignedIn):
-            await sign_in("nobody", "wrong", "192.0.2.1")
+async def test_names_that_do_not_exist_are_limited_alike(env):
+    await tried(attempts.MOST_PAIR - 1, "nobody")
+    with pytest.raises(NotSignedIn):
+        await sign_in("nobody", "wrong", "192.0.2.1")
     with pytest.raises(RateLimited):
         await sign_in("nobody", "wrong", "192.0.2.1")
 
 
-async def test_one_address_cannot_try_many_names(env, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_ADDRESS", 3)
-    for number in range(3):
-        with pytest.raises(NotSignedIn):
-            await sign_in(f"user-{number}", "wrong", "192.0.2.1")
+async def test_one_address_cannot_try_many_names(env):
+    for number in range(attempts.MOST_ADDRESS - 1):
+        await tried(1, f"user-{number}")
+    with pytest.raises(NotSignedIn):
+        await sign_in("user-x", "wrong", "192.0.2.1")
     with pytest.raises(RateLimited):
-        await sign_in("user-9", "wrong", "192.0.2.1")
+        await sign_in("user-y", "wrong", "192.0.2.1")
 
 
-async def test_attempts_at_once_are_all_counted(env, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
+async def test_attempts_at_once_are_all_counted(env):
     done = await asyncio.gather(
-        *(attempts.count_attempt("ann", "192.0.2.1") for _ in range(6)), return_exceptions=True
+        *(attempts.count_attempt("ann", "192.0.2.1") for _ in range(attempts.MOST_PAIR + 4)),
+        return_exceptions=True,
     )
     assert sum(isinstance(one, RateLimited) for one in done) == 4
 
 
-async def test_the_right_password_forgives_mistakes(env, monkeypatch):
-    monkeypatch.setattr(attempts, "MOST_PAIR", 2)
+async def test_the_right_password_forgives_mistakes(env):
     await make(password=PASSWORD)
-    for _ in range(3):
-        with pytest.raises(NotSignedIn):
-            await sign_in("ann", "wrong", "192.0.2.1")
+    for _ in range(2):
+        await tried(attempts.MOST_PAIR - 1)
         await sign_in("ann", PASSWORD, "192.0.2.1")
 
 
@@ -607,13 +610,14 @@ async def test_a_token_is_good_even_where_its_use_cannot_be_written(env):
     assert (await list_tokens("ann"))[0].last_used_at is None
 
 
-async def test_an_account_has_a_bounded_number_of_tokens(env, monkeypatch):
-    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
+async def test_an_account_has_a_bounded_number_of_tokens(env):
     await make()
-    first, _ = [await create_token("ann", name, ["read"], by="user:ann") for name in ("a", "b")]
-    with pytest.raises(InvalidInput, match="2 tokens already") as caught:
+    first, *_ = [
+        await create_token("ann", f"t{number}", ["read"], by="user:ann") for number in range(MOST_TOKENS)
+    ]
+    with pytest.raises(InvalidInput, match=f"{MOST_TOKENS} tokens already") as caught:
         await create_token("ann", "c", ["read"], by="user:ann")
-    assert caught.value.fix == "revoke one first" and len(await list_all_tokens()) == 2
+    assert caught.value.fix == "revoke one first" and len(await list_all_tokens()) == MOST_TOKENS
     await revoke_token("ann", first.token.id, by="user:ann")
     await create_token("ann", "c", ["read"], by="user:ann")
 

@@ -14,7 +14,6 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, move
 from vskill_platform.domain.timeline import stays, time_by_state
 from vskill_platform.env import Env
-from vskill_platform.store import statistics
 from vskill_platform.store.statistics import (
     Activity,
     End,
@@ -106,15 +105,14 @@ async def test_the_line_is_in_the_order_of_when_its_members_were_due(env: Env):
         assert await position_of(other) is None
 
 
-async def test_a_position_beyond_what_is_counted_says_at_least(env: Env, monkeypatch):
+async def test_a_position_beyond_what_is_counted_says_at_least(env: Env):
     records = [make_submission(f"waits-{number}", at=NOW - 1_000 + number) for number in range(5)]
     for record in records:
         await put_record(env, record)
     line = await waiting_line(limit=3)
     assert line.position(records[4]) == Position(3, at_least=True)
-    monkeypatch.setattr(statistics, "MOST_AHEAD", 3)
-    assert await position_of(records[4]) == Position(3, at_least=True)
-    assert await position_of(records[2]) == Position(3)
+    assert await position_of(records[4], limit=3) == Position(3, at_least=True)
+    assert await position_of(records[2], limit=3) == Position(3)
 
 
 async def test_one_whose_turn_came_since_it_was_read_stands_first(env: Env):

@@ -2,9 +2,13 @@
 
 import msgspec
 
+from vskill_platform.domain import keys
 from vskill_platform.domain.identity import Identity, submission_id, upload_identity
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission, create
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Put
 
 
 def identity(slug: str = "demo") -> Identity:
@@ -31,3 +35,17 @@ def in_state(state: State, slug: str, updated_at: int) -> Submission:
 
 def stored(record: Submission) -> bytes:
     return msgspec.json.encode(record)
+
+
+async def put_copies(env: Env, skill: PublishedSkill, count: int) -> list[str]:
+    """Copies of a published skill under other names, for lists that are longer than a test can publish; their slugs."""
+    folder = skill.canonical.rpartition("/")[0]
+    slugs = [f"copy-{number:03}" for number in range(count)]
+    copies = [
+        msgspec.structs.replace(
+            skill, canonical=f"{folder}/{slug}", slug=slug, name=slug, aliases=(), created_at=number
+        )
+        for number, slug in enumerate(slugs)
+    ]
+    await env.kv.commit([Put(keys.skill(one.canonical), msgspec.json.encode(one)) for one in copies])
+    return slugs

@@ -16,11 +16,11 @@ from tests.support.envs import (
     skill_files,
     submit_skill,
 )
+from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
-from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import (
     Category,
@@ -602,12 +602,12 @@ async def test_a_message_is_told_once(env, ada):
     assert 'role="status"><div class="notice' not in (await ada.get("/admin/queue")).text
 
 
-async def test_C4_a_store_that_is_away_is_said_and_never_shown_as_nothing(env, app, ada, monkeypatch):
-    async def away(prefix: str, field: str):
-        raise StoreUnavailable
-
-    monkeypatch.setattr(env.kv, "count_by", away)
-    answer = await ada.get("/admin")
+async def test_C4_a_store_that_is_away_is_said_and_never_shown_as_nothing(env):
+    kv = HookedKV(env.kv)
+    away = msgspec.structs.replace(env, kv=kv)
+    async with signed_in(create_app(away), away, "ada", Role.ADMIN) as ada:
+        kv.failing = {"count_by"}
+        answer = await ada.get("/admin")
     assert answer.status_code == 503 and "retry-after" in answer.headers
 
 

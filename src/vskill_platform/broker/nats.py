@@ -89,12 +89,19 @@ class NatsBroker(Broker):
     )
 
     def __init__(
-        self, client: Client, place: Place, lease_ms: int, longest_delay_ms: int, clock: Clock
+        self,
+        client: Client,
+        place: Place,
+        lease_ms: int,
+        longest_delay_ms: int,
+        clock: Clock,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self.place = place
         self._clock = clock
         self._client = client
-        self._js: JetStreamContext = client.jetstream(timeout=ANSWER_S)
+        self._js: JetStreamContext = client.jetstream(timeout=answer_s)
+        self._answer_s = answer_s
         self._lease_ms = lease_ms
         self._longest_delay_ms = longest_delay_ms
         #: Where answers to requests for messages come: those in use, and those that can be used again.
@@ -111,11 +118,12 @@ class NatsBroker(Broker):
         lease_ms: int = LEASE_MS,
         longest_delay_ms: int = LONGEST_DELAY_MS,
         clock: Clock = _SYSTEM_CLOCK,
+        answer_s: float = ANSWER_S,
     ) -> "NatsBroker":
-        """Connect, and make the streams if they are not there."""
+        """Connect, and make the streams if they are not there. A server that takes longer to answer is away."""
         place = Place.of(location)
         client = await connect(place)
-        broker = cls(client, place, lease_ms, longest_delay_ms, clock)
+        broker = cls(client, place, lease_ms, longest_delay_ms, clock, answer_s)
         try:
             with translated(place.shown):
                 await create_queues(broker._js, place, lease_ms)
@@ -203,7 +211,7 @@ class NatsBroker(Broker):
         try:
             with translated(self.place.shown):
                 await self._client.publish(self.place.next_subject, request, inbox.subject)
-                async with asyncio.timeout(wait_s + ANSWER_S):
+                async with asyncio.timeout(wait_s + self._answer_s):
                     await self._collect(inbox, batch, taken)
         except BaseException:
             self._abandon(inbox, taken)
@@ -303,7 +311,7 @@ class NatsBroker(Broker):
         self._check_connected()
         with translated(self.place.shown):
             try:
-                await self._client.request(delivery.reply, words, timeout=ANSWER_S)
+                await self._client.request(delivery.reply, words, timeout=self._answer_s)
             except NoRespondersError:
                 return False
         return True
@@ -394,15 +402,15 @@ class NatsBroker(Broker):
         return [one is True for one in results]
 
     def _in_background(self, work: Any) -> None:
-        task = asyncio.ensure_future(_quietly(work))
+        task = asyncio.ensure_future(_quietly(work, self._answer_s))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _quietly(work: Any) -> None:
+async def _quietly(work: Any, within_s: float) -> None:
     """Within the time that every answer has: whoever closes the queue waits for it."""
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(within_s):
             await work
     except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
         _log.debug("message not given back; its lease will end", error=repr(error))

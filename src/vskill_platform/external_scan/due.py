@@ -40,16 +40,16 @@ class Position(msgspec.Struct, frozen=True):
     walked_to: str | None = None
 
 
-async def request_due_scans(position: Position) -> Position:
+async def request_due_scans(position: Position, step: int = STEP) -> Position:
     """Ask for what is owed, as far as there is room; where the next look goes on."""
     names = await provider_names()
     if position.cursor is None or position.providers != " ".join(names):
         position = await _begin(names)
     room = await _room() if names else 0
     while room > 0 and position.walked_to is not None:
-        position, room = await _walk(position, room)
+        position, room = await _walk(position, room, step)
     if room > 0:
-        position = await _follow(position, room)
+        position = await _follow(position, room, step)
     return position
 
 
@@ -79,10 +79,10 @@ async def _room() -> int:
     return 0 if page.after is not None else MOST_OPEN - ours
 
 
-async def _walk(position: Position, room: int) -> tuple[Position, int]:
+async def _walk(position: Position, room: int, step: int) -> tuple[Position, int]:
     """A step over the skills in the order of their keys."""
     kv = require_env("kv").kv
-    page = await kv.scan(SKILLS.prefix, after=position.walked_to or None, limit=STEP, exclude=SKILLS.exclude)
+    page = await kv.scan(SKILLS.prefix, after=position.walked_to or None, limit=step, exclude=SKILLS.exclude)
     for error in page.failed.values():
         raise error
     for entry in page.items:
@@ -93,12 +93,12 @@ async def _walk(position: Position, room: int) -> tuple[Position, int]:
     return msgspec.structs.replace(position, walked_to=page.after), room
 
 
-async def _follow(position: Position, room: int) -> Position:
+async def _follow(position: Position, room: int, step: int) -> Position:
     """Skills that changed since the last look."""
     kv = require_env("kv").kv
     while room > 0:
         try:
-            page = await kv.changes(SKILLS.prefix, after=position.cursor, limit=STEP)
+            page = await kv.changes(SKILLS.prefix, after=position.cursor, limit=step)
         except CursorGone:
             return msgspec.structs.replace(position, cursor=None)
         for change in page.items:
@@ -108,7 +108,7 @@ async def _follow(position: Position, room: int) -> Position:
             room -= await _request(entry) if entry is not None else 0
             position = msgspec.structs.replace(position, cursor=change.cursor)
         position = msgspec.structs.replace(position, cursor=page.after or position.cursor)
-        if len(page.items) < STEP:
+        if len(page.items) < step:
             return position
     return position
 

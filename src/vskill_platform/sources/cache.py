@@ -18,10 +18,9 @@ class CacheLimits(msgspec.Struct, frozen=True):
     age_s: float = 600.0
     memory_bytes: int = 128 * 1024 * 1024
     disk_bytes: int = 1024 * 1024 * 1024
+    #: What was brought or read so shortly ago is about to be read, and stays.
+    fresh_s: float = 5.0
 
-
-#: What was brought or read so shortly ago is about to be read.
-FRESH_S = 5.0
 
 Key = tuple[str, str]
 
@@ -82,7 +81,7 @@ class SnapshotCache:
     def _superfluous(self) -> list[_Kept]:
         """Taken out of the table: what is too old, and the least recently used as long as there is too much."""
         now = time.monotonic()
-        stale = [key for key, kept in self._kept.items() if kept.touched < now - FRESH_S]
+        stale = [key for key, kept in self._kept.items() if kept.touched < now - self._limits.fresh_s]
         return [self._kept.pop(key) for key in stale if self._kept[key].until <= now or self._too_much()]
 
     def _too_much(self) -> bool:

@@ -188,14 +188,14 @@ async def waiting_line(limit: int = MOST_AHEAD) -> Line:
     return Line(places, page.after is not None, now)
 
 
-async def position_of(record: Submission) -> Position | None:
+async def position_of(record: Submission, limit: int = MOST_AHEAD) -> Position | None:
     """The place of one submission; reads only what stands before it."""
     env = require_env("kv")
     due = record.next_attempt_at
     if due is None or not waits(record, env.kv.now()):
         return None
     where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=due)}
-    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=MOST_AHEAD)
+    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=limit)
     _raise_failed(page.failed.values())
     ids = [_id(entry) for entry in page.items]
     if record.id in ids:
