@@ -1,4 +1,4 @@
-"""House rules for the product's code, and one for the tests', that a linter's configuration cannot express.
+"""House rules for the product's code, and two for the tests', that a linter's configuration cannot express.
 
 Each rule names a call or attribute, the files that alone may use it, and why. Names are followed through
 imports (`from os import environ as e` is still `os.environ`); `run_in_executor` is a method of objects whose
@@ -67,16 +67,29 @@ MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
 BANNED_METHODS = {
     "run_in_executor": "it loses the context: use asyncio.to_thread, or copy_context().run in an executor",
 }
+#: Whose files patch nothing inside the product.
+PLAYED = (TESTS, "simulator/")
+#: Files that do patch the product, and why there is no other way yet.
+PATCHES = {
+    "simulator/history.py": "webhooks are posted to the network by a function, which the environment does not hold",
+    "tests/engines/test_moving.py": "the old store must change in the middle of one call",
+    "tests/processes/slow_worker.py": "deaths of many workers are waited for: claims must end in less than 15 s",
+}
+NO_PATCHES = (
+    "patches the product: pass the limit as an argument, or wrap the engine (tests/support/faults.py)"
+)
 
 
 def check_module(path: str, text: str) -> Iterator[Problem]:
-    """All house rules on one Python file; files outside the package and the tests are not bound by them."""
+    """All house rules on one Python file; files that are neither the product nor its tests are not bound by them."""
     if path.startswith(PACKAGE):
         tree = ast.parse(text, filename=path)
         yield from _check_docstring(path, tree)
         yield from _check_names(path, tree)
-    elif path.startswith(TESTS) and path not in MAY_START:
+    if path.startswith(TESTS) and path not in MAY_START:
         yield from _check_starts(path, ast.parse(text, filename=path))
+    if path.startswith(PLAYED) and path not in PATCHES:
+        yield from check_patches(path, text)
 
 
 def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:
@@ -86,6 +99,40 @@ def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:
             yield Problem(
                 path, node.lineno, f"{name}: start it with {LIFETIMES}, so that it ends with its test"
             )
+
+
+def check_patches(path: str, text: str) -> Iterator[Problem]:
+    """Every place where a test replaces something of the product. The standard library and other packages may be
+    replaced; an object whose origin a syntax tree does not show counts as the product's."""
+    tree = ast.parse(text, filename=path)
+    imported = _imported_names(tree)
+    for node in ast.walk(tree):
+        if (
+            (isinstance(node, ast.Call) and _patches(node, imported))
+            or (isinstance(node, ast.Assign) and _assigns_to_product(node, imported))
+            or (isinstance(node, ast.alias) and node.name in {"mock", "unittest.mock"})
+            or (isinstance(node, ast.ImportFrom) and node.module == "unittest.mock")
+        ):
+            yield Problem(path, node.lineno, NO_PATCHES)
+
+
+def _patches(call: ast.Call, imported: dict[str, str]) -> bool:
+    """`monkeypatch.setattr` and its like, whatever the fixture is called."""
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr in {"setattr", "delattr"} and call.args):
+        return False
+    target = call.args[0]
+    if isinstance(target, ast.Constant):
+        return str(target.value).startswith("vskill_platform")
+    name = _qualified_name(target, imported)
+    return name is None or name.startswith("vskill_platform")
+
+
+def _assigns_to_product(node: ast.Assign, imported: dict[str, str]) -> bool:
+    """`module.CONSTANT = 1`, where the module is one of the product's."""
+    names = (
+        _qualified_name(target, imported) for target in node.targets if isinstance(target, ast.Attribute)
+    )
+    return any(name is not None and name.startswith("vskill_platform") for name in names)
 
 
 def _check_docstring(path: str, tree: ast.Module) -> Iterator[Problem]:
@@ -109,7 +156,7 @@ def _violations(path: str, line: int, name: str) -> Iterator[Problem]:
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """Local name → full name, for every absolute import anywhere in the module."""
+    """Local name → full name, for every absolute import anywhere in the module, `import_module` included."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -119,7 +166,18 @@ def _imported_names(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Assign) and (module := _module_of(node.value)):
+            names.update({target.id: module for target in node.targets if isinstance(target, ast.Name)})
     return names
+
+
+def _module_of(value: ast.expr) -> str | None:
+    """The module that `import_module("...")` gives."""
+    match value:
+        case ast.Call(func=ast.Name("import_module"), args=[ast.Constant(str(name))]):
+            return name
+        case _:
+            return None
 
 
 def _qualified_name(node: ast.expr, imported: dict[str, str]) -> str | None:

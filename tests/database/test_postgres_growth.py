@@ -11,7 +11,7 @@ from tests.support import postgres
 from vskill_platform.database.postgres import PostgresDatabase, load_steps
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
-from vskill_platform.kv.postgres import PostgresKV
+from vskill_platform.kv.postgres import _FOLD_STEP, PostgresKV
 from vskill_platform.kv.postgres_query import search, select
 from vskill_platform.kv.query import Is, Query
 
@@ -81,9 +81,13 @@ async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_ot
     assert found.items[2].key == "skill:o/r/c"
 
 
-async def test_every_count_is_folded_however_many_there_are(kv, monkeypatch):
-    monkeypatch.setattr("vskill_platform.kv.postgres._FOLD_STEP", 10)
+async def test_every_count_is_folded_however_many_there_are(kv):
     await fill(kv, 500)
+    await kv._db.fetch(
+        "INSERT INTO count_deltas (collection, field, value, known, n) "
+        "SELECT 'sub', 'state', 'PUBLISHED', true, 0 FROM generate_series(1, $1::integer)",
+        2 * _FOLD_STEP,
+    )
     await kv.sweep(changes_before=0)
     assert await kv._db.fetchval("SELECT count(*) FROM count_deltas") == 0
     assert await kv.count_by(SUBMISSIONS.prefix, "state") == {"PUBLISHED": 500}

@@ -1,8 +1,9 @@
-"""The house rules for the product's code: each is broken here once in every way that we know."""
+"""The house rules for the product's code and its tests: each is broken here once in every way that we know."""
 
 import pytest
 
-from tools.code_rules import check_module
+from tools.code_rules import PATCHES, check_module, check_patches
+from tools.files import ROOT
 
 DOCSTRING = '"""What it is for."""\n'
 
@@ -103,3 +104,43 @@ def test_a_module_of_the_product_without_a_docstring_is_reported(text):
 
 def test_code_outside_the_product_is_not_bound_by_the_house_rules():
     assert messages("import time\ntime.time()", "bench/run.py") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "monkeypatch.setattr('vskill_platform.kv.postgres.STEP', 1)",
+        "from vskill_platform.store import attempts\nmonkeypatch.setattr(attempts, 'MOST_PAIR', 3)",
+        "import vskill_platform.web.hub as hub\nmonkeypatch.setattr(hub.Hub, '_batch', f)",
+        "monkeypatch.setattr(env.kv, 'commit', f)",
+        "with monkeypatch.context() as patch:\n    patch.setattr(type(env.kv), 'changes', f)",
+        "from unittest import mock",
+        "import unittest.mock",
+        "from unittest.mock import patch",
+        "from vskill_platform.domain import submission\nsubmission.CLAIM_MS = 1",
+        "broker = import_module('vskill_platform.broker.contract')\nbroker.Message.extend.__defaults__ = (1,)",
+    ],
+)
+@pytest.mark.parametrize("path", ["tests/test_consumer.py", "simulator/world.py"])
+def test_a_test_that_patches_the_product_is_reported(code, path):
+    (message,) = messages(code, path)
+    assert "patches the product: pass the limit as an argument" in message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sqlite3\nmonkeypatch.setattr(sqlite3, 'sqlite_version_info', (3, 26, 0))",
+        "from argon2 import PasswordHasher\nmonkeypatch.setattr(PasswordHasher, 'hash', f)",
+        "monkeypatch.setenv('VSKILL_STORE', 'memory:')",
+        "scanner.open = f",
+    ],
+)
+def test_a_test_may_replace_what_is_not_the_products(code):
+    assert messages(code, "tests/test_consumer.py") == []
+
+
+@pytest.mark.parametrize("path", PATCHES)
+def test_a_file_that_may_patch_the_product_still_does(path):
+    """An exception that nobody needs any more goes."""
+    assert list(check_patches(path, (ROOT / path).read_text("utf-8")))
