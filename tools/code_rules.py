@@ -6,7 +6,7 @@ type a syntax tree does not show, so its bare name is enough.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tools.problem import Problem
@@ -93,9 +93,9 @@ def check_module(path: str, text: str) -> Iterator[Problem]:
 
 
 def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:
-    imported = _imported_names(tree)
+    imported = imported_names(ast.walk(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := _qualified_name(node.func, imported)) in STARTS_PROCESSES:
+        if isinstance(node, ast.Call) and (name := qualified_name(node.func, imported)) in STARTS_PROCESSES:
             yield Problem(
                 path, node.lineno, f"{name}: start it with {LIFETIMES}, so that it ends with its test"
             )
@@ -105,7 +105,7 @@ def check_patches(path: str, text: str) -> Iterator[Problem]:
     """Every place where a test replaces something of the product. The standard library and other packages may be
     replaced; an object whose origin a syntax tree does not show counts as the product's."""
     tree = ast.parse(text, filename=path)
-    imported = _imported_names(tree)
+    imported = imported_names(ast.walk(tree))
     for node in ast.walk(tree):
         if (
             (isinstance(node, ast.Call) and _patches(node, imported))
@@ -123,15 +123,13 @@ def _patches(call: ast.Call, imported: dict[str, str]) -> bool:
     target = call.args[0]
     if isinstance(target, ast.Constant):
         return str(target.value).startswith("vskill_platform")
-    name = _qualified_name(target, imported)
+    name = qualified_name(target, imported)
     return name is None or name.startswith("vskill_platform")
 
 
 def _assigns_to_product(node: ast.Assign, imported: dict[str, str]) -> bool:
     """`module.CONSTANT = 1`, where the module is one of the product's."""
-    names = (
-        _qualified_name(target, imported) for target in node.targets if isinstance(target, ast.Attribute)
-    )
+    names = (qualified_name(target, imported) for target in node.targets if isinstance(target, ast.Attribute))
     return any(name is not None and name.startswith("vskill_platform") for name in names)
 
 
@@ -141,11 +139,12 @@ def _check_docstring(path: str, tree: ast.Module) -> Iterator[Problem]:
 
 
 def _check_names(path: str, tree: ast.Module) -> Iterator[Problem]:
-    imported = _imported_names(tree)
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    imported = imported_names(nodes)
+    for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in BANNED_METHODS:
             yield Problem(path, node.lineno, f"{node.attr}: {BANNED_METHODS[node.attr]}")
-        if isinstance(node, ast.Attribute | ast.Name) and (name := _qualified_name(node, imported)):
+        if isinstance(node, ast.Attribute | ast.Name) and (name := qualified_name(node, imported)):
             yield from _violations(path, node.lineno, name)
 
 
@@ -155,10 +154,10 @@ def _violations(path: str, line: int, name: str) -> Iterator[Problem]:
             yield Problem(path, line, f"{name}: {rule.reason}")
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Local name → full name, for every absolute import anywhere in the module, `import_module` included."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -180,9 +179,9 @@ def _module_of(value: ast.expr) -> str | None:
             return None
 
 
-def _qualified_name(node: ast.expr, imported: dict[str, str]) -> str | None:
+def qualified_name(node: ast.expr, imported: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.Name):
         return imported.get(node.id)
-    if isinstance(node, ast.Attribute) and (base := _qualified_name(node.value, imported)):
+    if isinstance(node, ast.Attribute) and (base := qualified_name(node.value, imported)):
         return f"{base}.{node.attr}"
     return None

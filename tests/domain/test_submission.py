@@ -85,7 +85,7 @@ def test_claiming_what_waits_begins_an_attempt():
     record = claimed()
     assert record.state is State.TIER1_SCANNING and record.held_by("t")
     assert record.claim is not None
-    assert (record.claim.until, record.claim.attempt) == (NOW + CLAIM_MS, 1)
+    assert (record.claim.until, record.attempts.started) == (NOW + CLAIM_MS, 1)
     assert record.next_attempt_at is None
     assert not domain.claimable(record, NOW + CLAIM_MS - 1)
     assert domain.claimable(record, NOW + CLAIM_MS)

@@ -102,7 +102,7 @@ async def test_B1_nothing_stays_in_any_of_the_four_states(env: Env) -> None:
                 at=env.kv.now(),
                 upload=submitted.upload,
                 digest=submitted.upload,
-                claim=Claim(f"gone-{number}", "gone", 1, until),
+                claim=Claim(f"gone-{number}", "gone", until),
                 next_attempt_at=None,
             )
             await put_record(env, stored)
@@ -565,7 +565,7 @@ async def test_queue_failure_e_a_lost_claim_stops_the_work(env: Env) -> None:
         await scanner.until_inside(1)
         record = await get_submission(submission.id)
         assert record.claim is not None
-        stolen = msgspec.structs.replace(record, claim=Claim("other", "other", 2, env.kv.now() + CLAIM_MS))
+        stolen = msgspec.structs.replace(record, claim=Claim("other", "other", env.kv.now() + CLAIM_MS))
         await put_record(env, stolen)
         async with asyncio.timeout(5):
             await work

@@ -45,7 +45,7 @@ def held(env, slug: str, until: int, state: State = State.TIER1_SCANNING):
         at=env.kv.now(),
         state=state,
         next_attempt_at=None,
-        claim=Claim("t", "w", 1, env.kv.now() + until),
+        claim=Claim("t", "w", env.kv.now() + until),
     )
 
 

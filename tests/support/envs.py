@@ -151,7 +151,7 @@ def make_submission(
     for number, to in enumerate(WAY_TO[state], start=2):
         record = submission.move(record, to, Step(f"{name}-{number}", at, "worker:test", "made by a test"))
     if claimed_until is not None:
-        claim = Claim(f"{name}-token", "test", 1, claimed_until)
+        claim = Claim(f"{name}-token", "test", claimed_until)
         record = msgspec.structs.replace(record, claim=claim, next_attempt_at=None)
     return msgspec.structs.replace(record, **changes) if changes else record
 

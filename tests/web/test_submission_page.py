@@ -128,7 +128,7 @@ async def test_what_waits_shows_its_place_and_when_it_is_tried_again(env: Env):
 async def test_what_is_held_shows_until_when_its_worker_was_heard_of(env: Env):
     record = make_submission("held", state=State.TIER1_SCANNING, at=NOW)
     held = msgspec.structs.replace(
-        record, claim=Claim("secret-token", "host-1", 1, NOW + 15_000), next_attempt_at=None
+        record, claim=Claim("secret-token", "host-1", NOW + 15_000), next_attempt_at=None
     )
     await put_record(env, held)
     async with browsing(env) as client:

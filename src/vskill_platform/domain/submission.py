@@ -70,7 +70,6 @@ class Claim(msgspec.Struct, frozen=True):
 
     token: str
     worker: str
-    attempt: int
     until: int
 
 
@@ -274,7 +273,7 @@ def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: S
         if not record.state.active:
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
-    hold = Claim(token, worker, attempts.started, now + CLAIM_MS)
+    hold = Claim(token, worker, now + CLAIM_MS)
     if record.state is State.RECEIVED:
         step = Step(next(ids), now, f"worker:{worker}", f"attempt {attempts.started} begins")
         return move(record, State.TIER1_SCANNING, step, claim=hold, attempts=attempts)

@@ -103,7 +103,7 @@ def claim(task: Task, *, token: str, worker: str, now: int) -> Task:
             ended = msgspec.structs.replace(task, attempts=attempts)
             return _end(ended, TaskState.FAILED, f"its worker died {attempts.interrupted} times over it", now)
     attempts = msgspec.structs.replace(attempts, started=attempts.started + 1)
-    hold = Claim(token, worker, attempts.started, now + CLAIM_MS)
+    hold = Claim(token, worker, now + CLAIM_MS)
     return msgspec.structs.replace(task, claim=hold, next_attempt_at=None, attempts=attempts)
 
 

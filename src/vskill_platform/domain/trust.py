@@ -59,8 +59,6 @@ class TrustFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     open_reports: int = 0
     #: at any time, whether or not it was lifted
     ever_blocked: bool = False
-    #: now
-    blocked: bool = False
     #: reviewed by a person, or a trusted vendor's
     reviewed: bool = False
 
@@ -73,13 +71,12 @@ def trust_score(facts: TrustFacts) -> int:
 
 
 def trust_tier(facts: TrustFacts) -> TrustTier:
-    """The highest tier whose conditions hold; each tier needs those below it.
+    """The highest tier whose conditions hold; each tier needs those below it. T0 is for whoever shows a skill that is
+    blocked now: a blocked skill has no listing, and so no tier of its own.
 
     "Static passed" is read as "did not fail": with CONCERNS a skill is only published after a judge or a
     person looked at it, and it is certainly not unscanned.
     """
-    if facts.blocked:
-        return TrustTier.T0
     points = trust_score(facts)
     if facts.static in (None, Verdict.FAIL) or points < _T2_SCORE:
         return TrustTier.T1

@@ -88,7 +88,7 @@ def is_wanted(name: str, settings: Settings) -> bool:
 
 
 def _command(name: str, settings: Settings) -> str:
-    return str(getattr(settings, f"{name}_command"))
+    return {"bandit": settings.bandit_command, "semgrep": settings.semgrep_command}[name]
 
 
 def clean(text: str) -> str:

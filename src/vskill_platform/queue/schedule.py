@@ -32,6 +32,7 @@ class JobHealth(msgspec.Struct, frozen=True):
     last_success: int | None
     last_duration_ms: int | None
     last_error: str | None
+    last_error_at: int | None
 
 
 async def job_health(jobs: Sequence[Job] = JOBS) -> tuple[JobHealth, ...]:
@@ -53,6 +54,7 @@ def _health(job: Job, record: JobRecord, now: int) -> JobHealth:
         record.last_success,
         record.last_duration_ms,
         record.last_error,
+        record.last_error_at,
     )
 
 

@@ -24,7 +24,6 @@ class StoredSigner(msgspec.Struct, frozen=True):
     """The record at `signer:{key id}`."""
 
     jwk: dict[str, str]
-    first_used_at: int
 
 
 class PublishedKey(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ async def attestation_writes(statement: Statement, key: SigningKey) -> tuple[Ope
     signer = keys.signer(key.public.key_id)
     if await env.kv.get(signer) is not None:
         return (put,)
-    stored = StoredSigner(jwk(key.public), env.kv.now())
+    stored = StoredSigner(jwk(key.public))
     return (put, Put(signer, msgspec.json.encode(stored)))
 
 

@@ -66,7 +66,6 @@ class Proof(msgspec.Struct, frozen=True):
     repo: str
     #: SHA-256 of the token, in hexadecimal.
     token_hash: str
-    issued_at: int
     expires_at: int
 
 
@@ -90,7 +89,7 @@ async def start_proof(account: str, repo: Identity) -> Started:
     env = require_env("kv")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     now = env.kv.now()
-    proof = Proof(account, repo.repo_key, _hash(token), now, now + PROOF_MS)
+    proof = Proof(account, repo.repo_key, _hash(token), now + PROOF_MS)
     key = keys.owner_proof(repo, account)
     await persist(lambda: env.kv.put(key, msgspec.json.encode(proof), ttl_ms=PROOF_MS))
     return Started(token, PROOF_FILE, repo.url, proof.expires_at)

@@ -1,12 +1,12 @@
 """What lets anyone check offline what this registry vouches for: its public keys, and each version's attestation."""
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.web.routing import get
+from vskill_platform.web.wire import Wire, encode
 
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"
@@ -16,8 +16,8 @@ KEYS_MAX_AGE_S = 300
 
 async def key_set(_request: Request) -> Response:
     """Every public key as a JSON Web Key Set, the one that signs now first."""
-    body = {"keys": [one.jwk for one in await public_keys()]}
-    return Response(msgspec.json.encode(body), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
+    body = KeySet(tuple(one.jwk for one in await public_keys()))
+    return Response(encode(body), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
 
 
 async def key_texts(_request: Request) -> Response:
@@ -38,7 +38,7 @@ def _cached_for(seconds: int) -> dict[str, str]:
     return {"cache-control": f"public, max-age={seconds}"}
 
 
-class KeySet(msgspec.Struct, frozen=True):
+class KeySet(Wire, frozen=True):
     """A JSON Web Key Set; `status` of a key is active or retired."""
 
     keys: tuple[dict[str, str], ...]

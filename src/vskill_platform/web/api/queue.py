@@ -45,6 +45,7 @@ class JobView(Wire, frozen=True):
     last_success: str | None
     last_duration_ms: int | None
     last_error: str | None
+    last_error_at: str | None
 
 
 class AlertView(Wire, frozen=True):
@@ -145,6 +146,7 @@ def _job(found: JobHealth) -> JobView:
         last_success=maybe_time(found.last_success),
         last_duration_ms=found.last_duration_ms,
         last_error=found.last_error,
+        last_error_at=maybe_time(found.last_error_at),
     )
 
 

@@ -1,0 +1,233 @@
+"""Nothing is declared for nobody: every setting is read, every field of a record is read, and every field of an API
+answer or a stored record is filled from data.
+
+It reads the syntax trees of the package, and knows no types: a field counts as read where any attribute of that name is
+read, in code or in a template. So it can miss a field whose name another record has, and reports none that is in use.
+Who fills a field is looked up call by call: one that every call leaves at its default or sets to the same constant
+tells nobody anything.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tools.code_rules import PACKAGE, imported_names, qualified_name
+from tools.problem import Problem
+
+STRUCT = "msgspec.Struct"
+ANSWER = "vskill_platform.web.wire.Wire"
+SETTINGS = "vskill_platform.settings.Settings"
+#: Where stored records are declared.
+RECORDS = "vskill_platform.domain."
+
+_WIRE = "the client reads the field"
+_DONE = "says that it was done; whatever else is an error"
+_ACCEPTED = "the client sends it, and what is asked is so anyway"
+_LIMIT = "a limit: whoever builds the environment may set another"
+_CHANGES = "`publish` gives it by name, among the changes of its step"
+_TOOLS = "the reference shows it"
+
+#: Class and field, and why nothing of ours reads or fills it.
+EXEMPT: Mapping[str, str] = {
+    "SkillCard.github_stars": f"{_WIRE}; we do not count stars, and unknown is null",
+    "SkillCard.alternate_repos": f"{_WIRE}; a skill has one repository here",
+    "StatsView.degraded": f"{_WIRE}; a count that failed is a 503, never a smaller number",
+    "Tenant.role": f"{_WIRE}; an account owns its namespace",
+    "Tenant.installation_id": f"{_WIRE}; there are no installations here",
+    "InstallAnswer.ok": _DONE,
+    "RevokedToken.revoked": _DONE,
+    "SignedOut.signed_out": _DONE,
+    "Up.status": "a process that answers is up",
+    "Ready.status": "one that is not ready answers with an error",
+    "SkillQuery.force_install": _ACCEPTED,
+    "ContentLimits.files": _LIMIT,
+    "ContentLimits.bytes_total": _LIMIT,
+    "ContentLimits.bytes_file": _LIMIT,
+    "Submission.published": _CHANGES,
+    "Submission.published_version": _CHANGES,
+    "SearchQuery.highlighted_only": _ACCEPTED,
+    "SearchQuery.non_suspicious_only": _ACCEPTED,
+    "ListQuery.non_suspicious_only": _ACCEPTED,
+    "ListQuery.dir": _ACCEPTED,
+    "ServiceQuery.service": "its type allows the one service that there is",
+    "CallbackQuery.error_description": "GitHub sends it beside the error; its words are not shown",
+    "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
+    "CallbackQuery.iss": "GitHub sends it; the state proves who answered",
+    "Problem.request_id": "an answer; whoever asks for help names it",
+    "Verified.verified": "printed as JSON",
+    "Manifest.allowed_tools": "read so that a malformed one is refused",
+    "SettingFacts.accepts": _TOOLS,
+    "TextRule.originally": _TOOLS,
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A class with the fields that it declares itself, each with its line."""
+
+    path: str
+    name: str
+    bases: tuple[str, ...]
+    fields: Mapping[str, int]
+
+
+@dataclass
+class Seen:
+    """What the code does with the fields of structs."""
+
+    structs: dict[str, Declared] = field(default_factory=dict)
+    #: Names of attributes that are read anywhere.
+    read: set[str] = field(default_factory=set)
+    #: Names that are read of something called `settings`, outside its own module.
+    settings: set[str] = field(default_factory=set)
+    #: Names of fields that are changed in a copy.
+    replaced: set[str] = field(default_factory=set)
+    #: By class and field, the constants that calls give it; None is a value that is computed.
+    filled: dict[str, dict[str, set[str | None]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+
+    def ancestors(self, name: str) -> Iterator[str]:
+        """The class itself, then its bases, the nearest first."""
+        yield name
+        for base in self.structs[name].bases if name in self.structs else ():
+            yield from self.ancestors(base)
+
+    def fields(self, name: str) -> list[str]:
+        """All fields in the order in which a call may give them."""
+        chain = [one for one in self.ancestors(name) if one in self.structs]
+        return [one for declared in reversed(chain) for one in self.structs[declared].fields]
+
+
+def check_usage(contents: Mapping[str, str], exempt: Mapping[str, str] = EXEMPT) -> Iterator[Problem]:
+    """Every setting and field that nothing uses, and every exemption that is not needed any more."""
+    found = dict(_unused(_look(contents)))
+    yield from (problem for name, problem in found.items() if name not in exempt)
+    for name in exempt.keys() - found.keys():
+        yield Problem("tools/usage.py", 1, f"exempts {name}, which is in use or gone: remove it")
+
+
+def _unused(seen: Seen) -> Iterator[tuple[str, Problem]]:
+    for name, struct in seen.structs.items():
+        for one, line in struct.fields.items():
+            if fault := _fault(seen, name, one):
+                short = f"{name.rpartition('.')[2]}.{one}"
+                yield short, Problem(struct.path, line, f"{short}: {fault}")
+
+
+def _fault(seen: Seen, name: str, one: str) -> str:
+    values = seen.filled[name][one]
+    is_fixed = None not in values and len(values) < 2
+    if ANSWER in seen.ancestors(name):
+        return "no answer fills it from data: fill it, or delete it" if is_fixed else ""
+    if name.startswith(RECORDS) and is_fixed and one not in seen.replaced:
+        return "it always has the same value: fill it from data, or delete it"
+    if name == SETTINGS:
+        return "" if one in seen.settings else "no code reads this setting: read it, or delete it"
+    return "" if one in seen.read else "no code reads it: read it, or delete it"
+
+
+def _look(contents: Mapping[str, str]) -> Seen:
+    seen, modules = Seen(), [Module(path, text) for path, text in contents.items() if _is_ours(path, ".py")]
+    for module in modules:
+        seen.structs.update((one.name, one) for one in _classes(module))
+    seen.structs = {name: one for name, one in seen.structs.items() if STRUCT in seen.ancestors(name)}
+    for module in modules:
+        _look_at_reads(seen, module)
+        _look_at_calls(seen, module)
+    for path, text in contents.items():
+        if _is_ours(path, ".html"):
+            seen.read.update(re.findall(r"\.(\w+)", text))
+    return seen
+
+
+def _is_ours(path: str, ending: str) -> bool:
+    return path.startswith(PACKAGE) and path.endswith(ending)
+
+
+class Module:
+    """A module's syntax, walked once: looking at every node of the package takes seconds."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.name = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        tree = ast.parse(text, filename=path)
+        kinds = ast.Import | ast.ImportFrom | ast.Attribute | ast.Call
+        self.nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+        self.classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        #: What a name means here: what is imported, and the classes that are declared.
+        self.names = {
+            **imported_names(self.nodes),
+            **{node.name: f"{self.name}.{node.name}" for node in self.classes},
+        }
+
+
+def _classes(module: Module) -> Iterator[Declared]:
+    for node in module.classes:
+        bases = tuple(filter(None, (qualified_name(base, module.names) for base in node.bases)))
+        fields = {
+            line.target.id: line.lineno
+            for line in node.body
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+        }
+        yield Declared(module.path, module.names[node.name], bases, fields)
+
+
+def _look_at_reads(seen: Seen, module: Module) -> None:
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            seen.read.add(node.attr)
+            base = getattr(node.value, "attr", getattr(node.value, "id", ""))
+            if base.lstrip("_") == "settings" and module.name != SETTINGS.rpartition(".")[0]:
+                seen.settings.add(node.attr)
+
+
+def _look_at_calls(seen: Seen, module: Module) -> None:
+    for node in module.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        called = qualified_name(node.func, module.names)
+        if called == "msgspec.structs.replace":
+            seen.replaced.update(word.arg for word in node.keywords if word.arg)
+        elif called in seen.structs:
+            _fill(seen, called, node)
+
+
+def _fill(seen: Seen, name: str, call: ast.Call) -> None:
+    """Note what the call gives each field, in the class that declares it. What is unpacked may hold every field that is
+    left; it is a copy where it fills those of a base."""
+    left, unpacked = seen.fields(name), False
+    for argument in call.args:
+        if isinstance(argument, ast.Starred):
+            unpacked = True
+            break
+        _note(seen, name, left.pop(0), _constant(argument))
+    for word in call.keywords:
+        if word.arg is None:
+            unpacked = True
+        else:
+            left.remove(word.arg)
+            _note(seen, name, word.arg, _constant(word.value))
+    for one in left:
+        if not unpacked:
+            _note(seen, name, one, "its default")
+        elif one in seen.structs[name].fields:
+            _note(seen, name, one, None)
+
+
+def _note(seen: Seen, name: str, one: str, value: str | None) -> None:
+    declared = next(base for base in seen.ancestors(name) if one in seen.structs[base].fields)
+    seen.filled[declared][one].add(value)
+
+
+def _constant(value: ast.expr) -> str | None:
+    """The text of a value that is always the same: a literal, or a name in capitals."""
+    text = ast.unparse(value)
+    if re.fullmatch(r"(\w+\.)*[A-Z][A-Z0-9_]*(\.value)?", text):
+        return text
+    try:
+        return repr(ast.literal_eval(value))
+    except ValueError:
+        return None
