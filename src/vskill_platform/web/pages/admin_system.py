@@ -1,5 +1,7 @@
 """The installation itself: webhooks, the audit, the settings without their secrets, and where everything is kept."""
 
+import asyncio
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -80,7 +82,9 @@ async def audit(request: Request) -> Response:
 
 
 async def settings(request: Request) -> Response:
-    return admin_page(request, "settings.html", settings=shown_settings(require_env("settings").settings))
+    # The sentences are read from a source file, once.
+    shown = await asyncio.to_thread(shown_settings, require_env("settings").settings)
+    return admin_page(request, "settings.html", settings=shown)
 
 
 def shown_settings(settings: Settings) -> tuple[ShownSetting, ...]:
