@@ -11,18 +11,26 @@ from bench.render import show
 from bench.scale import Scale
 from bench.suite import Bench, Run, run_suite
 
+#: Of a file or a pipe: wider than any table, so that none is squeezed.
+PIPE_WIDTH = 10_000
+
+
+def console() -> Console:
+    """What prints tables to the standard output: as wide as the terminal, or as the table where there is none."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
 
 def measured(benches: Mapping[str, Bench], scale: Scale) -> Run:
     """What these benchmarks found, as it is shown: progress on the standard error, tables on the standard output."""
     progress = Console(stderr=True)
     run = run_suite(benches, scale, lambda text: progress.print(f"bench: {text}"))
-    show(run, Console())
+    show(run, console())
     return run
 
 
 def end(run: Run, *, quick: bool) -> NoReturn:
     if quick:
-        Console().print(
+        console().print(
             "A quick look: the goals are about the full sizes, and smaller ones only hint at them."
         )
         sys.exit(0)

@@ -2,6 +2,9 @@
 
 import contextlib
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +16,7 @@ from bench.render import pictures, to_json, to_markdown, verdict, write_page
 from bench.results import Figure, Goal, Relation, Report, at_least, at_most
 from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
+from tools.files import ROOT
 
 #: The whole way with real git and the open streams have no small size: the processes that they start take longer than
 #: everything else together. The web's has tests of its own.
@@ -148,3 +152,33 @@ def test_parts_that_were_measured_again_replace_those_of_the_earlier_run_and_are
     assert "in a run of their own: reads." in page
     assert "Once more." in page
     assert "in a run of their own" not in to_markdown(run)
+
+
+WIDE = """
+from bench.command import end, measured
+from bench.results import Figure, Report, Table
+from bench.scale import TINY
+
+names = tuple("column " + "x" * 40 + str(number) for number in range(6))
+report = Report("wide", "a wide one", (Figure("figure " + "y" * 90, "ms", 1, 1, 1),), (), ("note " + "z" * 300,),
+    (Table(names, (tuple("cell " + "w" * 50 for _ in names),)),))
+end(measured({"wide": lambda workshop: report}, TINY), quick=True)
+"""
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_is(tmp_path):
+    """Through a real pipe: no word is cut, and no cell goes over two lines."""
+    done = subprocess.run(
+        [sys.executable, "-c", WIDE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert any(all(f"column {'x' * 40}{number}" in line for number in range(6)) for line in lines)
+    assert any(line.count("cell " + "w" * 50) == 6 for line in lines)
+    assert any("figure " + "y" * 90 in line for line in lines)
+    assert f"  note {'z' * 300}" in lines

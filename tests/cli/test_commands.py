@@ -1,6 +1,7 @@
 """What an operator types: answers for people and for programs, and errors of one line."""
 
 import asyncio
+import functools
 import json
 import os
 import sqlite3
@@ -23,6 +24,7 @@ from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
+from vskill_platform.store.collections import create_collection
 from vskill_platform.worker_context import run_with_worker_env
 
 T = TypeVar("T")
@@ -347,6 +349,21 @@ def test_durations_are_read_with_their_unit(text, ms):
 def test_foreign_text_cannot_steer_the_terminal_or_mark_up_a_table():
     assert plain("\x1b[31m[bold]x\r\n").plain == "�[31m[bold]x��"
     assert plain("[bold]x").spans == []
+
+
+def test_a_table_in_a_pipe_has_every_cell_whole_and_no_spaces_behind_it(data_dir):
+    """Through a real pipe: what a person sees is found by `grep`, however long it is."""
+    reasons = ("because " + "of this " * 55, "短い")
+    for number, reason in enumerate(reasons):
+        making = functools.partial(create_collection, f"ours-{number}", by="admin:eve", reason=reason)
+        in_env(lambda _env, making=making: making())  # type: ignore[misc]
+    command = [sys.executable, "-m", "vskill_platform", "audit", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    title, header, *rows = done.stdout.splitlines()
+    place = header.index("reason")
+    assert (title, header[place:]) == ("2 entries", "reason")
+    assert [row[place:] for row in rows] == [reason.strip() for reason in reversed(reasons)]
+    assert done.stdout == "".join(f"{line.rstrip()}\n" for line in (title, header, *rows))
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))

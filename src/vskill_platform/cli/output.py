@@ -6,6 +6,7 @@ from typing import IO, TypeVar
 
 import click
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +15,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 #: Where there is no value to show; never 0.
 UNKNOWN = "\N{EN DASH}"
-#: Of a table that goes to a file or a pipe, where nothing says how wide it may be.
-PIPE_WIDTH = 160
+#: Of what goes to a file or a pipe: wider than any line, so that nothing is cut or folded.
+PIPE_WIDTH = 100_000
 
 
 def json_option(command: F) -> F:
@@ -37,12 +38,26 @@ def console(file: IO[str] | None = None) -> Console:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table; cells are text, never markup, because much of it was written by strangers."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        _print_columns(title, columns, [[cell.plain for cell in row] for row in cells])
+        return
     table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
+    for row in cells:
+        table.add_row(*row)
     console().print(table)
+
+
+def _print_columns(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The same for programs: every cell whole, columns two spaces apart, and nothing after the last word."""
+    lines = [columns, *rows] if any(columns) else rows
+    widths = [max((cell_len(line[place]) for line in lines), default=0) for place in range(len(columns))]
+    click.echo(title)
+    for line in lines:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
 
 
 def plain(cell: object) -> Text:

@@ -58,14 +58,14 @@ def print_explanation(out: Console, one: Explanation) -> None:
     head = Text(f"{one.state:<13} ", style=_STYLES.get(one.state.value, "bold"))
     head.append_text(Text(plain(one.title).plain, style="bold"))
     out.print(head)
-    out.print(Padding(plain(one.reason), (0, 0, 0, 14)))
+    out.print(Padding(plain(one.reason), (0, 0, 0, 14), expand=False))
     print_grounds(out, one, indent=14)
 
 
 def print_grounds(out: Console, one: Explanation, indent: int = 2) -> None:
     """What was found and what to do, without the result itself."""
     for line in _grounds(one):
-        out.print(Padding(line, (0, 0, 0, indent)))
+        out.print(Padding(line, (0, 0, 0, indent), expand=False))
 
 
 def _grounds(one: Explanation) -> Iterator[Text]:
