@@ -578,6 +578,61 @@ async def test_tokens_that_an_older_release_left_with_a_disabled_account_do_not_
     assert await find_token(made.secret) is None and await list_all_tokens() == ()
 
 
+@pytest.mark.parametrize(
+    ("role", "refused"),
+    [(Role.AUTHOR, ("review", "admin")), (Role.REVIEWER, ("admin",)), (Role.ADMIN, ())],
+)
+async def test_a_token_is_made_only_with_scopes_that_the_role_may_hold(env, role, refused):
+    await make(role=role)
+    for scope in ("read", "submit", "own", "review", "admin"):
+        if scope in refused:
+            with pytest.raises(NotPermitted, match=f"cannot have the scope '{scope}'"):
+                await create_token("ann", "x", ["read", scope], by="user:ann")
+        else:
+            await create_token("ann", "x", [scope], by="user:ann")
+    assert len(await list_tokens("ann")) == 5 - len(refused)
+
+
+async def test_a_demotion_ends_what_the_account_may_no_longer_hold_for_good(env):
+    await make("root-one", Role.ADMIN)
+    await make(role=Role.ADMIN)
+    scopes = {"ci": ["read", "submit"], "desk": ["read", "review"], "all": ["read", "admin"]}
+    made = {name: await create_token("ann", name, held, by="user:ann") for name, held in scopes.items()}
+    await set_role("ann", Role.REVIEWER, **WHY)
+    assert {one.name for one in await list_tokens("ann")} == {"ci", "desk"}
+    await set_role("ann", Role.AUTHOR, **WHY)
+    await set_role("ann", Role.ADMIN, **WHY)
+    good = {name for name, token in made.items() if await find_token(token.secret) is not None}
+    assert good == {"ci"} == {one.name for one in await list_all_tokens()}
+
+
+async def plant_token(env, scopes: list[str] | None) -> str:
+    """A token as an older release let an author make it; None is one that cannot be read."""
+    made = await create_token("ann", "planted", ["read"], by="user:ann")
+    key = next(key for key in [keys.token(one) for one in (await get_user("ann")).tokens])
+    record = msgspec.json.encode(msgspec.structs.replace(made.token, scopes=tuple(scopes or ())))
+    entry = await env.kv.get(key)
+    await env.kv.commit([Put(key, b"{" if scopes is None else record, entry.version)])
+    return made.secret
+
+
+@pytest.mark.parametrize("scopes", [["read", "admin"], None], ids=["admin", "unreadable"])
+async def test_a_token_that_a_powerless_account_made_does_not_come_to_power_with_it(env, scopes):
+    await make()
+    await plant_token(env, scopes)
+    promoted = await set_role("ann", Role.ADMIN, **WHY)
+    assert promoted.tokens == () and await list_all_tokens() == ()
+
+
+async def test_a_scope_counts_only_as_far_as_the_role_at_every_use(env):
+    await make()
+    found = await find_token(await plant_token(env, ["read", "admin"]))
+    assert found is not None
+    token, user = found
+    assert token.scopes_as(user.role) == {"read", "own"}
+    assert token.scopes_as(Role.REVIEWER) == {"read", "own", "review"}
+
+
 async def test_enabling_an_account_that_is_not_disabled_keeps_its_tokens(env):
     await make()
     made = await create_token("ann", "laptop", ["read"], by="user:ann")

@@ -17,6 +17,7 @@ from vskill_platform.domain.errors import NoSkillFound, SourceGone
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import Fetched, Place, Survey
@@ -92,7 +93,7 @@ class Shelf(msgspec.Struct, frozen=True):
         self, account: str = "ada", role: Role = Role.AUTHOR, scopes: tuple[str, ...] = ()
     ) -> dict[str, str]:
         """The headers of an account that was made for this."""
-        wanted = scopes or (("read", "submit") if role is Role.AUTHOR else ("read", "submit", "admin"))
+        wanted = scopes or SCOPES_OF[role]
         with active_env(self.env):
             await create_user(account, role, by="system", reason="a test")
             made = await create_token(account, "test", wanted, by="system")

@@ -16,7 +16,7 @@ from vskill_platform.domain.identity import submission_id
 from vskill_platform.domain.token import SCOPES
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.accounts import Role, set_role
 from vskill_platform.store.audit import AuditEntry, list_audit
 from vskill_platform.store.tokens import create_token
 from vskill_platform.web.app import ENDPOINTS, create_app
@@ -382,6 +382,26 @@ async def test_only_the_request_with_the_token_is_named_by_it(shelf):
         made = await person.send("/account/tokens", name="more", scopes="read", days="1")
         assert made.status_code == 201
     assert [one.action for one in await entries_by_token(shelf)] == ["cancel"]
+
+
+async def test_an_admin_token_ends_with_a_demotion_and_others_go_on(shelf):
+    await make_account(shelf.env, "root-one", Role.ADMIN)
+    strong, plain = await bearer(shelf, "admin"), await bearer(shelf, "submit")
+    assert (await shelf.client.get("/api/v1/webhooks", headers=strong)).status_code == 200
+    with active_env(shelf.env):
+        await set_role("ada", Role.AUTHOR, by="system", reason="left the team")
+        await set_role("ada", Role.ADMIN, by="system", reason="came back")
+    assert (await shelf.client.get("/api/v1/webhooks", headers=strong)).status_code == 401
+    assert (await shelf.client.get("/api/v1/account", headers=plain)).json()["scopes"] == ["submit"]
+
+
+async def test_an_author_makes_no_token_with_more_than_an_authors_scopes(shelf):
+    headers = await bearer(shelf, "own", account="bob", role=Role.AUTHOR)
+    body = {"name": "more", "scopes": ["admin"]}
+    assert (await shelf.client.post("/api/v1/tokens", json=body, headers=headers)).status_code == 403
+    async with signed_in(create_app(shelf.env), shelf.env, "bob", Role.AUTHOR) as person:
+        told = await person.do("/account/tokens", name="more", scopes="admin", days="1")
+    assert "cannot have the scope 'admin'" in told
 
 
 async def test_a_review_token_has_a_reviewers_rights_at_most(shelf):

@@ -121,7 +121,7 @@ def password(*, name: str, generate: bool, reason: str, as_json: bool) -> None:
 @click.argument("role", type=click.Choice(ROLES))
 @_reason
 def role(*, name: str, role: str, reason: str) -> None:
-    """Give an account another role."""
+    """Give an account another role; tokens with scopes beyond either role end."""
     from vskill_platform.store.accounts import Role, set_role
 
     run_in_env(lambda: set_role(name, Role(role), by=OPERATOR, reason=reason))

@@ -1,5 +1,5 @@
-"""What API tokens may do, and how an audit entry names one. The records are in `store.tokens`; routes and MCP tools
-declare the scope that they need, and `web.principal` compares."""
+"""API tokens: their record, what their scopes allow, and how an audit entry names one. `store.tokens` keeps them;
+routes and MCP tools declare the scope that they need, and `web.principal` compares."""
 
 from collections.abc import Iterable
 
@@ -12,12 +12,42 @@ SCOPES = ("read", "submit", "own", "review", "admin")
 INCLUDED = {"admin": ("own", "review")}
 
 
+#: What the tokens of an account may hold, by its role.
+SCOPES_OF = {"author": SCOPES[:3], "reviewer": SCOPES[:4], "admin": SCOPES}
+
+
 class ActingToken(msgspec.Struct, frozen=True):
     """The token that a request was made with; never its secret."""
 
     id: str
     #: What its maker calls it.
     name: str
+
+
+class Token(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `token:{hash}`."""
+
+    #: Public: how people refer to it.
+    id: str
+    account: str
+    #: What its maker calls it.
+    name: str
+    scopes: tuple[str, ...]
+    created_at: int
+    expires_at: int
+    #: To the hour.
+    last_used_at: int | None = None
+
+    def is_good(self, now: int) -> bool:
+        return now < self.expires_at
+
+    @property
+    def acting(self) -> ActingToken:
+        return ActingToken(self.id, self.name)
+
+    def scopes_as(self, role: str) -> frozenset[str]:
+        """What it may be used for while its account has this role."""
+        return with_included(self.scopes) & frozenset(SCOPES_OF[role])
 
 
 def with_included(scopes: Iterable[str]) -> frozenset[str]:

@@ -2,17 +2,19 @@
 
 Each change is one commit with its audit entry. Sessions and tokens are records of their own (`sessions`,
 `tokens`). Disabling an account, giving it a new password and signing out everywhere end them all, for good, in its
-own record, so there is nothing to hunt for. The last admin can neither be disabled nor demoted.
+own record, so there is nothing to hunt for. Another role ends the tokens that go beyond it. The last admin can neither
+be disabled nor demoted.
 """
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotPermitted
+from vskill_platform.domain.token import SCOPES_OF, Token
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.store.audit import record_audit, was_audited
@@ -177,7 +179,7 @@ async def create_user(
 
 
 async def set_role(name: str, role: Role, *, by: str, reason: str) -> User:
-    """Give it another role; what it may do changes with its next request."""
+    """Give it another role; what it may do changes with its next request. A token that goes beyond either role ends."""
     return await change_user(
         name,
         lambda user: msgspec.structs.replace(user, role=role),
@@ -185,7 +187,23 @@ async def set_role(name: str, role: Role, *, by: str, reason: str) -> User:
         by=by,
         reason=reason,
         details={"role": role.value},
+        ends=_tokens_beyond,
     )
+
+
+async def _tokens_beyond(before: User, after: User) -> frozenset[str]:
+    """The tokens with a scope that one of both roles may not hold. They end with a demotion, and do not come to power
+    with a promotion. One that cannot be read is among them, so that it holds up neither."""
+    env = require_env("kv")
+    allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
+    settled = await env.kv.get_many(keys.token(token_hash) for token_hash in before.tokens)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("set_role")
+    found = {key: skips.decode(entry, Token) for key, entry in settled.found.items()}
+    skips.report(env)
+    kept = {key for key, token in found.items() if token is not None and allowed.issuperset(token.scopes)}
+    return frozenset(token_hash for token_hash in before.tokens if keys.token(token_hash) not in kept)
 
 
 async def set_disabled(name: str, *, disabled: bool, by: str, reason: str) -> User:
@@ -244,9 +262,10 @@ async def change_user(
     reason: str,
     details: Mapping[str, str] | None = None,
     operations: tuple[Operation, ...] = (),
+    ends: Callable[[User, User], Awaitable[frozenset[str]]] | None = None,
 ) -> User:
     """One commit: the record by compare-and-swap, its audit entry, and what goes with them. A token that the change
-    takes from the record's list is deleted with it."""
+    takes from the record's list, or that `ends` names, is deleted with it."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -258,6 +277,10 @@ async def change_user(
         if await was_audited(entry_id):
             return known
         changed = msgspec.structs.replace(change(known), updated_at=env.kv.now())
+        if ends is not None:
+            gone = await ends(known, changed)
+            left = tuple(one for one in changed.tokens if one not in gone)
+            changed = msgspec.structs.replace(changed, tokens=left)
         kept = await _other_admin(known) if _loses_admin(known, changed) else ()
         audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
         put = Put(keys.user(name), msgspec.json.encode(changed), version)

@@ -11,16 +11,14 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotPermitted, StoreUnavailable
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.domain.token import SCOPES, ActingToken, with_included
+from vskill_platform.domain.token import SCOPES, SCOPES_OF, Token, with_included
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Put
-from vskill_platform.store.accounts import Role, User, change_user, get_user, read_user
+from vskill_platform.store.accounts import User, change_user, get_user, read_user
 from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
 
 PREFIX = "vsk_"
-#: What the tokens of an account may hold, by its role.
-SCOPES_OF = {Role.AUTHOR: SCOPES[:3], Role.REVIEWER: SCOPES[:4], Role.ADMIN: SCOPES}
 DAY_MS = 86_400_000
 MOST_DAYS = 366
 DEFAULT_DAYS = 90
@@ -28,28 +26,6 @@ MOST_TOKENS = 50
 MOST_NAME = 80
 #: When it was last used is known to the hour: a write per request would cost more than it tells.
 USED_EVERY_MS = 3_600_000
-
-
-class Token(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record at `token:{hash}`."""
-
-    #: Public: how people refer to it.
-    id: str
-    account: str
-    #: What its maker calls it.
-    name: str
-    scopes: tuple[str, ...]
-    created_at: int
-    expires_at: int
-    #: To the hour.
-    last_used_at: int | None = None
-
-    def is_good(self, now: int) -> bool:
-        return now < self.expires_at
-
-    @property
-    def acting(self) -> ActingToken:
-        return ActingToken(self.id, self.name)
 
 
 class NewToken(msgspec.Struct, frozen=True):
@@ -71,7 +47,8 @@ async def create_token(
     days: int = DEFAULT_DAYS,
     made_with: Token | None = None,
 ) -> NewToken:
-    """A new token. One that is made with another can do no more, and lives no longer, than that."""
+    """A new token, with scopes that the account's role may hold. One that is made with another can do no more, and
+    lives no longer, than that."""
     env = require_env("kv")
     wanted = _check_scopes(scopes)
     _check_name(name)
@@ -95,6 +72,11 @@ async def create_token(
             raise InvalidInput(
                 f"{account} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
             )
+        excess = [scope for scope in wanted if scope not in SCOPES_OF[user.role]]
+        if excess:
+            message = f"{account} is {user.role.value}: its tokens cannot have the scope {excess[0]!r}."
+            fix = f"choose from {', '.join(SCOPES_OF[user.role])}"
+            raise NotPermitted(message, field="scopes", fix=fix)
         return msgspec.structs.replace(user, tokens=(*user.tokens, token_hash))
 
     put = Put(keys.token(token_hash), msgspec.json.encode(token), ABSENT)

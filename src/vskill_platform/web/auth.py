@@ -14,7 +14,6 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.domain.token import with_included
 from vskill_platform.store.sessions import find_session
 from vskill_platform.store.tokens import find_token
 from vskill_platform.web.browser import MOST_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Browser, set_cookie
@@ -48,9 +47,8 @@ async def _by_token(secret: str) -> Principal:
     if found is None:
         raise NotSignedIn("The token is not valid, has expired, or was revoked.")
     token, user = found
-    scopes = with_included(token.scopes)
-    most = Guard.ADMIN if "admin" in scopes else Guard.REVIEWER if "review" in scopes else Guard.AUTHOR
-    role = min(Guard(user.role.value), most, key=lambda guard: guard.rank)
+    scopes = token.scopes_as(user.role)
+    role = Guard.ADMIN if "admin" in scopes else Guard.REVIEWER if "review" in scopes else Guard.AUTHOR
     return Principal(user.name, role, scopes, token.acting)
 
 

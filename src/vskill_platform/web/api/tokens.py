@@ -7,11 +7,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.domain.token import Token
 from vskill_platform.store.tokens import (
     DEFAULT_DAYS,
     MOST_DAYS,
     MOST_NAME,
-    Token,
     create_token,
     list_tokens,
     revoke_token,

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.query import Is
 from vskill_platform.store.accounts import get_user, set_password, sign_out_everywhere
@@ -15,7 +16,6 @@ from vskill_platform.store.passwords import fits
 from vskill_platform.store.records import Skips
 from vskill_platform.store.tokens import (
     DEFAULT_DAYS,
-    SCOPES_OF,
     NewToken,
     create_token,
     list_tokens,
