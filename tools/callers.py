@@ -39,8 +39,6 @@ EXEMPT: dict[str, str] = {
         )
     },
     "vskill_platform.web.server._Server.capture_signals": "uvicorn calls it",
-    "vskill_platform.submission_store.enumerate_published_skills": "US-002 names it; the export is to call it",
-    "vskill_platform.submission_store.iter_published_skills": "US-002 names it; the sitemap is to call it",
 }
 
 

@@ -14,6 +14,8 @@ import msgspec
 
 from vskill_platform.domain import keys, submission
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.listing import About
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
@@ -61,6 +63,11 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     current_version: str | None = None
     certification: str | None = None
     updated_at: int = 0
+    #: What the blocklist knows it by; None only where the record lacks it.
+    identity: Identity | None = None
+    current_digest: str | None = None
+    #: What its front matter says about it.
+    about: About = About()
 
 
 class _StuckFields(msgspec.Struct, frozen=True):
@@ -83,6 +90,9 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     current_version: str | None = None
     certification: str | None = None
     updated_at: int = 0
+    identity: Identity | None = None
+    current_digest: str | None = None
+    about: About = About()
     withdrawn: bool = False
 
 
@@ -240,6 +250,9 @@ def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
         current_version=fields.current_version,
         certification=fields.certification,
         updated_at=fields.updated_at,
+        identity=fields.identity,
+        current_digest=fields.current_digest,
+        about=fields.about,
     )
 
 

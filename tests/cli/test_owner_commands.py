@@ -162,3 +162,16 @@ def test_choices_are_those_of_the_stores():
     assert set(report_commands.STATUSES) == {*(one.value for one in ReportStatus), "all"}
     assert set(repo_commands.STATUSES) == {one.value for one in Reach}
     assert {"skill", "owner", "report", "audit", "repo"} <= set(cli.commands)
+
+
+def test_an_export_has_a_line_for_each_published_skill(run, tidy):
+    (line,) = run("skill", "export").stdout.splitlines()
+    found = json.loads(line)
+    assert (found["slug"], found["name"], found["currentVersion"]) == (
+        "upload~local/skills/tidy",
+        "tidy",
+        "1.0.0",
+    )
+    assert found["updatedAt"].endswith("Z") and found["currentDigest"]
+    run("skill", "yank", tidy, "1.0.0", "--reason", "broken")
+    assert run("skill", "export").stdout == ""

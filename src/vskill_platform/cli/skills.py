@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import (
@@ -53,6 +54,16 @@ def show(*, name: str, as_json: bool) -> None:
     ]
     title = f"current version: {found.current_version or UNKNOWN}"
     print_table(title, ("version", "status", "certification", "published (UTC)", "why"), rows)
+
+
+@skill.command("export")
+def export() -> None:
+    """Print every published skill as one line of JSON each, in the order of their names."""
+    from vskill_platform.submission_store import enumerate_published_skills
+    from vskill_platform.web.wire import camel
+
+    for found in run_in_env(enumerate_published_skills):
+        click.echo(msgspec.json.encode(camel(found)))
 
 
 @skill.command("yank")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp
 
 from vskill_platform.env import Env
-from vskill_platform.web import external_scans, feed, keys, live, operations
+from vskill_platform.web import external_scans, feed, keys, live, operations, sitemap
 from vskill_platform.web.api import (
     account,
     blocklist,
@@ -51,6 +51,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *tokens.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
+    *sitemap.ENDPOINTS,
     *meta.ENDPOINTS,
     *external_scans.ENDPOINTS,
     *wellknown.ENDPOINTS,

@@ -6,7 +6,7 @@ or a publication is seen by the next request, and a store that is away is notice
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,10 +15,13 @@ from starlette.responses import Response
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.content import SkillFile, skill_file_of, unpack
-from vskill_platform.domain.errors import BlobUnavailable, Unsupported
+from vskill_platform.domain.errors import BlobUnavailable, CursorGone, Unsupported
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.kv.collections import SKILLS
 from vskill_platform.store.blocklist import all_targets, blocklist_version, find_hits, list_blocks
+from vskill_platform.submission_store import PublishedSkillSummary
+from vskill_platform.web.addresses import public_address
 from vskill_platform.web.diffs import FileChange
 from vskill_platform.web.responses import JSON_TYPE, REVALIDATE, tag_of
 from vskill_platform.worker_context import require_env
@@ -34,8 +37,9 @@ MOST_ONE = MOST_BYTES // 32
 class Kept(Generic[V]):
     """The values used last, up to a total size."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, most_one: int = MOST_ONE) -> None:
         self._most = most_bytes
+        self._most_one = most_one
         self._size = 0
         self._values: dict[object, tuple[V, int]] = {}
 
@@ -47,7 +51,7 @@ class Kept(Generic[V]):
         return found[0]
 
     def put(self, key: object, value: V, size: int) -> None:
-        if size > MOST_ONE:
+        if size > self._most_one:
             return
         _, before = self._values.pop(key, (None, 0))
         self._values[key] = (value, size)
@@ -103,6 +107,12 @@ class Blocklist(msgspec.Struct, frozen=True):
         """The entries that hit a published skill with its current content."""
         return self.hits(skill.identity, (skill.name,), skill.current_digest) if self.entries else ()
 
+    def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
+        """The same for a skill as lists of the whole registry know it."""
+        if not self.entries or skill.identity is None:
+            return ()
+        return self.hits(skill.identity, (skill.name,), skill.current_digest)
+
     def taint(self, identity: Identity) -> BlockEntry | None:
         return self.tainted.get(identity.repo_key) if self.tainted else None
 
@@ -112,6 +122,9 @@ class KeptThings:
 
     def __init__(self) -> None:
         self.answers: Kept[Answer] = Kept()
+        #: Documents about the whole registry, which may be large, and of which one is made at a time.
+        self.documents: Kept[Answer] = Kept(MOST_BYTES, MOST_BYTES)
+        self.document_turn = asyncio.Lock()
         #: Comparisons, by the two contents' digests.
         self.changes: Kept[tuple[FileChange, ...]] = Kept(MOST_BYTES // 4)
         #: One large comparison at a time.
@@ -161,17 +174,50 @@ class KeptThings:
         return found
 
     def keep(self, key: object, body: bytes, seen: str | None, mark: object = None) -> Answer:
-        tag = tag_of(body).encode()
-        headers = [
-            (b"cache-control", REVALIDATE.encode()),
-            (b"etag", tag),
-            (b"content-length", str(len(body)).encode()),
-            (b"content-type", JSON_TYPE.encode()),
-        ]
-        made = Answer(body, headers, tag, seen, mark)
+        made = _prepare(body, JSON_TYPE, seen, mark)
         if seen is not None or mark is not None:
             self.answers.put(key, made, len(body))
         return made
+
+
+def _prepare(body: bytes, media_type: str, seen: str | None, mark: object) -> Answer:
+    tag = tag_of(body).encode()
+    headers = [
+        (b"cache-control", REVALIDATE.encode()),
+        (b"etag", tag),
+        (b"content-length", str(len(body)).encode()),
+        (b"content-type", media_type.encode()),
+    ]
+    return Answer(body, headers, tag, seen, mark)
+
+
+async def answer_document(
+    request: Request, media_type: str, make: Callable[[str, Blocklist], Awaitable[bytes]]
+) -> Response:
+    """A document about the whole registry, made of its public address and the blocklist: kept until a skill or the
+    blocklist changes, however much else does, because making it walks over every skill."""
+    kept, base = kept_of(request), public_address(request)
+    key = (request.scope["path"], request.scope["query_string"], base)
+    async with kept.document_turn:
+        blocklist = await kept.blocklist()
+        known = await _still_true(kept.documents.get(key), blocklist.version)
+        if known is None:
+            seen = await last_change()
+            known = _prepare(await make(base, blocklist), media_type, seen, blocklist.version)
+        if known.seen is not None:
+            kept.documents.put(key, known, len(known.body))
+    return Again(known, request)
+
+
+async def _still_true(known: Answer | None, blocklist_version: int) -> Answer | None:
+    """The document, known to be true up to the present change, or None where it must be made anew."""
+    if known is None or known.mark != blocklist_version:
+        return None
+    try:
+        changes = await require_env("kv").kv.changes(SKILLS.prefix, after=known.seen, limit=1)
+    except CursorGone:
+        return None
+    return None if changes.items else msgspec.structs.replace(known, seen=changes.after)
 
 
 def kept_of(request: Request) -> KeptThings:

@@ -38,6 +38,8 @@ PROGRAMS = (
     "/readyz",
     "/metrics",
     "/feed.xml",
+    "/sitemap.xml",
+    "/robots.txt",
     "/marketplace.json",
 )
 

@@ -21,7 +21,7 @@ class Way(msgspec.Struct, frozen=True):
 def install_commands(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
     """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
     without a slash."""
-    name, canonical = kebab_name(skill, is_shared=False), skill.canonical
+    name, canonical = kebab_name(skill.canonical, is_shared=False), skill.canonical
     place = _word(f"{base_url}/{canonical}")
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (

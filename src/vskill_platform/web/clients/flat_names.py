@@ -7,6 +7,7 @@ name of a skill that was withdrawn.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 
 from vskill_platform.domain import keys
@@ -32,6 +33,27 @@ async def shared_slugs(skills: Iterable[PublishedSkill]) -> frozenset[str]:
     return frozenset(slug for slug, its_own in zip(slugs, alone, strict=True) if not its_own)
 
 
+async def all_shared_slugs() -> frozenset[str]:
+    """The same for every slug of the registry, by one walk over the flat names instead of a look at each."""
+    kv = require_env("kv").kv
+    holders: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    after: str | None = None
+    while True:
+        page = await kv.list(keys.ALIAS, after=after)
+        for flat, canonical in (keys.parse(key).parts for key in page.items):
+            pairs[flat] += 1
+            slug = slug_in(canonical)
+            if slug.lower() == flat:
+                holders[slug] += 1
+        after = page.after
+        if after is None:
+            break
+    return frozenset(
+        slug for slug, count in holders.items() if count > 1 or pairs[slug.lower()] > _MOST_HOLDERS
+    )
+
+
 async def is_alone(slug: str) -> bool:
     """Whether no two skills were ever published under this slug."""
     page = await require_env("kv").kv.list(keys.aliases_of(slug.lower()), limit=_MOST_HOLDERS)
@@ -43,13 +65,14 @@ def slug_in(canonical: str) -> str:
     return canonical.rpartition("/")[2]
 
 
-def kebab_name(skill: PublishedSkill, *, is_shared: bool) -> str:
+def kebab_name(canonical: str, *, is_shared: bool) -> str:
     """The slug where it is plain and its own, otherwise with a hash of the canonical name: 1 to 64 of `a-z0-9-`."""
-    if not is_shared and is_kebab(skill.slug):
-        return skill.slug
-    text = "".join(char if char in _PLAIN else "-" for char in skill.slug.lower())
+    slug = slug_in(canonical)
+    if not is_shared and is_kebab(slug):
+        return slug
+    text = "".join(char if char in _PLAIN else "-" for char in slug.lower())
     plain = "-".join(part for part in text.split("-") if part)[: MOST_NAME - _HASH - 1].strip("-")
-    mark = hashlib.sha256(skill.canonical.encode()).hexdigest()[:_HASH]
+    mark = hashlib.sha256(canonical.encode()).hexdigest()[:_HASH]
     return f"{plain}-{mark}" if plain else f"skill-{mark}"
 
 

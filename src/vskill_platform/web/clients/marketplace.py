@@ -16,12 +16,13 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.collections import get_collection
 from vskill_platform.store.records import Skips
+from vskill_platform.submission_store import PublishedSkillSummary, iter_published_skills
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
-from vskill_platform.web.clients.wellknown import described, installable_in, listed_in, prefix_of
-from vskill_platform.web.kept import kept_of
-from vskill_platform.web.responses import public_json
+from vskill_platform.web.clients.flat_names import all_shared_slugs, kebab_name, shared_slugs, slug_in
+from vskill_platform.web.clients.wellknown import described, listed_in, prefix_of
+from vskill_platform.web.kept import Blocklist, answer_document, kept_of
+from vskill_platform.web.responses import JSON_TYPE, public_json
 from vskill_platform.web.routing import get
 from vskill_platform.worker_context import require_env
 
@@ -39,12 +40,24 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 async def everything(request: Request) -> Response:
-    skills, truncated = await installable_in("", await kept_of(request).blocklist())
+    """Every skill, in the order of their names."""
+    return await answer_document(request, JSON_TYPE, _make_everything)
+
+
+async def _make_everything(base: str, blocklist: Blocklist) -> bytes:
+    shared = await all_shared_slugs()
+    plugins: dict[str, bytes] = {}
+    async for skill in iter_published_skills():
+        if skill.current_version is None or blocklist.hits_summary(skill):
+            continue
+        name = kebab_name(skill.slug, is_shared=slug_in(skill.slug) in shared)
+        owner = skill.identity.owner if skill.identity is not None else skill.slug.partition("/")[0]
+        if name not in plugins:
+            # Kept as bytes: of a large registry, the objects would take many times as much memory.
+            plugins[name] = msgspec.json.encode(_plugin(base, name, skill.slug, owner, skill))
     named = require_env("settings").settings.registry_name
-    offer = Offer(
-        marketplace_name(named), named, f"Every skill that {named} has verified.", tuple(skills), truncated
-    )
-    return await _document(request, offer)
+    document = _head(marketplace_name(named), named, f"Every skill that {named} has verified.")
+    return msgspec.json.encode({**document, "plugins": [msgspec.Raw(plugin) for plugin in plugins.values()]})
 
 
 async def of_scope(request: Request) -> Response:
@@ -87,33 +100,33 @@ async def _document(request: Request, offer: Offer) -> Response:
     shared = await shared_slugs(offer.skills) if len(offer.skills) > 1 else frozenset()
     plugins: dict[str, dict[str, Any]] = {}
     for skill in offer.skills:
-        name = kebab_name(skill, is_shared=skill.slug in shared)
-        plugins.setdefault(name, _plugin(base, name, skill))
-    document: dict[str, Any] = {
-        "name": offer.name,
-        "owner": {"name": offer.owner},
-        "metadata": {"description": offer.description},
-        "plugins": list(plugins.values()),
-    }
+        name = kebab_name(skill.canonical, is_shared=skill.slug in shared)
+        plugins.setdefault(name, _plugin(base, name, skill.canonical, skill.owner, skill))
+    document = {**_head(offer.name, offer.owner, offer.description), "plugins": list(plugins.values())}
     if offer.truncated:
         document["metadata"]["truncated"] = True
     return public_json(request, msgspec.json.encode(document))
 
 
-def _plugin(base: str, name: str, skill: PublishedSkill) -> dict[str, Any]:
-    place = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
+def _head(name: str, owner: str, description: str) -> dict[str, Any]:
+    return {"name": name, "owner": {"name": owner}, "metadata": {"description": description}}
+
+
+def _plugin(
+    base: str, name: str, canonical: str, owner: str, skill: PublishedSkill | PublishedSkillSummary
+) -> dict[str, Any]:
+    place = "/".join(quote(part, safe="") for part in canonical.split("/"))
     plugin: dict[str, Any] = {
         "name": name,
         "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
         "description": described(skill),
         "version": skill.current_version,
-        "author": {"name": skill.owner},
+        "author": {"name": owner},
         "homepage": f"{base}/skills/{place}",
+        "category": skill.about.category,
     }
-    if skill.listing is not None:
-        plugin["category"] = skill.listing.category
-        if skill.listing.licence not in ("none", "other"):
-            plugin["license"] = skill.listing.licence
+    if skill.about.licence not in ("none", "other"):
+        plugin["license"] = skill.about.licence
     return plugin
 
 

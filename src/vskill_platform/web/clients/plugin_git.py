@@ -94,7 +94,7 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     skill = await find_skill(f"{given['owner']}/{given['repo']}/{slug}")
     ref = await installable(request, skill, None)
     files = await files_of(ref.digest)
-    name = kebab_name(skill, is_shared=False)
+    name = kebab_name(skill.canonical, is_shared=False)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:
         return repository_of(

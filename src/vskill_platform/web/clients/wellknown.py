@@ -25,6 +25,7 @@ from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Sort
 from vskill_platform.store.records import Skips
 from vskill_platform.store.skills import get_version
+from vskill_platform.submission_store import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import find_skill, installable
@@ -118,7 +119,7 @@ async def listed_in(request: Request, prefix: str) -> Listed:
     shared = await shared_slugs(skills) if prefix.count("/") < 2 else frozenset()
     named: dict[str, PublishedSkill] = {}
     for skill in skills:
-        named.setdefault(kebab_name(skill, is_shared=skill.slug in shared), skill)
+        named.setdefault(kebab_name(skill.canonical, is_shared=skill.slug in shared), skill)
     return Listed(named, truncated)
 
 
@@ -189,7 +190,7 @@ async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: 
     return Entry(name, described(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
 
 
-def described(skill: PublishedSkill) -> str:
+def described(skill: PublishedSkill | PublishedSkillSummary) -> str:
     """Never empty, never longer than the schema allows."""
     return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]
 
@@ -236,7 +237,7 @@ async def find(request: Request) -> Response:
     shown = [
         {
             "id": one.canonical,
-            "name": kebab_name(one, is_shared=False),
+            "name": kebab_name(one.canonical, is_shared=False),
             "source": f"{base}/{one.canonical}",
             "installs": one.listing.installs,
         }

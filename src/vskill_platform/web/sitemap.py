@@ -1,0 +1,120 @@
+"""What search engines ask for: `/robots.txt`, and `/sitemap.xml` with every published skill.
+
+Beyond 50,000 addresses, the most that one sitemap may hold, `/sitemap.xml` is an index of pages. Blocked and withdrawn
+skills are in none.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.submission_store import iter_published_skills
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.kept import Blocklist, answer_document
+from vskill_platform.web.responses import tagged
+from vskill_platform.web.routing import get, query_of
+from vskill_platform.web.wire import Asked, iso_time
+
+XML_TYPE = "application/xml; charset=utf-8"
+TEXT_TYPE = "text/plain; charset=utf-8"
+#: Addresses in one sitemap, by the protocol.
+MOST_ADDRESSES = 50_000
+#: Pages that are for everybody and about no skill.
+PAGES = ("/", "/skills", "/queue", "/docs")
+#: Where a crawler finds nothing to show: forms, accounts, and what programs ask for.
+CLOSED = ("/account", "/admin", "/api/", "/clawhub/", "/mcp", "/signin", "/submit")
+#: A record that says that it changed then or later is wrong about it.
+_YEAR_10000 = 253_402_300_800_000
+_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+
+
+class SitemapQuery(Asked, frozen=True):
+    """Which page of a sitemap that has several."""
+
+    #: 1 is the first
+    page: Annotated[int, msgspec.Meta(ge=1, le=50_000)] | None = None
+
+
+async def robots_view(request: Request) -> Response:
+    lines = ["User-agent: *", *(f"Disallow: {path}" for path in CLOSED)]
+    text = "\n".join([*lines, "", f"Sitemap: {public_address(request)}/sitemap.xml", ""])
+    return tagged(request, text.encode(), TEXT_TYPE)
+
+
+async def sitemap_view(request: Request) -> Response:
+    page = query_of(request, SitemapQuery).page
+
+    async def make(base: str, blocklist: Blocklist) -> bytes:
+        return await make_sitemap(base, blocklist, page)
+
+    return await answer_document(request, XML_TYPE, make)
+
+
+async def make_sitemap(
+    base: str, blocklist: Blocklist, page: int | None, most: int = MOST_ADDRESSES
+) -> bytes:
+    """One page, or without a number all of it: the one page that there is, or an index of several."""
+    entries: list[str] = []
+    #: The latest change of each page.
+    latest: list[int] = []
+    count = 0
+    async for path, changed_at in _addresses(blocklist):
+        number = count // most + 1
+        count += 1
+        if page is not None and number > page:
+            break
+        if number > len(latest):
+            latest.append(0)
+        latest[-1] = max(latest[-1], changed_at)
+        if number == (page or 1):
+            entries.append(_element("url", base + path, changed_at))
+    if not entries:
+        raise NotFound(f"The sitemap has no page {page}.", page=page)
+    if page is not None or len(latest) == 1:
+        return _document("urlset", entries)
+    places = enumerate(latest, start=1)
+    return _document(
+        "sitemapindex",
+        [_element("sitemap", f"{base}/sitemap.xml?page={number}", at) for number, at in places],
+    )
+
+
+async def _addresses(blocklist: Blocklist) -> AsyncIterator[tuple[str, int]]:
+    """Every public page and when it changed last; 0 where that is not known."""
+    for path in PAGES:
+        yield path, 0
+    async for skill in iter_published_skills():
+        if not blocklist.hits_summary(skill):
+            yield f"/skills/{quote(skill.slug)}", skill.updated_at
+
+
+def _element(name: str, address: str, changed_at: int) -> str:
+    known = 0 < changed_at < _YEAR_10000
+    changed = f"<lastmod>{iso_time(changed_at)}</lastmod>" if known else ""
+    return f"<{name}><loc>{escape(address)}</loc>{changed}</{name}>\n"
+
+
+def _document(name: str, elements: list[str]) -> bytes:
+    head = f'<?xml version="1.0" encoding="utf-8"?>\n<{name} xmlns="{_NAMESPACE}">\n'
+    return f"{head}{''.join(elements)}</{name}>\n".encode()
+
+
+ENDPOINTS = (
+    get("/robots.txt", robots_view, media=TEXT_TYPE, tag="skills", summary="Tell crawlers what to leave out"),
+    get(
+        "/sitemap.xml",
+        sitemap_view,
+        query=SitemapQuery,
+        media=XML_TYPE,
+        problems=(404,),
+        tag="skills",
+        summary="List every published skill for search engines",
+        about="Beyond 50,000 addresses it is an index, and `page` asks for one of its pages.",
+    ),
+)

@@ -1,0 +1,200 @@
+"""What search engines and marketplaces read of the whole registry: every skill, and nothing that is blocked."""
+
+import xml.etree.ElementTree as ET  # our own documents only
+
+import httpx2
+import msgspec
+import pytest
+
+from tests.support.counting_kv import CountingKV
+from tests.support.envs import active_env
+from tests.support.shelf import open_shelf
+from vskill_platform.domain.blocklist import BlockEntry, parse_target
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.scan import Severity
+from vskill_platform.store.blocklist import add_block
+from vskill_platform.web.app import create_app
+from vskill_platform.web.clients.flat_names import all_shared_slugs, is_alone
+from vskill_platform.web.kept import Blocklist
+from vskill_platform.web.sitemap import MOST_ADDRESSES, PAGES, make_sitemap
+from vskill_platform.worker_context import run_with_worker_env
+
+pytestmark = pytest.mark.anyio
+
+BASE = "http://platform.test"
+NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+NOTHING_BLOCKED = Blocklist(0, {}, {})
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def shelf(request, tmp_path):
+    async with open_shelf(tmp_path, request.param) as opened:
+        yield opened
+
+
+def read(body: bytes) -> tuple[str, dict[str, str | None]]:
+    """The kind of document, and its addresses with their last change."""
+    root = ET.fromstring(body)
+    found = {str(entry.findtext(f"{NAMESPACE}loc")): entry.findtext(f"{NAMESPACE}lastmod") for entry in root}
+    assert len(found) == len(root)
+    return root.tag.removeprefix(NAMESPACE), found
+
+
+async def put_skills(kv, *slugs: str, updated_at: int = 1_700_000_000_000) -> None:
+    for slug in slugs:
+        record = {"name": slug, "current_version": "1.0.0", "current_digest": "d", "updated_at": updated_at}
+        await kv.put(f"skill:acme/tools/{slug}", msgspec.json.encode(record))
+
+
+async def test_robots_name_the_sitemap_and_close_what_is_no_page(client):
+    answer = await client.get("/robots.txt")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    lines = answer.text.splitlines()
+    assert lines[0] == "User-agent: *" and "Disallow: /admin" in lines
+    assert lines[-1] == f"Sitemap: {BASE}/sitemap.xml"
+    assert not [line for line in lines if line.removeprefix("Disallow: ") in PAGES]
+
+
+async def test_the_sitemap_lists_every_page_and_skill_with_its_last_change(shelf):
+    lint = await shelf.publish("lint")
+    await shelf.publish("other", repo="https://git.example.org/group/tools")
+    answer = await shelf.client.get("/sitemap.xml")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/xml; charset=utf-8")
+    kind, found = read(answer.content)
+    assert kind == "urlset"
+    assert [*found][: len(PAGES)] == [f"{BASE}{path}" for path in PAGES]
+    assert set(PAGES) == {path for path in PAGES if (await shelf.client.get(path)).status_code == 200}
+    assert found[f"{BASE}/skills/{lint.canonical}"] is not None
+    for address in found:
+        assert (await shelf.client.get(address.removeprefix(BASE))).status_code == 200
+    await put_skills(shelf.env.kv, "ü&<x>")
+    assert (
+        f"{BASE}/skills/acme/tools/%C3%BC%26%3Cx%3E"
+        in read((await shelf.client.get("/sitemap.xml")).content)[1]
+    )
+
+
+async def test_what_is_blocked_or_withdrawn_leaves_both_documents_with_the_next_request(shelf):
+    await shelf.publish("lint")
+    skill = await shelf.publish("bad")
+    assert "skills/acme/tools/bad" in (await shelf.client.get("/sitemap.xml")).text
+    assert '"bad"' in (await shelf.client.get("/marketplace.json")).text
+    with active_env(shelf.env):
+        target = parse_target("place", "https://github.com/acme/tools/tree/main/skills/bad")
+        await add_block(
+            BlockEntry(
+                target=target,
+                reason="malware",
+                severity=Severity.HIGH,
+                threat_type="malware",
+                discovered_at=1,
+                discovered_by="admin:eve",
+            )
+        )
+    assert skill.canonical == "acme/tools/bad"
+    for path in ("/sitemap.xml", "/marketplace.json"):
+        text = (await shelf.client.get(path)).text
+        assert "tools/lint" in text and "tools/bad" not in text
+
+
+async def test_a_document_is_kept_until_a_skill_or_the_blocklist_changes(shelf):
+    counted = CountingKV(shelf.env.kv)
+    app = create_app(msgspec.structs.replace(shelf.env, kv=counted))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=BASE) as client:
+        await put_skills(counted, "lint")
+        for path in ("/sitemap.xml", "/marketplace.json"):
+            first = await client.get(path)
+            assert first.headers["cache-control"] == "public, max-age=0, must-revalidate"
+            read_once = counted.calls["scan"]
+            await counted.put("sub:sub_1", b"{}")
+            again = await client.get(path, headers={"if-none-match": first.headers["etag"]})
+            assert (again.status_code, again.content) == (304, b"")
+            assert counted.calls["scan"] == read_once
+            await put_skills(counted, "lint", f"more-{len(path)}")
+            changed = await client.get(path, headers={"if-none-match": first.headers["etag"]})
+            assert changed.status_code == 200 and f"more-{len(path)}" in changed.text
+            other = await client.get(path, headers={"host": "other.test"})
+            assert "http://other.test/" in other.text and BASE not in other.text
+
+
+@pytest.mark.parametrize("count", [0, 6, 7, 20, 21])
+async def test_beyond_the_most_addresses_it_is_an_index_whose_pages_hold_each_once(shelf, count):
+    assert MOST_ADDRESSES == 50_000
+    most = 10
+    slugs = [f"s{number:02}" for number in range(count)]
+    await put_skills(shelf.env.kv, *slugs)
+
+    async def made(page: int | None) -> tuple[str, dict[str, str | None]]:
+        make = make_sitemap(BASE, NOTHING_BLOCKED, page, most)
+        return read(await run_with_worker_env(shelf.env, lambda: make))
+
+    kind, found = await made(None)
+    if count + len(PAGES) <= most:
+        assert (kind, len(found)) == ("urlset", count + len(PAGES))
+        return
+    pages = [int(address.removeprefix(f"{BASE}/sitemap.xml?page=")) for address in found]
+    assert kind == "sitemapindex" and pages == list(range(1, -(-(count + len(PAGES)) // most) + 1))
+    assert all(changed is not None for changed in found.values())
+    listed = [address for page in pages for address in (await made(page))[1]]
+    assert listed == [f"{BASE}{path}" for path in (*PAGES, *(f"/skills/acme/tools/{slug}" for slug in slugs))]
+    with pytest.raises(NotFound, match="no page 9"):
+        await made(9)
+
+
+async def test_a_page_that_does_not_exist_is_not_found_and_a_wrong_one_refused(client):
+    assert (await client.get("/sitemap.xml?page=1")).status_code == 200
+    missing = await client.get("/sitemap.xml?page=2")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    for wrong in ("0", "x", "50001"):
+        assert (await client.get(f"/sitemap.xml?page={wrong}")).status_code == 400
+
+
+async def test_a_malformed_record_or_time_hides_no_skill(shelf):
+    await put_skills(shelf.env.kv, "a", "c")
+    await put_skills(shelf.env.kv, "late", updated_at=10**17)
+    await shelf.env.kv.put("skill:acme/tools/b", b"{")
+    _, found = read((await shelf.client.get("/sitemap.xml")).content)
+    assert [*found][len(PAGES) :] == [f"{BASE}/skills/acme/tools/{slug}" for slug in ("a", "c", "late")]
+    assert found[f"{BASE}/skills/acme/tools/late"] is None
+
+
+async def test_the_marketplace_of_everything_names_every_skill(shelf):
+    slugs = [f"s{number:03}" for number in range(450)]
+    await put_skills(shelf.env.kv, *slugs)
+    document = (await shelf.client.get("/marketplace.json")).json()
+    assert [plugin["name"] for plugin in document["plugins"]] == slugs
+    assert "truncated" not in document["metadata"]
+
+
+async def test_the_marketplace_of_everything_names_a_skill_as_a_narrower_one_does(shelf):
+    await shelf.publish("lint")
+    await shelf.publish("lint", repo="https://github.com/Other/tools")
+    await shelf.publish("alone")
+    whole = {one["homepage"]: one for one in (await shelf.client.get("/marketplace.json")).json()["plugins"]}
+    parts = [
+        plugin
+        for owner in ("acme", "other")
+        for plugin in (await shelf.client.get(f"/{owner}/marketplace.json")).json()["plugins"]
+    ]
+    assert len(parts) == 3
+    several = [one for one in parts if one["author"]["name"] == "acme"]
+    assert [whole[one["homepage"]] for one in several] == several
+    (single,) = [one for one in parts if one["author"]["name"] == "Other"]
+    assert {**whole[single["homepage"]], "name": "lint"} == single
+
+
+async def test_shared_slugs_are_the_same_by_one_walk_and_one_by_one(shelf):
+    pairs = [
+        ("pdf", "a/b/pdf"),
+        ("pdf", "c/d/pdf"),
+        ("doc", "a/b/doc"),
+        ("doc", "a/b/other"),
+        ("x", "a/b/pdf"),
+    ]
+    pairs += [("busy", f"o{number:02}/r/named-so") for number in range(50)] + [("busy", "a/b/busy")]
+    for flat, canonical in pairs:
+        await shelf.env.kv.put(f"skill:alias:{flat}:{canonical}", b"{}")
+    with active_env(shelf.env):
+        slugs = {canonical.rpartition("/")[2] for _, canonical in pairs}
+        shared = await all_shared_slugs()
+        assert shared == {slug for slug in slugs if not await is_alone(slug)} == {"pdf", "busy"}
