@@ -2,4 +2,12 @@
 
 Absolute figures say more about a machine than about the code, so every claim compares two figures that were
 measured minutes apart on the same disk. `python -m bench` runs them; `docs/benchmarks.md` is what a run wrote.
+
+Each serves a sentence that the project says elsewhere; one that no sentence needs goes.
+
+- `queue` (with `queue_peers`), `counts`, `context`, `scanner` (with `skills`, `skill_scanner`): the README's figures.
+- `end_to_end`: sizing, what a repository adds to a job; the only one with git.
+- `reads` (with `driver_reads`) and `engine_reads`: decision record 0002, how records are read on each engine.
+- `web` (with `web_store`): the marketplace is fast with hundreds of thousands of skills (US-002).
+- `scaling` and `postgres_scale` (with the other `postgres_` modules): sizing and query plans.
 """

@@ -15,14 +15,15 @@ from bench.suite import Bench, Run, run_suite
 PIPE_WIDTH = 10_000
 
 
-def console() -> Console:
-    """What prints tables to the standard output: as wide as the terminal, or as the table where there is none."""
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+def console(*, stderr: bool = False) -> Console:
+    """What prints: as wide as the terminal, or as what is printed where there is none."""
+    out = sys.stderr if stderr else sys.stdout
+    return Console(file=out, width=None if out.isatty() else PIPE_WIDTH)
 
 
 def measured(benches: Mapping[str, Bench], scale: Scale) -> Run:
     """What these benchmarks found, as it is shown: progress on the standard error, tables on the standard output."""
-    progress = Console(stderr=True)
+    progress = console(stderr=True)
     run = run_suite(benches, scale, lambda text: progress.print(f"bench: {text}"))
     show(run, console())
     return run

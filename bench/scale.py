@@ -13,11 +13,9 @@ class Scale(msgspec.Struct, frozen=True):
     warm_rounds: int = 1
     #: No-op messages through a queue.
     queue_messages: int = 10_000
-    #: Half as many requests go to the web server.
-    messages: int = 10_000
     #: Answers without a network that one sample is the mean of.
     answers: int = 30
-    #: Submissions from RECEIVED to PUBLISHED.
+    #: Skills that are submitted from repositories.
     submissions: int = 3_000
     #: Records in the large and in the small store.
     large: int = 1_000_000
@@ -33,9 +31,6 @@ class Scale(msgspec.Struct, frozen=True):
     slow_keys: int = 500
     #: Jobs that are watched for what they leave behind.
     jobs: int = 10_000
-    #: Event streams that are open at once, and changes that all of them are told.
-    streams: int = 1_000
-    changes: int = 15
     #: Skills that are scanned, and how many of them the much slower peer is given; with 0 it is not asked.
     scanned: int = 300
     compared: int = 60
@@ -47,7 +42,6 @@ QUICK = Scale(
     rounds=1,
     warm_rounds=0,
     queue_messages=2_000,
-    messages=1_000,
     answers=8,
     submissions=150,
     large=10_000,
@@ -57,8 +51,6 @@ QUICK = Scale(
     engine_keys=1_000,
     slow_keys=60,
     jobs=2_000,
-    streams=500,
-    changes=2,
     scanned=60,
     compared=5,
 )
@@ -67,7 +59,6 @@ TINY = Scale(
     rounds=1,
     warm_rounds=0,
     queue_messages=60,
-    messages=160,
     answers=1,
     submissions=12,
     large=400,
@@ -78,8 +69,6 @@ TINY = Scale(
     engine_keys=30,
     slow_keys=6,
     jobs=60,
-    streams=20,
-    changes=1,
     scanned=4,
     compared=0,
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import context, counts, end_to_end, engine_reads, path, queue, reads, scanner, streams, web
+from bench import context, counts, end_to_end, engine_reads, queue, reads, scanner, web
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -16,14 +16,12 @@ Bench = Callable[[Workshop], Report]
 #: Those that start processes come first, so that no earlier part's memory can disturb them.
 BENCHES: dict[str, Bench] = {
     "end-to-end": end_to_end.run,
-    "path": path.run,
     "queue": queue.run,
     "counts": counts.run,
     "reads": reads.run,
     "engines": engine_reads.run,
     "context": context.run,
     "web": web.run,
-    "streams": streams.run,
     "scanner": scanner.run,
 }
 

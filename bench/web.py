@@ -1,118 +1,147 @@
-"""What an answer of the API costs: beside a bare Starlette route that returns the same bytes, and, with the pages for
-people (`web_pages`), among 1,000 and 100,000 published skills.
-
-The server is the product's own, in this process; the client is a process of its own, so the CPU time that is counted
-is the server's alone, its threads included.
+"""Answers of the API and pages for people among few and among many published skills: how long one takes, and how often
+it asks the store, with nothing kept from a request before and with everything.
 """
 
-import asyncio
-import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+import msgspec
 
-from bench import web_pages
 from bench.measure import take_turns
-from bench.results import Figure, Report, at_least
-from bench.web_store import Forgetful, body_of, filled, names_of, opened
+from bench.results import Figure, Goal, Report, at_most
+from bench.web_store import ASKED, Forgetful, body_of, filled, names_of, opened
 from bench.workshop import Workshop
-from vskill_platform.settings import Settings
+from tests.support.counting_kv import CountingKV
 from vskill_platform.web.app import create_app
-from vskill_platform.web.server import bind, serve
 
-DETAIL, LIST = "detail JSON", "list JSON"
-OURS, BARE = "vskill-platform", "bare Starlette"
+MOST_ROUND_TRIPS = 3
+MOST_GROWTH = 3.0
+COLD, WARM = "nothing kept", "again at once"
+_MS = 1000
 
-_NOTE = (
-    "Both are served by the same server over real sockets. Ours reads the skill's record and the blocklist's version "
-    "(detail), or the position of the last change (list), for every answer, and uses what it made before only where "
-    "these are the same; 'anew' keeps nothing between two requests."
+_HOME_NOTE = (
+    "The home page also says whether anything is stuck. That is a look at the whole queue, once in two seconds for "
+    "everybody who asks, so its first answer is shown here and only the others have a limit."
+)
+_FIRST_NOTE = (
+    "The API marks what is blocked by the whole blocklist, which a process reads when it needs it first; that one "
+    "reading is not counted. Pages ask only for the entries that could hit what they show, and all they ask is counted."
+)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One kind of answer."""
+
+    name: str
+    #: Its address, for a store with so many skills.
+    path_of: Callable[[int], str]
+    is_page: bool = False
+
+
+def _one(count: int) -> str:
+    names = names_of(count)
+    return names[ASKED // 2 % len(names)]
+
+
+def _word(count: int) -> str:
+    return names_of(count)[3].rpartition("/")[2]
+
+
+HOME = Asked("home page", lambda _: "/", is_page=True)
+ANSWERS = (
+    Asked("list", lambda _: "/api/v1/skills?limit=30"),
+    Asked("list of a category", lambda _: "/api/v1/skills?category=testing"),
+    Asked("search for one skill", lambda count: f"/api/v1/skills/search?q={_word(count)}"),
+    Asked("search for a common word", lambda _: "/api/v1/skills/search?q=invoices"),
+    Asked("detail", lambda count: f"/api/v1/skills/{_one(count)}"),
+    HOME,
+    Asked("list page", lambda _: "/skills", is_page=True),
+    Asked("category page", lambda _: "/skills?category=testing", is_page=True),
+    Asked("search page, one skill", lambda count: f"/skills?q={_word(count)}", is_page=True),
+    Asked("search page, a common word", lambda _: "/skills?q=invoices", is_page=True),
+    Asked("skill page", lambda count: f"/skills/{_one(count)}", is_page=True),
 )
 
 
 def run(workshop: Workshop) -> Report:
     small, large = min(1_000, workshop.scale.skills), workshop.scale.listed
-    costs = _costs(workshop, small)
-    times, goals = web_pages.measure(workshop, small, large)
-    figures = {figure.name: figure.median for figure in costs}
-    ratios = tuple(
-        at_least(f"{what}: {OURS} ÷ {BARE}", figures[f"{what}, {OURS}"] / figures[f"{what}, {BARE}"], goal)
-        for what, goal in ((DETAIL, 0.6), (LIST, 0.3))
-    )
+    figures, goals = _measure(workshop, small, large)
     return Report(
         name="web",
         title=f"Answers of the API and pages, with {small:,} and {large:,} published skills",
-        figures=(*costs, *times),
-        goals=(*ratios, *goals),
-        notes=(_NOTE, web_pages.FIRST_NOTE, web_pages.HOME_NOTE),
+        figures=figures,
+        goals=goals,
+        notes=(_FIRST_NOTE, _HOME_NOTE),
     )
 
 
-# Requests per second of CPU.
-
-
-def _costs(workshop: Workshop, count: int) -> tuple[Figure, ...]:
-    path = filled(workshop, count)
-    requests = workshop.scale.messages // 2
-    paths = {
-        DETAIL: [f"/api/v1/skills/{name}" for name in names_of(count)],
-        LIST: ["/api/v1/skills"],
-    }
+def _measure(workshop: Workshop, small: int, large: int) -> tuple[tuple[Figure, ...], tuple[Goal, ...]]:
+    """Figures and goals of every kind of answer."""
+    stores = {count: filled(workshop, count) for count in (small, large)}
     rivals: dict[str, Callable[[], float]] = {}
-    for what, asked in paths.items():
-        for who in (OURS, BARE):
-            once = partial(_served, path, asked, requests, bare=who == BARE)
-            rivals[f"{what}, {who}"] = partial(_once, workshop, once)
-        anew = partial(_served, path, asked, requests // 4, bare=False, anew=True)
-        rivals[f"{what}, {OURS}, made anew"] = partial(_once, workshop, anew)
+    for one in ANSWERS:
+        for count, store in stores.items():
+            rivals[_among(one, count)] = partial(_time, workshop, store, one.path_of(count))
     samples = take_turns(workshop.scale.rounds, rivals, workshop.scale.warm_rounds)
-    return tuple(Figure.of(name, "requests per CPU-second", taken) for name, taken in samples.items())
+    times = {name: Figure.of(name, "ms", taken) for name, taken in samples.items()}
+    growth = [
+        at_most(
+            f"{one.name}: among {large:,} ÷ among {small:,}",
+            times[_among(one, large)].median / times[_among(one, small)].median,
+            MOST_GROWTH,
+        )
+        for one in ANSWERS
+    ]
+    trips, limits = _round_trips(workshop, stores)
+    return (*times.values(), *trips), (*growth, *limits)
 
 
-def _once(workshop: Workshop, work: Callable[[], Coroutine[Any, Any, float]]) -> float:
-    return workshop.run(work())
+def _among(one: Asked, count: int) -> str:
+    return f"{one.name} among {count:,}"
 
 
-async def _served(path: Path, asked: list[str], requests: int, *, bare: bool, anew: bool = False) -> float:
-    async with opened(path) as env:
-        app: ASGIApp = create_app(env)
-        if bare:
-            app = bare_app({one: await body_of(app, one) for one in asked})
-        elif anew:
-            app = Forgetful(app)
-        settings = Settings(store="memory:", port=0)
-        listener, stop = bind(settings), asyncio.Event()
-        port = listener.getsockname()[1]
-        serving = asyncio.create_task(serve(app, settings, listener, stop))
-        await _client(port, max(80, requests // 10), asked)
-        began = time.process_time()
-        await _client(port, requests, asked)
-        spent = time.process_time() - began
-        stop.set()
-        await serving
-        return requests / spent
+# Time.
 
 
-async def _client(port: int, requests: int, asked: list[str]) -> None:
-    command = [sys.executable, "-m", "bench.web_client", str(port), str(requests), *asked]
-    root = Path(__file__).parent.parent
-    client = await asyncio.create_subprocess_exec(*command, cwd=root, stdout=asyncio.subprocess.DEVNULL)
-    assert await client.wait() == 0, "the client failed"
+def _time(workshop: Workshop, store: Path, path: str) -> float:
+    return workshop.run(_timed(store, path, workshop.scale.answers))
 
 
-def bare_app(bodies: dict[str, bytes]) -> ASGIApp:
-    """The least that Starlette can do for the same bytes."""
+async def _timed(store: Path, path: str, answers: int) -> float:
+    """Milliseconds that one answer takes that is made anew."""
+    async with opened(store) as env:
+        app = Forgetful(create_app(env))
+        await body_of(app, path)
+        began = time.perf_counter()
+        for _ in range(answers):
+            await body_of(app, path)
+        return (time.perf_counter() - began) / answers * _MS
 
-    async def view(request: Request) -> Response:
-        return Response(bodies[request.url.path], media_type="application/json")
 
-    paths = ("/api/v1/skills", "/api/v1/skills/{owner}/{repo}/{slug}")
-    return Starlette(routes=[Route(path, view) for path in paths])
+# Round trips.
+
+
+def _round_trips(workshop: Workshop, stores: dict[int, Path]) -> tuple[list[Figure], list[Goal]]:
+    figures, goals = [], []
+    for one in ANSWERS:
+        counted = [workshop.run(_counted(store, one.path_of(count), one)) for count, store in stores.items()]
+        cold, warm = (max(taken) for taken in zip(*counted, strict=True))
+        for when, most in ((COLD, cold), (WARM, warm)):
+            figures.append(Figure.of(f"{one.name}, {when}", "round trips", [most]))
+        most = warm if one is HOME else max(cold, warm)
+        goals.append(at_most(f"{one.name}: store round trips", most, MOST_ROUND_TRIPS, unit=""))
+    return figures, goals
+
+
+async def _counted(store: Path, path: str, one: Asked) -> tuple[int, int]:
+    """How often the store is asked by a process that knows nothing yet, and how often right afterwards."""
+    async with opened(store) as env:
+        kv = CountingKV(env.kv)
+        app = create_app(msgspec.structs.replace(env, kv=kv))
+        await body_of(app, path)
+        cold = kv.total if one.is_page else kv.total - kv.calls["scan"]
+        kv.calls.clear()
+        await body_of(app, path)
+        return cold, kv.total

@@ -18,9 +18,9 @@ from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
 from tools.files import ROOT
 
-#: The whole way with real git and the open streams have no small size: the processes that they start take longer than
-#: everything else together. The web's has tests of its own.
-SMALL = tuple(name for name in BENCHES if name not in {"end-to-end", "streams", "web"})
+#: The whole way with real git has no small size: the processes that it starts take longer than everything else
+#: together. The web's has tests of its own.
+SMALL = tuple(name for name in BENCHES if name not in {"end-to-end", "web"})
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +57,6 @@ def test_a_small_run_says_whom_it_leaves_out_and_which_figures_are_references(re
     assert any(
         "Left out" in note and "dramatiq" in note and "not from this run" in note for note in report.notes
     )
-
-
-def test_the_path_publishes_everything_and_says_how_many_operations_shared_a_flush(reports):
-    report = reports["path"]
-    figures = {figure.name: figure.median for figure in report.figures}
-    assert figures["operations that share one flush"] >= 1
-    assert report.goals[0].value == report.figures[0].median > 0
 
 
 def test_the_consumer_leaks_nothing_where_ordinary_workers_do(reports):

@@ -7,7 +7,7 @@ import pytest
 
 from bench import web
 from bench.scale import TINY
-from bench.web_pages import ANSWERS, COLD, HOME, MOST_ROUND_TRIPS, WARM
+from bench.web import ANSWERS, COLD, HOME, MOST_ROUND_TRIPS, WARM
 from bench.workshop import open_workshop
 
 
@@ -19,16 +19,6 @@ def measured(tmp_path_factory):
     ):
         report = web.run(workshop)
     return report.figures, report.goals
-
-
-def test_an_answer_over_the_network_is_compared_with_a_bare_route_that_gives_the_same_bytes(measured):
-    figures, goals = measured
-    cpu = {figure.name: figure.median for figure in figures if figure.unit == "requests per CPU-second"}
-    ratios = {goal.name: goal.value for goal in goals}
-    assert len(cpu) == 6
-    for what in (web.DETAIL, web.LIST):
-        ours, bare = cpu[f"{what}, {web.OURS}"], cpu[f"{what}, {web.BARE}"]
-        assert ratios[f"{what}: {web.OURS} ÷ {web.BARE}"] == ours / bare
 
 
 def test_every_answer_is_timed_at_both_sizes_and_compared(measured):
