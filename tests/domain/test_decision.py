@@ -53,6 +53,13 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
     "critical-and-fail": CRITICAL + found(Severity.HIGH, 4),
     "certain": found(Severity.CRITICAL, certain=True),
 }
+#: findings that are not critical, by the static score that they leave
+SCORES: dict[int, tuple[Finding, ...]] = {
+    49: found(Severity.HIGH, 3) + found(Severity.LOW, 2),
+    50: found(Severity.HIGH) + found(Severity.MEDIUM, 4) + found(Severity.LOW),
+    79: found(Severity.HIGH) + found(Severity.LOW, 2),
+    80: found(Severity.MEDIUM) + found(Severity.LOW, 4),
+}
 ANSWERS = [
     JudgeReport(JudgeStatus.ANSWERED, verdict, points)
     for verdict, points in itertools.product(Verdict, (0, 39, 40, 59, 60, 79, 80, 100))
@@ -232,6 +239,55 @@ def test_what_the_judge_cleared_no_longer_scores_and_is_not_named() -> None:
     )
 
 
+def test_each_boundary_of_the_static_score_is_exact() -> None:
+    """49 fails, 50 and 79 are concerns, 80 passes."""
+    rows = {points: decide(StaticReport("r1", findings=these), NO_JUDGE) for points, these in SCORES.items()}
+    assert {points: (decision.score, decision.row) for points, decision in rows.items()} == {
+        49: (49, Row.STATIC_FAIL),
+        50: (50, Row.UNJUDGED_CONCERNS),
+        79: (79, Row.UNJUDGED_CONCERNS),
+        80: (80, Row.UNJUDGED_PASS),
+    }
+
+
+@pytest.mark.parametrize(("left", "row"), [(49, Row.CLEARED_STILL_FAILS), (50, Row.JUDGE_PASS)])
+def test_what_is_left_without_the_cleared_findings_fails_below_50_exactly(left: int, row: Row) -> None:
+    cleared = (Confirmation(CRITICAL[0].key, confirmed=False),)
+    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, confirmations=cleared)
+    decision = decide(StaticReport("r1", findings=CRITICAL + SCORES[left]), judge)
+    assert (decision.row, decision.score) == (row, left)
+    assert "malice-critical" not in decision.rule_ids
+
+
+CONFIRMS = JudgeReport(
+    JudgeStatus.ANSWERED,
+    Verdict.CONCERNS,
+    70,
+    confirmations=(Confirmation(CRITICAL[0].key, confirmed=True),),
+)
+
+
+@pytest.mark.parametrize(
+    ("findings", "judge", "row", "rule_ids"),
+    [
+        (found(Severity.LOW, certain=True) + SCORES[80], NO_JUDGE, Row.CERTAIN, ("malice-low",)),
+        (CRITICAL + SCORES[80], NO_JUDGE, Row.CRITICAL_OPEN, ("malice-critical",)),
+        (CRITICAL + SCORES[80], CONFIRMS, Row.CRITICAL_CONFIRMED, ("malice-critical",)),
+        (SCORES[50], NO_JUDGE, Row.UNJUDGED_CONCERNS, ("malice-high", "malice-low", "malice-medium")),
+    ],
+)
+def test_a_decision_names_the_rules_that_led_to_it_and_no_others(findings, judge, row, rule_ids) -> None:
+    decision = decide(StaticReport("r1", findings=findings), judge)
+    assert (decision.row, decision.rule_ids) == (row, rule_ids)
+
+
+@pytest.mark.parametrize("findings", [SCORES[50], SCORES[80]])
+def test_the_reason_tells_a_judge_that_is_down_from_none_at_all(findings) -> None:
+    static = StaticReport("r1", findings=findings)
+    assert "no judge is configured" in decide(static, NO_JUDGE).reason
+    assert "the judge is down" in decide(static, JUDGE_DOWN).reason
+
+
 def test_the_reason_names_the_rules_and_the_problem() -> None:
     failed = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE)
     assert "malice-high" in failed.reason and failed.rule_ids == ("malice-high",)
@@ -257,7 +313,12 @@ def rescan(case: Case, certification: Certification):
 def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
     for case, before in itertools.product(CASES, Certification):
         decision, again = case.decide(), rescan(case, before)
-        assert again.reason and (again.block, again.score) == (decision.block, decision.score)
+        assert again.reason == decision.reason
+        assert (again.block, again.score, again.rule_ids) == (
+            decision.block,
+            decision.score,
+            decision.rule_ids,
+        )
         assert (again.outcome is RescanOutcome.KEEP) == (decision.next_state is State.AUTO_APPROVED)
         assert (again.certification is not None) == (again.outcome is RescanOutcome.KEEP)
         if again.outcome is RescanOutcome.TAKE_DOWN:
@@ -266,6 +327,14 @@ def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
             assert again.next_state in TRANSITIONS[State.PUBLISHED]
         else:
             assert again.next_state is None
+
+
+def test_a_rescan_knows_trusted_vendors_and_suppressed_rules() -> None:
+    static = StaticReport("r2", findings=FINDINGS["mismatch-fail"])
+    verified = Certification.VERIFIED
+    assert decide_rescan(static, NO_JUDGE, certification=verified).outcome is RescanOutcome.TAKE_DOWN
+    for known in ({"trusted_vendor": True}, {"suppressed": {"mismatch-high"}}):
+        assert decide_rescan(static, NO_JUDGE, certification=verified, **known).outcome is RescanOutcome.KEEP
 
 
 def test_a_rescan_that_learned_nothing_changes_nothing() -> None:
