@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
@@ -13,7 +14,15 @@ from tests.support.memory_env import memory_env
 from tests.support.records import submission
 from vskill_platform.domain.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, RecordedDecision, Rerun, Submission, request_rerun
+from vskill_platform.domain.submission import (
+    CLAIM_MS,
+    MAX_INTERRUPTED,
+    Attempts,
+    RecordedDecision,
+    Rerun,
+    Submission,
+    request_rerun,
+)
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.store.actions import cancel, run_again
@@ -37,8 +46,11 @@ class Flaky(MemoryKV):
     def __init__(self, clock, broker) -> None:
         super().__init__(clock, broker)
         self.script: list[str] = []
+        #: Whether each commit was urgent.
+        self.urgent: list[bool] = []
 
     async def commit(self, operations, *, urgent=False):
+        self.urgent.append(urgent)
         fault = self.script.pop(0) if self.script else ""
         if fault == "fails":
             raise StoreUnavailable("not applied")
@@ -287,6 +299,7 @@ async def test_a_run_that_ends_and_the_next_that_begins_are_both_counted(env):
     claim = await claimed()
     await update_submission(claim.record.id, _rerun, event_id="none")
     await claim.end(State.REJECTED, "not good", nothing)
+    assert (claim.over, claim.record.run, claim.record.state) == (True, 1, State.REJECTED)
     counted = env.metrics.render()
     for state, times in ((b"RECEIVED", b"2.0"), (b"TIER1_SCANNING", b"1.0"), (b"REJECTED", b"1.0")):
         assert b'vskill_transitions_total{to="%s"} %s' % (state, times) in counted
@@ -329,14 +342,17 @@ async def test_a_deleted_record_is_a_lost_claim(env):
 
 async def test_a_store_that_stays_away_loses_the_claim_at_its_end(env):
     claim = await claimed()
+    tries = []
 
     async def away(operations, *, urgent=False):
+        tries.append(operations)
         env.clock.advance(CLAIM_MS)
         raise StoreUnavailable("away")
 
     env.kv.commit = away
     with pytest.raises(ClaimLost, match="away"):
         await claim.move(State.AUTO_APPROVED, "passed")
+    assert len(tries) == 1
 
 
 async def test_after_the_end_nothing_more_is_written(env):
@@ -356,10 +372,11 @@ async def test_renewals_and_moves_at_once_are_serialised(env):
     assert record.state is State.AUTO_APPROVED and record.claim is not None
 
 
-async def test_renewals_emit_no_change(env):
+async def test_renewals_go_first_and_emit_no_change(env):
     claim = await claimed()
     cursor = await env.kv.change_cursor()
     await claim.renew()
+    assert env.kv.urgent == [False, False, True]
     assert (await env.kv.changes("sub:", after=cursor)).items == ()
 
 
@@ -387,6 +404,124 @@ async def test_what_cannot_be_claimed_says_why(env):
     assert _refusal(await claim_submission(record.id, 1)).again_in_ms == 700
     await cancel(record.id, by="user:me", reason="no")
     assert "DEQUEUED" in _refusal(await claim_submission(record.id, 1)).reason
+
+
+async def stored(env, **fields: object) -> Submission:
+    """A submission that waits for a worker, but for these fields."""
+    record = msgspec.structs.replace(submission(at=env.kv.now()), **fields)
+    await env.kv.commit([Put(record.key, msgspec.json.encode(record))])
+    return record
+
+
+async def test_an_active_record_with_neither_claim_nor_next_attempt_is_looked_at_again_at_once(env):
+    record = await stored(env, next_attempt_at=None)
+    assert _refusal(await claim_submission(record.id, 1)).again_in_ms == 0
+
+
+async def test_claims_and_refusals_are_counted_apart(env):
+    claim = await claimed()
+    for _ in range(2):
+        _refusal(await claim_submission(claim.record.id, 1))
+    counted = env.metrics.render()
+    assert b'vskill_claims_total{outcome="claimed"} 1.0' in counted
+    assert b'vskill_claims_total{outcome="refused"} 2.0' in counted
+
+
+async def test_a_claim_on_a_record_that_was_just_seen_reads_nothing(env):
+    record = await created()
+    seen = await env.kv.get(record.key)
+    counting = CountingKV(env.kv)
+    with active_env(env, kv=counting):
+        claim = await claim_submission(record.id, 1, (record, seen.version))
+        assert isinstance(claim, HeldClaim)
+        await claim.renew()
+        await claim.move(State.TIER2_SCANNING, "the judge reads it")
+        assert counting.calls == {"commit": 3}
+
+
+@pytest.mark.parametrize("fault", ["none", "fails", "conflicts", "applied"])
+async def test_a_record_that_was_seen_in_an_older_form_is_read_again(env, fault):
+    record = await created()
+    entry = await env.kv.get(record.key)
+    held = msgspec.structs.replace(record, next_attempt_at=env.kv.now() + 1)
+    seen = (held if fault == "none" else record, entry.version)
+    env.kv.script = [fault]
+    claim = await claim_submission(record.id, 1, seen)
+    assert isinstance(claim, HeldClaim)
+    assert (await current(claim)).attempts.started == 1
+
+
+async def test_a_run_whose_worker_died_too_often_is_exhausted_and_says_so_each_time(env):
+    record = await stored(env, attempts=Attempts(started=9, interrupted=MAX_INTERRUPTED - 1))
+    claim = await claim_submission(record.id, 1)
+    assert isinstance(claim, HeldClaim)
+    env.clock.advance(CLAIM_MS)
+    first = _refusal(await claim_submission(record.id, 1))
+    ended = await get_submission(record.id)
+    assert (ended.state, first.reason) == (State.NEEDS_REVIEW, ended.history[-1].reason)
+    assert (first.exhausted, first.again_in_ms) == (True, None)
+    assert _refusal(await claim_submission(record.id, 1)) == first
+
+
+async def test_a_run_that_somebody_ended_is_not_exhausted(env):
+    record = await created()
+    await cancel(record.id, by="user:me", reason="no")
+    assert not _refusal(await claim_submission(record.id, 1)).exhausted
+
+
+async def test_a_run_has_its_own_message_and_an_older_one_is_refused(env):
+    record = await stored(env, run=2)
+    assert "run 2 has its own message" in _refusal(await claim_submission(record.id, 1)).reason
+    assert isinstance(await claim_submission(record.id, 2), HeldClaim)
+
+
+async def test_a_move_writes_the_changes_that_belong_to_it_and_stays_held_only_while_active(env):
+    claim = await claimed()
+    decision = RecordedDecision("a person looks at it")
+    await claim.move(State.TIER2_SCANNING, "the judge reads it", commit="c" * 40)
+    assert ((await current(claim)).commit, claim.over) == ("c" * 40, False)
+    await claim.move(State.NEEDS_REVIEW, "unsure", decision=decision)
+    record = await current(claim)
+    assert (record.claim, record.decision, claim.over) == (None, decision, True)
+    assert record.history[-1].actor == f"worker:{env.worker_id}"
+
+
+async def test_an_end_is_one_commit_with_the_records_and_fields_that_belong_to_it(env):
+    claim = await claimed()
+
+    async def extra(_: Submission):
+        return (Put("beside", b"1"),), {"published": "skill:one", "published_version": "1.0.0"}
+
+    await claim.move(State.AUTO_APPROVED, "passed")
+    await claim.end(State.PUBLISHED, "published", extra)
+    record = await current(claim)
+    assert (record.published, record.published_version) == ("skill:one", "1.0.0")
+    assert (await env.kv.get("beside")).value == b"1"
+    assert claim.record == record
+
+
+async def test_what_was_learnt_is_there_at_once_and_stays_whatever_else_is_learnt_or_renewed(env):
+    claim = await claimed()
+    claim.learn(digest="d" * 64)
+    claim.learn(commit="c" * 40)
+    for moment in ("at once", "after a renewal", "after a conflict"):
+        assert (claim.record.digest, claim.record.commit) == ("d" * 64, "c" * 40), moment
+        if moment == "after a renewal":
+            await update_submission(claim.record.id, _rerun, event_id="none")
+        await claim.renew()
+    await claim.hand_back("stopping")
+    record = await current(claim)
+    assert (record.digest, record.commit) == ("d" * 64, "c" * 40)
+
+
+async def test_a_lost_claim_names_its_submission(env):
+    given_up, deleted = await claimed("one"), await claimed("two")
+    await given_up.hand_back("stopping")
+    await env.kv.delete(deleted.record.key)
+    for claim in (given_up, deleted):
+        with pytest.raises(ClaimLost) as caught:
+            await claim.failed("late")
+        assert caught.value.details == {"submission": claim.record.id}
 
 
 def _refusal(outcome: HeldClaim | NotClaimed) -> NotClaimed:

@@ -74,7 +74,8 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
     env = require_env("kv")
     token = env.clock.new_id()
     tried.append(token)
-    ids = [f"{token}-{number}" for number in range(2)]
+    # One for the step that says that a worker died, one for the step that begins the attempt.
+    ids = (f"{token}-0", f"{token}-1")
     claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
     stored, operations = stored_form(Change(claimed), version, token)
     version = await commit_change(operations, record, stored)
@@ -92,9 +93,7 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
         return NotClaimed(reason or f"it is {record.state}", exhausted=reason is not None)
     now = require_env("kv").kv.now()
     if not domain.claimable(record, now):
-        return NotClaimed(
-            "it is held or not due yet", again_in_ms=max((domain.due_at(record) or now) - now, 0)
-        )
+        return NotClaimed("it is held or not due yet", again_in_ms=(domain.due_at(record) or now) - now)
     return None
 
 
@@ -195,8 +194,7 @@ class HeldClaim:
 
     async def _write(self, build: Build, event_id: str | None) -> None:
         """Until it is written or the claim is lost. A store that stays away loses the claim at its end."""
-        pause = PAUSE_MS
-        stale = False
+        pause, stale = PAUSE_MS, False
         while True:
             try:
                 if stale and await self._read_again(event_id):
@@ -221,11 +219,9 @@ class HeldClaim:
             return
         stored, operations = stored_form(change, self._version, event_id)
         self._version = await commit_change(operations, self.record, change.record, stored)
-        self._settle_on(stored, change.record)
-
-    def _settle_on(self, stored: Submission, written: Submission) -> None:
         self.over = not stored.held_by(self._token)
-        self.record = written if self.over else stored
+        # Where the next run was stored in its place, this is still the run that ended.
+        self.record = change.record
 
     async def _read_again(self, event_id: str | None) -> bool:
         """Take the record as it is now; whether our event is already in it. Raises ClaimLost."""
