@@ -103,8 +103,10 @@ def _run(paths: list[Path], tests: list[str], *, jobs: int, fresh: bool) -> verd
     try:
         runs.run(session, tests, FOLDER)
     finally:
-        # Interrupted, it keeps what it has.
-        verdict.write_results(FOLDER / "results.json", before | results)
+        # Interrupted, it keeps what it has, and what another run has found meanwhile.
+        verdict.write_results(
+            FOLDER / "results.json", verdict.read_results(FOLDER / "results.json") | results
+        )
     return results
 
 

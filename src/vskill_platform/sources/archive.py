@@ -31,12 +31,18 @@ RATIO_FROM_BYTES = 1024 * 1024
 MEMBERS_PER_FILE = 4
 #: Metadata of one member of a tar, such as a long name.
 MOST_HEADER_BYTES = 64 * 1024
+#: How long and deep a name may be is asked once the folder around all files is gone.
+_ANY_LENGTH = ContentLimits(path_length=MOST_HEADER_BYTES, depth=MOST_HEADER_BYTES)
+#: Of a name or a reason in a message.
+_SHOWN = 120
 
 BLOCK = 512
 #: What one system adds to archives beside the files themselves.
 _LITTER = "__MACOSX/"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP_MAGIC = b"\x1f\x8b"
+#: For zlib: a gzip header, and the largest window.
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
 #: What the library raises over archives that are none.
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -94,10 +100,8 @@ class _Room:
             raise _over("The archive", "members", most, "pack one skill only")
 
     def file(self, name: str, size: int) -> None:
-        """Before a byte of it is inflated; one folder of all may stand around the files."""
-        check_path(
-            name, ContentLimits(path_length=self._limits.path_length * 2, depth=self._limits.depth + 1)
-        )
+        """Before a byte of it is inflated."""
+        check_path(name, _ANY_LENGTH)
         if any(part.lower() == ".git" for part in name.split("/")):
             raise _refused(name, "is part of a repository", "leave the folder .git out")
         self._files -= 1
@@ -146,7 +150,7 @@ def _check_zip_member(member: zipfile.ZipInfo) -> None:
         raise _refused(
             name, "is packed by a method that is not read here", "pack it with the usual one, deflate"
         )
-    if member.file_size > RATIO_FROM_BYTES and member.file_size > MOST_RATIO * max(member.compress_size, 1):
+    if member.file_size > RATIO_FROM_BYTES and member.file_size > MOST_RATIO * member.compress_size:
         raise _refused(name, f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
 
 
@@ -200,12 +204,12 @@ def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
 def _gunzipped(data: bytes, limits: ContentLimits) -> bytes:
     """Inflated up to what the limits and a tar's own blocks can need."""
     most = limits.bytes_total + (limits.files * MEMBERS_PER_FILE + 20) * BLOCK * 2
-    stream = zlib.decompressobj(wbits=31)
+    stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
         plain = stream.decompress(data, most)
     except zlib.error as error:
         raise _damaged(str(error)) from None
-    if stream.unconsumed_tail or len(plain) >= most:
+    if len(plain) >= most:
         raise _over("What the archive holds", "bytes", limits.bytes_total, "make it smaller")
     if not stream.eof:
         raise _damaged("it ends too early")
@@ -252,7 +256,7 @@ def _tar_number(field: bytes) -> int:
     digits = field.strip(b" \0")
     if not digits:
         return 0
-    if len(digits) > 12 or not set(digits) <= set(b"01234567"):
+    if not set(digits) <= set(b"01234567"):
         raise _damaged("a number in the tar cannot be read")
     return int(digits, 8)
 
@@ -267,7 +271,7 @@ def _decoded(name: bytes) -> str:
 
 
 def _shown(name: str) -> str:
-    return repr(name[:120].encode("ascii", "backslashreplace").decode("ascii"))
+    return repr(name[:_SHOWN].encode("ascii", "backslashreplace").decode("ascii"))
 
 
 def _refused(name: str, problem: str, fix: str) -> InvalidInput:
@@ -279,4 +283,4 @@ def _over(what: str, unit: str, most: int, fix: str) -> LimitExceeded:
 
 
 def _damaged(reason: str) -> InvalidInput:
-    return InvalidInput(f"The archive is damaged: {reason[:120]}.", field="archive", fix="pack it again")
+    return InvalidInput(f"The archive is damaged: {reason[:_SHOWN]}.", field="archive", fix="pack it again")
