@@ -55,6 +55,21 @@ def test_functions_and_properties_are_mutated_and_texts_are_not(mutants):
     assert all('"heavy"' in change.split(" => ")[1] and '"light"' in change for change in changes)
 
 
+def test_no_text_is_taken_away_and_everything_else_is(mutants):
+    source = textwrap.dedent(
+        """
+        def refuse(name, size):
+            reason = f"{name} is too long"
+            magic = b"PK"
+            raise ValueError("too long", name, size, fix="shorten it", magic=magic, reason=reason)
+        """
+    )
+    changes = mutants(source)["domain.scale.refuse"]
+    assert all('"too long"' in change and '"shorten it"' in change for change in changes if "raise" in change)
+    assert 'magic = b"PK" => magic = None' in changes
+    assert len(changes) == 1 + 2 * len(["name", "size", "magic", "reason"])
+
+
 def test_a_mutant_keeps_its_name_when_lines_are_added_above(mutants):
     assert mutants(MODULE) == mutants(MODULE.replace("class Scale", "LIMIT = 4\n\n\nclass Scale"))
 

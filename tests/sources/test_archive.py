@@ -350,6 +350,8 @@ def test_depth_and_length_of_a_path_count_without_the_folder_around_everything(k
     inside = [("SKILL.md", SKILL), ("a/b/c", b""), (f"d/{'e' * 28}", b"")]
     files = read_archive(packed(kind, *((f"{around}/{name}", data) for name, data in inside)), limits)
     assert [file.path for file in files] == ["SKILL.md", "a/b/c", f"d/{'e' * 28}"]
+    deepest = "/".join("abcdefghijklmnop")
+    assert read_archive(packed(kind, ("in/SKILL.md", SKILL), (f"in/{deepest}", b"")))[1].path == deepest
     for path in ("a/b/c/d", "d/" + "e" * 29):
         with pytest.raises(LimitExceeded):
             read_archive(packed(kind, ("SKILL.md", SKILL), (path, b"")), limits)

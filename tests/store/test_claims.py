@@ -504,9 +504,9 @@ async def test_what_was_learnt_is_there_at_once_and_stays_whatever_else_is_learn
     claim = await claimed()
     claim.learn(digest="d" * 64)
     claim.learn(commit="c" * 40)
-    for moment in ("at once", "after a renewal", "after a conflict"):
+    for moment in ("at once", "after a conflict", "after a renewal"):
         assert (claim.record.digest, claim.record.commit) == ("d" * 64, "c" * 40), moment
-        if moment == "after a renewal":
+        if moment == "at once":
             await update_submission(claim.record.id, _rerun, event_id="none")
         await claim.renew()
     await claim.hand_back("stopping")

@@ -111,12 +111,8 @@ def _run(paths: list[Path], tests: list[str], *, jobs: int, fresh: bool) -> verd
 
 
 def _shared_hash() -> str:
-    """Of what can change every result: what the tests share, this tool, and mutmut."""
-    files = [
-        ROOT / "tests" / "conftest.py",
-        *(ROOT / "tests" / "support").glob("*.py"),
-        *Path(__file__).parent.glob("*.py"),
-    ]
+    """Of what can change every result: mutmut, and what the tests share."""
+    files = [ROOT / "tests" / "conftest.py", *(ROOT / "tests" / "support").glob("*.py")]
     return "".join([metadata.version("mutmut"), *(_file_hash(file) for file in sorted(files))])
 
 

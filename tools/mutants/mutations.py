@@ -1,4 +1,4 @@
-"""Which changes are tried: mutmut's, without those to texts, in every function, method and property of a module."""
+"""Which changes are tried: mutmut's in every function, method and property of a module, without those to texts."""
 
 import difflib
 import json
@@ -102,6 +102,8 @@ def _mutants_of_function(
 ) -> Iterator[Mutant]:
     before, seen = _code(node), Counter[str]()
     for number, mutation in enumerate(mutations, start=1):
+        if _takes_a_text_away(mutation.original_node, mutation.mutated_node):
+            continue
         changed = file_mutation.deep_replace(node, mutation.original_node, mutation.mutated_node)
         after = _code(changed)
         change = describe(before, after)
@@ -111,6 +113,22 @@ def _mutants_of_function(
         *classes, _ = name.split(".")
         source = f"class {classes[0]}:\n{textwrap.indent(after, '    ')}" if classes else after
         yield Mutant(module, name, change, number, source)
+
+
+def _takes_a_text_away(before: cst.CSTNode, after: cst.CSTNode) -> bool:
+    """Whether only a text goes: an argument or an assigned value that is written out as a string."""
+    if isinstance(before, cst.Assign | cst.AnnAssign):
+        return _is_text(before.value)
+    if isinstance(before, cst.Call) and isinstance(after, cst.Call) and before.func is after.func:
+        kept = {id(argument) for argument in after.args}
+        return all(_is_text(argument.value) for argument in before.args if id(argument) not in kept)
+    return False
+
+
+def _is_text(value: cst.BaseExpression | None) -> bool:
+    if isinstance(value, cst.SimpleString):
+        return "b" not in value.prefix
+    return isinstance(value, cst.FormattedString | cst.ConcatenatedString)
 
 
 def describe(before: str, after: str) -> str:
