@@ -31,7 +31,7 @@ from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.kv.entries import Assert, Operation
 from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.statement import Facts, make_statement
+from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import all_targets, require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
@@ -120,7 +120,10 @@ async def _publication(
     published, added = publish_version(skill, _facts(record, content, slug, canonical))
     operations: tuple[Operation, ...] = (asserted, *skill_writes(published, version, added))
     if seal is not None:
-        operations += await attestation_writes(make_statement(_claims(record, published, seal)), seal.key)
+        registry = require_env("settings").settings.registry_name
+        current = next(ref for ref in published.versions if ref.number == published.current_version)
+        statement = make_statement(registry, canonical, current, record, seal.archives)
+        operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
         "published_version": published.current_version,
@@ -136,31 +139,6 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
         return
     if record.approval is None or record.approval.digest != digest:
         raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
-
-
-def _claims(record: Submission, published: PublishedSkill, seal: _Seal) -> Facts:
-    """What the registry vouches for; what both tiers found only where it was found in these very bytes."""
-    current = next(ref for ref in published.versions if ref.number == published.current_version)
-    approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
-    evidence = record.evidence
-    return Facts(
-        registry=require_env("settings").settings.registry_name,
-        canonical=published.canonical,
-        number=current.number,
-        digest=current.digest,
-        content_hash=current.content_hash,
-        archives=seal.archives,
-        repository=record.repo_url,
-        path=record.identity.path,
-        commit=record.commit,
-        submission=record.id,
-        run=record.run,
-        certification=current.certification.value,
-        score=current.score,
-        reviewed=record.approval is not None and record.approval.digest == current.digest,
-        decided_at=approved[-1] if approved else record.updated_at,
-        evidence=evidence if evidence is not None and evidence.digest == current.digest else None,
-    )
 
 
 def _facts(record: Submission, content: Content, slug: str, canonical: str) -> Publication:

@@ -1,14 +1,18 @@
 """A statement about a small skill, signed by a key of its own."""
 
+import msgspec
 import pytest
 
+from tests.support.records import submission
 from vskill_platform.archives import archive_digests, tar_archive, zip_archive
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files
 from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import JudgeReport, JudgeStatus, StaticReport, Verdict
+from vskill_platform.domain.skill import Certification, VersionRef
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.statement import Facts, encode_statement, make_statement
+from vskill_platform.signing.statement import Statement, encode_statement, make_statement
 
 FILES = (
     SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n"),
@@ -17,27 +21,34 @@ FILES = (
 ZIP, TAR = zip_archive(FILES), tar_archive(FILES)
 
 
-def facts(**changes: object) -> Facts:
-    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 91, "fine", (), "m", "rubric-1")
-    usual: dict[str, object] = {
-        "registry": "a registry",
-        "canonical": "acme/tools/tidy",
-        "number": "1.2.0",
-        "digest": digest_of_files(FILES),
-        "content_hash": content_hash(FILES[0].data),
-        "archives": archive_digests(FILES),
-        "repository": "https://github.com/acme/tools",
-        "path": "skills/tidy",
-        "commit": "c" * 40,
-        "submission": "sub_1",
-        "run": 3,
-        "certification": "VERIFIED",
-        "score": 100,
-        "reviewed": False,
-        "decided_at": 1_763_000_000_123,
-        "evidence": evidence_of(digest_of_files(FILES), StaticReport("r7"), judge),
-    }
-    return Facts(**{**usual, **changes})  # type: ignore[arg-type]
+DIGEST = digest_of_files(FILES)
+ARCHIVES = archive_digests(FILES)
+JUDGE = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 91, "fine", (), "m", "rubric-1")
+
+
+def statement(**changes: object) -> Statement:
+    """About a version of a submission, with single fields of the submission's record replaced."""
+    version = VersionRef(
+        "1.2.0",
+        DIGEST,
+        5,
+        certification=Certification.VERIFIED,
+        score=100,
+        content_hash=content_hash(FILES[0].data),
+    )
+    evidence = evidence_of(DIGEST, StaticReport("r7"), JUDGE)
+    record = submission(
+        "tidy",
+        id="sub_1",
+        identity=Identity("github.com", "acme", "tools", "skills/tidy"),
+        repo_url="https://github.com/acme/tools",
+        run=3,
+        commit="c" * 40,
+        updated_at=1_763_000_000_123,
+        evidence=evidence,
+    )
+    record = msgspec.structs.replace(record, **changes)
+    return make_statement("a registry", "acme/tools/tidy", version, record, ARCHIVES)
 
 
 @pytest.fixture(scope="session")
@@ -47,4 +58,4 @@ def key() -> SigningKey:
 
 @pytest.fixture(scope="session")
 def attestation(key) -> bytes:
-    return seal(encode_statement(make_statement(facts())), key)
+    return seal(encode_statement(statement()), key)

@@ -7,13 +7,16 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tests.signing.conftest import FILES, TAR, ZIP, facts
-from vskill_platform.domain.content import SkillFile
+from tests.signing.conftest import ARCHIVES, DIGEST, FILES, JUDGE, TAR, ZIP, statement
+from vskill_platform.domain.content import SkillFile, content_hash
 from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.submission import Approval
 from vskill_platform.signing.check import check_attestation
 from vskill_platform.signing.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
 from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.statement import encode_statement, make_statement, read_statement
+from vskill_platform.signing.statement import encode_statement, read_statement
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -56,20 +59,19 @@ def test_the_envelope_can_be_verified_by_any_tool_that_knows_dsse(attestation, k
 
 
 def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestation):
-    statement = json.loads(base64.b64decode(json.loads(attestation)["payload"]))
-    assert list(statement) == ["_type", "subject", "predicateType", "predicate"]
-    assert statement["_type"] == "https://in-toto.io/Statement/v1"
-    assert statement["predicateType"] == "urn:vskill-platform:verification:v1"
-    told = facts()
-    assert statement["subject"] == [
+    told = json.loads(base64.b64decode(json.loads(attestation)["payload"]))
+    assert list(told) == ["_type", "subject", "predicateType", "predicate"]
+    assert told["_type"] == "https://in-toto.io/Statement/v1"
+    assert told["predicateType"] == "urn:vskill-platform:verification:v1"
+    assert told["subject"] == [
         {
             "name": "acme/tools/tidy@1.2.0",
-            "digest": {"vskillContent": told.digest, "vskillSkillFile": told.content_hash},
+            "digest": {"vskillContent": DIGEST, "vskillSkillFile": content_hash(FILES[0].data)},
         },
-        {"name": "acme/tools/tidy@1.2.0.zip", "digest": {"sha256": told.archives.zip}},
-        {"name": "acme/tools/tidy@1.2.0.tar.gz", "digest": {"sha256": told.archives.tar_gz}},
+        {"name": "acme/tools/tidy@1.2.0.zip", "digest": {"sha256": ARCHIVES.zip}},
+        {"name": "acme/tools/tidy@1.2.0.tar.gz", "digest": {"sha256": ARCHIVES.tar_gz}},
     ]
-    assert statement["predicate"] == {
+    assert told["predicate"] == {
         "registry": "a registry",
         "skill": "acme/tools/tidy",
         "version": "1.2.0",
@@ -98,12 +100,20 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
 
 
 def test_without_evidence_about_these_bytes_nothing_is_said_about_a_scan():
-    predicate = make_statement(facts(evidence=None)).predicate
+    predicate = statement(evidence=None).predicate
     assert (predicate.static, predicate.judge, predicate.judge_status) == (None, None, "none")
 
 
+def test_what_was_found_in_other_bytes_is_not_said_about_these():
+    other = statement(
+        evidence=evidence_of("0" * 64, StaticReport("r7"), JUDGE), approval=Approval("0" * 64, "admin:eve", 5)
+    ).predicate
+    assert (other.static, other.judge_status, other.reviewed) == (None, "none", False)
+    assert statement(approval=Approval(DIGEST, "admin:eve", 5)).predicate.reviewed
+
+
 def test_the_same_facts_signed_by_the_same_key_are_the_same_bytes(attestation, key):
-    assert seal(encode_statement(make_statement(facts())), key) == attestation
+    assert seal(encode_statement(statement()), key) == attestation
 
 
 # Genuine ones.
@@ -190,7 +200,7 @@ def test_no_other_files_pass(attestation, key, other):
 
 def test_another_key_is_not_trusted_whatever_key_id_it_claims(attestation, key):
     forger = SigningKey.generate()
-    forged = json.loads(seal(encode_statement(make_statement(facts())), forger))
+    forged = json.loads(seal(encode_statement(statement()), forger))
     assert "None of the trusted keys has signed it" in refused(json.dumps(forged).encode(), key)
     forged["signatures"][0]["keyid"] = key.public.key_id
     assert "does not match" in refused(json.dumps(forged).encode(), key)
@@ -204,7 +214,7 @@ def test_no_signature_and_no_trusted_key_are_refused(attestation, key):
 
 
 def test_a_signature_of_another_payload_type_is_refused_though_it_is_genuine(key):
-    other = seal(encode_statement(make_statement(facts())), key, "text/plain")
+    other = seal(encode_statement(statement()), key, "text/plain")
     assert "payload type is 'text/plain'" in refused(other, key)
     renamed = json.dumps({**json.loads(other), "payloadType": PAYLOAD_TYPE}).encode()
     assert "does not match" in refused(renamed, key)
@@ -218,8 +228,8 @@ def test_a_signature_of_another_payload_type_is_refused_though_it_is_genuine(key
     ],
 )
 def test_a_genuine_statement_of_another_kind_is_refused(key, changes, message):
-    statement = msgspec.structs.replace(make_statement(facts()), **changes)
-    assert message in refused(seal(encode_statement(statement), key), key)
+    other = msgspec.structs.replace(statement(), **changes)
+    assert message in refused(seal(encode_statement(other), key), key)
 
 
 @pytest.mark.parametrize("payload", [b"", b"{}", b"[]", b"\xff", b'{"_type": 1}'])
@@ -234,6 +244,6 @@ def test_what_is_no_envelope_is_refused(key, data):
 
 def test_members_that_a_later_release_adds_to_the_statement_are_no_error(key):
     """The specification asks readers to ignore what they do not know."""
-    members = json.loads(encode_statement(make_statement(facts())))
+    members = json.loads(encode_statement(statement()))
     members["predicate"]["later"] = 1
     assert read_statement(json.dumps(members).encode()).predicate.skill == "acme/tools/tidy"

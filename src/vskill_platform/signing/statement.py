@@ -13,6 +13,9 @@ from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.evidence import Evidence, JudgeWord
 from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import VersionRef
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:vskill-platform:verification:v1"
@@ -91,36 +94,18 @@ class Statement(msgspec.Struct, frozen=True, rename="camel"):
         return frozenset(one.digest[algorithm] for one in self.subject if algorithm in one.digest)
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """Everything that a statement is made of."""
-
-    registry: str
-    canonical: str
-    number: str
-    digest: str
-    content_hash: str
-    archives: ArchiveDigests
-    repository: str
-    path: str
-    commit: str | None
-    submission: str
-    run: int
-    certification: str
-    score: int
-    reviewed: bool
-    decided_at: int
-    #: only where it is about these very bytes
-    evidence: Evidence | None
-
-
-def make_statement(facts: Facts) -> Statement:
-    name = f"{facts.canonical}@{facts.number}"
+def make_statement(
+    registry: str, canonical: str, version: VersionRef, record: Submission, archives: ArchiveDigests
+) -> Statement:
+    """What the registry vouches for about a version that this submission published."""
+    name = f"{canonical}@{version.number}"
     subjects = (
-        Subject(name, {CONTENT_DIGEST: facts.digest, SKILL_FILE_DIGEST: facts.content_hash}),
-        Subject(f"{name}.zip", {"sha256": facts.archives.zip}),
-        Subject(f"{name}.tar.gz", {"sha256": facts.archives.tar_gz}),
+        Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
+        Subject(f"{name}.zip", {"sha256": archives.zip}),
+        Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
-    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, _predicate(facts))
+    predicate = _predicate(registry, canonical, version, record)
+    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
 
 
 def encode_statement(statement: Statement) -> bytes:
@@ -139,26 +124,28 @@ def read_statement(payload: bytes) -> Statement:
     return statement
 
 
-def _predicate(facts: Facts) -> Predicate:
-    evidence = facts.evidence
+def _predicate(registry: str, canonical: str, version: VersionRef, record: Submission) -> Predicate:
+    """What both tiers found, and whether a person approved it, only where that is about these very bytes."""
+    evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
+    approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
     return Predicate(
-        registry=facts.registry,
-        skill=facts.canonical,
-        version=facts.number,
-        repository=facts.repository,
-        path=facts.path,
-        commit=facts.commit,
-        submission=facts.submission,
-        run=facts.run,
+        registry=registry,
+        skill=canonical,
+        version=version.number,
+        repository=record.repo_url,
+        path=record.identity.path,
+        commit=record.commit,
+        submission=record.id,
+        run=record.run,
         static=_static(evidence) if evidence else None,
         judge=_judgement(evidence.judge) if evidence and evidence.judge else None,
         judge_status=evidence.judge_status.value if evidence else "none",
-        certification=facts.certification,
-        score=facts.score,
-        reviewed=facts.reviewed,
+        certification=version.certification.value,
+        score=version.score,
+        reviewed=record.approval is not None and record.approval.digest == version.digest,
         trusted_vendor=evidence.trusted_vendor if evidence else False,
         suppressed=evidence.suppressed if evidence else (),
-        decided_at=_utc(facts.decided_at),
+        decided_at=_utc(approved[-1] if approved else record.updated_at),
     )
 
 
