@@ -30,7 +30,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients test-interrupted node browser screenshots check format sim fuzz chaos bench coverage mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients test-interrupted node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; und
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
 
+snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose
+	@$(BIN)/python -m pytest -q tests/web/test_snapshots.py -k agreed --write-snapshots
+
 mutants: $(READY) ## Change the core's code in small ways; fails where no test notices and no reason is listed
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
@@ -143,7 +146,7 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 build: $(READY) ## Build the wheel and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean
 
-reference: $(READY) ## Write the generated pages of docs/reference anew
+reference: $(READY) ## Write the generated parts of the documents anew
 	@$(BIN)/python -m tools.reference
 
 docs: $(READY) ## Build the documents as a site into build/docs

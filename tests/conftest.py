@@ -117,3 +117,11 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _fail_if_skipped(report)
     return report
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-snapshots",
+        action="store_true",
+        help="write tests/web/snapshots anew: an answer has changed on purpose",
+    )

@@ -40,6 +40,7 @@ def test_plain_make_lists_every_target_with_one_line_each():
         "sim",
         "bench",
         "coverage",
+        "snapshots",
         "mutants",
         "lock",
         "build",

@@ -1,0 +1,491 @@
+"""Every answer for programs is the one that was agreed on: status, headers and body, byte for byte where it can be.
+
+A small registry is filled the same way every time: a clock that stands, ids that count, one signing key. Every address
+that answers anything but a page or a stream is asked, and the answers are compared with `snapshots/`. An address that
+is not asked fails. Where an answer changes on purpose, `make snapshots` writes them anew, and the diff shows it.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tests.support.envs import active_env
+from tests.support.manual_clock import ManualClock
+from tests.support.people import session_of
+from tests.support.shelf import Shelf, open_shelf
+from vskill_platform.domain.blocklist import BlockEntry, name_target
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.identity import normalise, submission_id
+from vskill_platform.domain.scan import Severity
+from vskill_platform.external_scan.dispatch import request_scans
+from vskill_platform.signing.keys import PublicKey, SigningKey
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.collections import add_skills, create_collection
+from vskill_platform.web.app import ENDPOINTS
+from vskill_platform.web.browser import SESSION_COOKIE, Browser
+from vskill_platform.web.routing import Endpoint
+
+pytestmark = pytest.mark.anyio
+
+FOLDER = Path(__file__).parent / "snapshots"
+#: Headers that clients act on; the others are of one request or one moment.
+HEADERS = frozenset(
+    {
+        "cache-control",
+        "content-disposition",
+        "content-type",
+        "etag",
+        "link",
+        "location",
+        "retry-after",
+        "vary",
+        "x-legacy-ambiguous",
+    }
+)
+#: Members that are random by design; that they are there is part of the answer.
+RANDOM = frozenset({"requestId", "secret", "token"})
+#: A body that is longer is held by its digest.
+LONGEST = 20_000
+ANALYSER_SECRET = "a-secret-for-snapshots"
+REPO = "https://github.com/acme/tools"
+SKILL = "/api/v1/skills/acme/tools/lint"
+#: A name that one skill has.
+NOTES = "/api/v1/skills/notes"
+CLAWHUB = "/clawhub/api/v1"
+FILE = b"---\nname: sent\ndescription: Sent by a client.\n---\n# sent\n"
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One request; `{names}` in it are facts of the registry or of earlier answers."""
+
+    endpoint: str
+    path: str = ""
+    who: str = ""
+    body: Any = None
+    raw: bytes | None = None
+    headers: Mapping[str, str] = {}
+    #: Members whose values are not this answer's: of the release, the rules, the engine. Its ETag tells of them too.
+    hide: frozenset[str] = frozenset()
+    #: A fact to keep from the answer, and the members that lead to it.
+    keep: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.endpoint.partition(' ')[0]} {self.path or self.endpoint.partition(' ')[2]}"
+
+
+def get(template: str, *paths: str, **more: Any) -> list[Ask]:
+    return [Ask(endpoint=f"GET {template}", path=path, **more) for path in paths or ("",)]
+
+
+def post(template: str, path: str = "", **more: Any) -> Ask:
+    return Ask(endpoint=f"POST {template}", path=path, **more)
+
+
+def of_a_skill(below: str, *queries: str, **more: Any) -> Iterator[Ask]:
+    """The canonical address, with each query, and the one by a short name."""
+    yield from get(
+        f"/api/v1/skills/{{owner}}/{{repo}}/{{slug}}{below}",
+        *(f"{SKILL}{below}{one}" for one in queries),
+        **more,
+    )
+    yield from get(f"/api/v1/skills/{{name}}{below}", f"{NOTES}{below}{queries[0]}", **more)
+
+
+def discovery(template: str, scope: str, name: str) -> Iterator[Ask]:
+    yield from get(
+        f"{template}/.well-known/agent-skills/index.json", f"{scope}/.well-known/agent-skills/index.json"
+    )
+    yield from get(f"{template}/.well-known/skills/index.json", f"{scope}/.well-known/skills/index.json")
+    yield from get(
+        f"{template}/.well-known/skills/{{name}}/{{path:path}}",
+        f"{scope}/.well-known/skills/{name}/SKILL.md",
+    )
+
+
+ASKED: tuple[Ask, ...] = (
+    *get("/healthz", hide=frozenset({"version"})),
+    *get("/readyz", hide=frozenset({"store"})),
+    *get("/.well-known/vskill-keys.json"),
+    *get("/.well-known/vskill-keys.pem"),
+    *get(
+        "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation",
+        f"{SKILL}/versions/1.0.1/attestation",
+    ),
+    *get(
+        "/api/v1/skills",
+        "/api/v1/skills",
+        "/api/v1/skills?limit=1&sort=installs",
+        "/api/v1/skills?owner=acme",
+        "/api/v1/skills?nonsense=1",
+    ),
+    *get("/api/v1/skills/search", "/api/v1/skills/search?q=notes", "/api/v1/skills/search?q=nothing"),
+    *get("/api/v1/skills/facets"),
+    *get(
+        "/api/v1/skills/{owner}/{repo}/{slug}", SKILL, "/api/v1/skills/acme/tools/bad", "/api/v1/skills/a/b/c"
+    ),
+    *get("/api/v1/skills/{name}", NOTES, "/api/v1/skills/lint"),
+    *of_a_skill("/versions", ""),
+    *of_a_skill("/files", "", "?version=1.0.0"),
+    *of_a_skill("/file", "?path=SKILL.md"),
+    *of_a_skill("/archive", "", "?version=1.0.0&format=tar.gz"),
+    *of_a_skill("/versions/diff", "?from=1.0.0&to=1.0.1"),
+    *of_a_skill("/versions/compare", "?from=1.0.0&to=1.0.1"),
+    *of_a_skill("/security", ""),
+    *of_a_skill("/security.sarif", "", hide=frozenset({"rules"})),
+    *of_a_skill("/badge", ""),
+    *get("/api/v1/submissions", "/api/v1/submissions", "/api/v1/submissions?limit=1&state=PUBLISHED"),
+    *get("/api/v1/submissions/stats"),
+    *get("/api/v1/submissions/positions", "/api/v1/submissions/positions?ids={lint},{unknown}"),
+    *get(
+        "/api/v1/submissions/{submission_id}", "/api/v1/submissions/{lint}", "/api/v1/submissions/{unknown}"
+    ),
+    *get("/api/v1/submissions/{submission_id}/runs", "/api/v1/submissions/{lint}/runs"),
+    *get("/api/v1/queue/health"),
+    *get("/api/v1/queue/stats"),
+    *get("/api/v1/blocklist"),
+    *get("/api/v1/blocklist/check", "/api/v1/blocklist/check?name=bad", "/api/v1/blocklist/check?name=lint"),
+    *get("/api/v1/webhooks", who="root"),
+    *get("/api/v1/tokens", who="ada"),
+    *get("/api/v1/account", who="ada"),
+    *get("/api/v1/account"),
+    *get("/api/v1/account/tenants", who="ada"),
+    *get("/feed.xml"),
+    *get("/api/openapi.json", hide=frozenset({"info"})),
+    *get("/api/v1/external-scans/{digest}", "/api/v1/external-scans/{digest}"),
+    # Clients.
+    *discovery("", "", "notes"),
+    *discovery("/{owner}", "/acme", "notes"),
+    *discovery("/{owner}/{repo}", "/acme/tools", "notes"),
+    *discovery("/{owner}/{repo}/{slug}", "/acme/tools/lint", "lint"),
+    *get("/api/search", "/api/search?q=notes"),
+    *get("/.well-known/agent-skills/skills/{owner}/{repo}/{slug}/{file}", "{artifact}"),
+    *get("/{owner}/{repo}/{slug}/.well-known/agent-skills/{file}", "{own_artifact}"),
+    *get("/.well-known/clawhub.json"),
+    *get("/.well-known/clawdhub.json"),
+    *get(f"{CLAWHUB}/search", f"{CLAWHUB}/search?q=notes"),
+    *get(f"{CLAWHUB}/skills", f"{CLAWHUB}/skills", f"{CLAWHUB}/skills?limit=1"),
+    *get(
+        f"{CLAWHUB}/skills/{{slug}}",
+        f"{CLAWHUB}/skills/notes",
+        f"{CLAWHUB}/skills/bad",
+        f"{CLAWHUB}/skills/none",
+    ),
+    *get(
+        f"{CLAWHUB}/skills/{{slug}}/moderation",
+        f"{CLAWHUB}/skills/notes/moderation",
+        f"{CLAWHUB}/skills/bad/moderation",
+    ),
+    *get(f"{CLAWHUB}/skills/{{slug}}/versions", f"{CLAWHUB}/skills/notes/versions"),
+    *get(f"{CLAWHUB}/skills/{{slug}}/versions/{{version}}", f"{CLAWHUB}/skills/notes/versions/1.0.1"),
+    *get(f"{CLAWHUB}/skills/{{slug}}/file", f"{CLAWHUB}/skills/notes/file?path=SKILL.md"),
+    *get(
+        f"{CLAWHUB}/skills/{{slug}}/install",
+        f"{CLAWHUB}/skills/notes/install",
+        f"{CLAWHUB}/skills/bad/install",
+    ),
+    *get(f"{CLAWHUB}/resolve", f"{CLAWHUB}/resolve?slug=notes&hash={'0' * 64}"),
+    *get(f"{CLAWHUB}/download", f"{CLAWHUB}/download?slug=notes"),
+    *get(f"{CLAWHUB}/whoami", who="ada"),
+    *get("/marketplace.json"),
+    *get("/{owner}/marketplace.json", "/acme/marketplace.json"),
+    *get("/{owner}/{repo}/{slug}/marketplace.json", "/acme/tools/lint/marketplace.json"),
+    *get("/collections/{name}/marketplace.json", "/collections/team/marketplace.json"),
+    *get(
+        "/marketplace/{owner}/{repo}/{name}/info/refs",
+        "/marketplace/acme/tools/lint.git/info/refs?service=git-upload-pack",
+    ),
+    # What changes something comes last, in this order.
+    post("/api/v1/skills/installs", body={"skillName": "notes"}),
+    post("/api/v1/skills/{owner}/{repo}/{slug}/installs", f"{SKILL}/installs", body={}),
+    post("/api/v1/skills/{name}/installs", f"{NOTES}/installs", body={}),
+    post(
+        "/api/v1/skills/check-updates",
+        body={"skills": [{"name": "notes", "version": "1.0.0"}, {"name": "none", "version": "1.0.0"}]},
+    ),
+    post("/api/v1/submissions/discover", body={"repoUrl": REPO}),
+    post("/api/v1/submissions", who="ada", body={"repoUrl": REPO, "skillPath": "skills/waiting"}),
+    post("/api/v1/submissions", body={"repoUrl": "nonsense"}),
+    post(
+        "/api/v1/submissions/bulk",
+        who="ada",
+        body={"submissions": [{"repoUrl": REPO, "skillPath": "skills/lint"}, {"repoUrl": "nonsense"}]},
+    ),
+    post(
+        "/api/v1/submissions/{submission_id}/cancel",
+        "/api/v1/submissions/{waiting}/cancel",
+        who="ada",
+        body={"reason": "not yet"},
+    ),
+    post(
+        "/api/v1/submissions/{submission_id}/rerun",
+        "/api/v1/submissions/{waiting}/rerun",
+        who="ada",
+        body={"reason": "now"},
+    ),
+    post(
+        "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
+    ),
+    post("/api/v1/skills/{name}/reports", f"{NOTES}/reports", who="ada", body={"reason": "odd"}),
+    post(
+        "/api/v1/webhooks",
+        who="root",
+        body={"url": "https://127.0.0.1:9/hook", "events": ["skill.published"]},
+        keep=("webhook", "webhook", "id"),
+    ),
+    Ask(endpoint="DELETE /api/v1/webhooks/{webhook_id}", path="/api/v1/webhooks/{webhook}", who="root"),
+    post("/api/v1/tokens", who="ada", body={"name": "by a token"}),
+    post(
+        "/api/v1/tokens",
+        who="ada in a browser",
+        body={"name": "for the snapshots"},
+        keep=("token", "details", "id"),
+    ),
+    Ask(endpoint="DELETE /api/v1/tokens/{token_id}", path="/api/v1/tokens/{token}", who="ada in a browser"),
+    post("/api/v1/auth/github/exchange-for-vsk-token", body={"githubToken": "none"}),
+    post("/api/v1/external-scans/{digest}/{provider}", "/api/v1/external-scans/{digest}/acme", raw=b"signed"),
+    *get("/api/v1/external-scans/{digest}/{provider}", "/api/v1/external-scans/{digest}/acme"),
+    post("/clawhub/api/cli/telemetry/install", who="ada", body={}),
+    post(
+        f"{CLAWHUB}/skills/-/upload-url",
+        who="ada",
+        body={"path": "SKILL.md", "size": len(FILE), "sha256": hashlib.sha256(FILE).hexdigest()},
+        keep=("ticket", "uploadTicket"),
+    ),
+    post(f"{CLAWHUB}/uploads/{{ticket}}", f"{CLAWHUB}/uploads/{{ticket}}", who="ada", raw=FILE),
+    post(
+        f"{CLAWHUB}/skills",
+        who="ada",
+        body={
+            "slug": "sent",
+            "files": [{"path": "SKILL.md", "size": len(FILE), "sha256": hashlib.sha256(FILE).hexdigest()}],
+        },
+    ),
+    post(
+        "/marketplace/{owner}/{repo}/{name}/git-upload-pack",
+        "/marketplace/acme/tools/lint.git/git-upload-pack",
+        raw=b"0032want " + b"0" * 40 + b"\n00000009done\n",
+    ),
+    post(
+        "/mcp",
+        body={"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        headers={"accept": "application/json, text/event-stream"},
+    ),
+    Ask(endpoint="DELETE /api/v1/auth/sign-out-all", who="ada"),
+)
+#: Numbers of this moment: `tests/test_observability.py` holds them.
+UNPINNED = frozenset({"GET /metrics"})
+
+
+class OneKey:
+    """A ring whose key is the same on every machine."""
+
+    def __init__(self) -> None:
+        self._key = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+
+    async def current(self) -> SigningKey:
+        return self._key
+
+    async def public_keys(self) -> tuple[PublicKey, ...]:
+        return (self._key.public,)
+
+
+def is_pinned(endpoint: Endpoint) -> bool:
+    is_page = endpoint.media == "text/html" or endpoint.path.startswith("/static/")
+    return not is_page and not endpoint.is_stream and name_of(endpoint) not in UNPINNED
+
+
+def name_of(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+#: The file that holds an endpoint's answers: its area of the API, or the module of the client that it serves.
+FILES = {
+    name_of(one): (one.tag or one.view.__module__.rpartition(".")[2]).replace(" ", "_")
+    for one in ENDPOINTS
+    if is_pinned(one)
+}
+
+
+def test_every_address_for_programs_is_asked():
+    assert {one.endpoint for one in ASKED} == set(FILES)
+    assert len({(one.title, one.who) for one in ASKED}) >= len(ASKED) - 1, (
+        "two asks with one title hide each other"
+    )
+
+
+def test_no_snapshot_is_left_over():
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(FILES.values())
+
+
+@pytest.mark.parametrize("engine", ["memory", "sqlite"])
+async def test_every_answer_is_as_it_was_agreed(engine, tmp_path, request):
+    """Nothing of the machine, of the run or of the engine is in it."""
+    found = await ask_all(tmp_path, engine)
+    if request.config.getoption("--write-snapshots"):
+        for name, answers in found.items():
+            (FOLDER / f"{name}.json").write_text(shown(answers), "utf-8")
+    for name, answers in found.items():
+        agreed = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+        for title in answers.keys() | agreed.keys():
+            told = f"{name}.json: {title}: if the change is meant, run make snapshots"
+            assert answers.get(title) == agreed.get(title), told
+
+
+def shown(answers: object) -> str:
+    return json.dumps(answers, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+async def ask_all(tmp_path: Path, engine: str) -> dict[str, dict[str, Any]]:
+    """Every answer, by file and title."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in FILES.values()}
+    settings = {
+        "external_scan_secrets": (f"acme={ANALYSER_SECRET}",),
+        "allowed_private_hosts": ("127.0.0.1:9",),
+        "public_url": "http://platform.test",
+        "rate_limits": "off",
+        "bandit_command": "off",
+        "semgrep_command": "off",
+    }
+    opened = open_shelf(
+        tmp_path, engine, clock=ManualClock(), worker_id="snapshots", signing=OneKey(), judge=None, **settings
+    )
+    async with opened as shelf:
+        facts = await fill(shelf)
+        people = {"": {}, "ada": await shelf.token("ada"), "root": await shelf.token("root", Role.ADMIN)}
+        session = await session_of(shelf.env, "ada")
+        people["ada in a browser"] = {
+            "cookie": f"{SESSION_COOKIE}={session}",
+            "x-csrf-token": Browser(session, None).csrf,
+        }
+        for one in ASKED:
+            answer = await send(shelf, one, facts, people[one.who])
+            title = one.title if not one.who else f"{one.title} as {one.who}"
+            found[FILES[one.endpoint]][title] = pinned(answer, RANDOM | one.hide)
+            if one.keep:
+                name, *members = one.keep
+                facts[name] = value_at(answer.json(), members)
+    return found
+
+
+def value_at(body: Any, members: list[str]) -> str:
+    for member in members:
+        body = body[member]
+    return str(body)
+
+
+async def fill(shelf: Shelf) -> dict[str, str]:
+    """Two skills of one name, one with versions, one that is blocked, a collection; what paths need to know of them."""
+    clock = shelf.env.clock
+    assert isinstance(clock, ManualClock)
+    script = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho hello\n")
+    for name, body, extra in (
+        ("lint", "One.", ()),
+        ("lint", "Two.", (script,)),
+        ("notes", "A.", ()),
+        ("notes", "B.", ()),
+    ):
+        skill = await shelf.publish(name, body, extra=extra)
+        clock.advance(60_000)
+    await shelf.publish("lint", "Another.", repo="https://github.com/other/kit")
+    await shelf.publish("bad", "Bad.")
+    shelf.sources.put(
+        REPO, "skills/waiting", (SkillFile("SKILL.md", "100644", FILE.replace(b"sent", b"waiting")),)
+    )
+    clock.advance(60_000)
+    with active_env(shelf.env):
+        await add_block(
+            BlockEntry(name_target("bad"), Severity.HIGH, "steals keys", "admin:eve", clock.now())
+        )
+        await create_collection("team", title="The team", by="admin:eve", reason="for all")
+        await add_skills("team", ["acme/tools/lint"], by="admin:eve", reason="for all")
+        await request_scans(skill.versions[-1].digest)
+    index = (await shelf.client.get("/.well-known/agent-skills/index.json")).json()
+    own = (await shelf.client.get("/acme/tools/lint/.well-known/agent-skills/index.json")).json()
+    return {
+        "lint": submission_id(normalise(REPO, "skills/lint")),
+        "waiting": submission_id(normalise(REPO, "skills/waiting")),
+        "unknown": submission_id(normalise(REPO, "skills/unknown")),
+        "digest": skill.versions[-1].digest,
+        "artifact": index["skills"][0]["url"],
+        "own_artifact": own["skills"][0]["url"],
+    }
+
+
+async def send(
+    shelf: Shelf, ask: Ask, facts: Mapping[str, str], person: Mapping[str, str]
+) -> httpx2.Response:
+    method, _, template = ask.endpoint.partition(" ")
+    path = ask.path.format_map(facts) if ask.path else template
+    headers, content = {**person, **ask.headers}, ask.raw
+    if ask.raw == b"signed":
+        content = json.dumps(
+            {
+                "digest": facts["digest"],
+                "provider": "acme",
+                "version": "7.1",
+                "status": "complete",
+                "findings": [],
+            }
+        ).encode()
+        headers |= signature(shelf, content)
+    if ask.body is not None:
+        return await shelf.client.request(method, path, json=ask.body, headers=headers)
+    return await shelf.client.request(method, path, content=content, headers=headers)
+
+
+def signature(shelf: Shelf, body: bytes) -> dict[str, str]:
+    stamp = str(shelf.env.clock.now() // 1000)
+    digest = hmac.new(ANALYSER_SECRET.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return {"x-vskill-timestamp": stamp, "x-vskill-signature": f"sha256={digest}"}
+
+
+def pinned(answer: httpx2.Response, hidden: frozenset[str]) -> dict[str, Any]:
+    shown_headers = HEADERS - {"etag"} if hidden > RANDOM else HEADERS
+    headers = {name: value for name, value in sorted(answer.headers.items()) if name in shown_headers}
+    return {"status": answer.status_code, "headers": headers, "body": body_of(answer, hidden)}
+
+
+def body_of(answer: httpx2.Response, hidden: frozenset[str]) -> Any:
+    """JSON as data, text as text; what is long or neither, by its digest."""
+    try:
+        text = answer.content.decode("utf-8")
+    except UnicodeDecodeError:
+        return digest_of(answer.content)
+    if "json" in answer.headers.get("content-type", ""):
+        body = masked(answer.json(), hidden)
+        body = outlined(body) if "openapi" in body else body
+        written = json.dumps(body, sort_keys=True)
+        return body if len(written) <= LONGEST else digest_of(written.encode())
+    return text if len(text) <= LONGEST and "\0" not in text else digest_of(answer.content)
+
+
+def outlined(document: dict[str, Any]) -> dict[str, Any]:
+    """The API's document as a list: every address with its methods, every struct with its fields."""
+    schemas = document["components"]["schemas"]
+    return {
+        "paths": {path: sorted(methods) for path, methods in document["paths"].items()},
+        "schemas": {name: " ".join(sorted(one.get("properties", ()))) for name, one in schemas.items()},
+    }
+
+
+def digest_of(data: bytes) -> dict[str, object]:
+    return {"sha256": hashlib.sha256(data).hexdigest(), "length": len(data)}
+
+
+def masked(value: Any, hidden: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: "(hidden)" if name in hidden and one is not None else masked(one, hidden)
+            for name, one in value.items()
+        }
+    return [masked(one, hidden) for one in value] if isinstance(value, list) else value
