@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import commands_page, routes_page, rules_page, states_page, tables
+from tools import commands_page, declared_schema, routes_page, rules_page, states_page, tables
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -33,7 +33,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "state-steps": states_page.steps,
 }
 #: Files that are generated as a whole.
-FILES: Mapping[str, Callable[[], str]] = {states_page.PICTURE: states_page.picture}
+FILES: Mapping[str, Callable[[], str]] = {
+    states_page.PICTURE: states_page.picture,
+    declared_schema.SQLITE: declared_schema.sqlite,
+    declared_schema.POSTGRES: declared_schema.postgres,
+}
 
 _PART = re.compile(
     rf"^<!-- generated: (?P<name>[a-z-]+) \({COMMAND}\) -->\n.*?^<!-- end: (?P=name) -->$",

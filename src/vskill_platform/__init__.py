@@ -4,4 +4,4 @@ A skill is submitted, queued, fetched, scanned, judged, decided and published; t
 after that way, and imports run downwards only. ARCHITECTURE.md at the repository's root is the map.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

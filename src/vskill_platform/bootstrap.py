@@ -102,11 +102,9 @@ def report_start(env: Env) -> None:
 def schema_version(settings: Settings) -> int | None:
     """The version of the schema that this release keeps its records in; None where the engine has none."""
     engine, _ = _split("store", settings.store)
-    if engine in POSTGRES:
-        from vskill_platform.database.postgres import load_steps  # noqa: PLC0415 - an extra
-
-        return len(load_steps())
-    return load_migrations()[-1].number if engine == "sqlite" else None
+    if engine == "memory":
+        return None
+    return load_migrations("postgres" if engine in POSTGRES else "sqlite")[-1].number
 
 
 def new_worker_id() -> str:
@@ -146,10 +144,12 @@ async def _open_postgres(
         from vskill_platform.broker.postgres import PostgresBroker  # noqa: PLC0415
         from vskill_platform.database.postgres import PostgresDatabase  # noqa: PLC0415
         from vskill_platform.kv.postgres import PostgresKV  # noqa: PLC0415
+        from vskill_platform.kv.postgres_fields import derive_again as derive_in_postgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
         fix = "install the extra: pip install 'vskill-platform[postgres]'"
         raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
-    database = await PostgresDatabase.open(location, clock=None if isinstance(clock, SystemClock) else clock)
+    own_clock = None if isinstance(clock, SystemClock) else clock
+    database = await PostgresDatabase.open(location, clock=own_clock, derive=derive_in_postgres)
     stack.push_async_callback(database.close)
     broker = outbox or PostgresBroker(database)
     stack.push_async_callback(broker.close)

@@ -8,16 +8,18 @@ import pytest
 
 from tests.database import children
 from tests.support.manual_clock import ManualClock
-from vskill_platform.database.migrations import APPLICATION_ID, Migration, load_migrations
+from vskill_platform.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
+from vskill_platform.domain.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
 from vskill_platform.kv.query import Is
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import derive_again
+from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 
 pytestmark = pytest.mark.anyio
 
-NEWEST = load_migrations()[-1].number
+MIGRATIONS = load_migrations("sqlite")
+NEWEST = MIGRATIONS[-1].number
 
 
 async def make(path: Path, clock: ManualClock) -> None:
@@ -26,7 +28,7 @@ async def make(path: Path, clock: ManualClock) -> None:
 
 async def open_with(path: Path, clock: ManualClock, further: Migration) -> SqliteDatabase:
     def blocking() -> SqliteDatabase:
-        return SqliteDatabase(path, clock, migrations=(*load_migrations(), further), derive=derive_again)
+        return SqliteDatabase(path, clock, migrations=(*MIGRATIONS, further), derive=derive_again)
 
     return await asyncio.to_thread(blocking)
 
@@ -48,10 +50,6 @@ async def refuse(path: Path, clock: ManualClock, error: type[Exception], match: 
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_migrations_are_numbered_without_a_gap():
-    assert [one.number for one in load_migrations()] == list(range(1, NEWEST + 1))
-
-
 async def test_a_new_file_is_ours_at_the_newest_version_and_durable(path, clock):
     database = await SqliteDatabase.open(path, clock)
     pragmas = {
@@ -67,6 +65,25 @@ async def test_E16_a_newer_schema_is_refused_and_both_versions_are_named(path, c
     await make(path, clock)
     alter(path, "PRAGMA journal_mode = DELETE", f"PRAGMA user_version = {NEWEST + 7}")
     await refuse(path, clock, SchemaUnknown, f"version {NEWEST + 7}.*up to {NEWEST}")
+
+
+@pytest.mark.parametrize("version", [1, 3, FIRST - 1])
+async def test_a_file_of_release_0_1_0_is_refused_with_what_to_do(path, clock, version):
+    alter(
+        path,
+        "CREATE TABLE records (key TEXT, value TEXT)",
+        "INSERT INTO records VALUES ('sub:a', '{}')",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {version}",
+    )
+    await refuse(
+        path, clock, SchemaUnknown, r"release 0\.1\.0 \(vskill-platform backup FILE\).* restore FILE"
+    )
+    before = path.read_bytes()
+    with pytest.raises(SchemaUnknown, match="vskill-platform backup FILE"):
+        async with open_sqlite_snapshot(path, 0):
+            pass
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -85,6 +102,9 @@ async def test_a_file_that_is_no_database_is_refused(path, clock):
 
 async def test_an_empty_file_is_a_new_store(path, clock):
     path.touch()
+    with pytest.raises(NotFound, match="no store"):
+        async with open_sqlite_snapshot(path, 0):
+            pass
     await make(path, clock)
 
 
@@ -182,7 +202,6 @@ async def test_a_migration_that_fails_leaves_the_schema_before_it(path, clock):
 
 
 async def test_a_migration_may_ask_for_fields_to_be_read_again(path, clock):
-    """So that a field that is declared later is there for the records of before."""
     kv = SqliteKV(await SqliteDatabase.open(path, clock))
     await kv.put("sub:a", b'{"state": "RECEIVED", "skill_name": "Marrow", "updated_at": 1}')
     await kv.put("skill:b", b'{"certification": "SCANNED"}')
@@ -200,3 +219,10 @@ async def test_a_migration_may_ask_for_fields_to_be_read_again(path, clock):
     assert await kv.count_by("sub:", "state") == {"RECEIVED": 1}
     assert await kv.count_by("skill:", "certification") == {"kept": 1}
     await kv.close()
+
+
+async def test_only_the_store_that_knows_the_collections_can_read_their_fields_again(path, clock):
+    await make(path, clock)
+    again = Migration(NEWEST + 1, "again", "-- derive: sub\n")
+    with pytest.raises(SchemaUnknown, match="by the record store first"):
+        await asyncio.to_thread(SqliteDatabase, path, clock, migrations=(*MIGRATIONS, again))

@@ -9,17 +9,22 @@ import pytest
 
 from tests.support.manual_clock import ManualClock
 from tests.support.postgres import Server, database_of, new_database
+from tests.support.postgres import server as postgres_server
 from vskill_platform.broker.postgres import PostgresBroker
-from vskill_platform.database.postgres import PostgresDatabase, load_steps
-from vskill_platform.domain.errors import Conflict, SchemaUnknown, StoreReadOnly, StoreUnavailable
+from vskill_platform.database.migrations import load_migrations
+from vskill_platform.database.postgres import PostgresDatabase
+from vskill_platform.domain.errors import Conflict, NotFound, SchemaUnknown, StoreReadOnly, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
 from vskill_platform.kv.postgres import PostgresKV
+from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.settings import shown_location
 
 pytestmark = pytest.mark.anyio
+
+MIGRATIONS = load_migrations("postgres")
 
 
 @pytest.fixture
@@ -193,13 +198,57 @@ async def test_E16_a_newer_schema_is_refused_and_nothing_in_it_changes(location)
         await first.close()
 
 
+async def test_a_database_of_release_0_1_0_is_refused_with_what_to_do_and_nothing_in_it_changes():
+    location = await new_database(await asyncio.to_thread(postgres_server))
+    connection = await asyncpg.connect(location)
+    try:
+        await connection.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+        await connection.execute("INSERT INTO schema_version VALUES (1), (2), (3), (4)")
+        await connection.execute("CREATE TABLE records (key text, value text)")
+        await connection.execute("INSERT INTO records VALUES ('sub:a', '{}')")
+        before = await tables_of(connection)
+        for opening in (PostgresDatabase.open(location), open_view_of(location)):
+            with pytest.raises(
+                SchemaUnknown, match=r"0\.1\.0 \(vskill-platform backup FILE\).* restore FILE"
+            ):
+                await opening
+        assert await tables_of(connection) == before
+    finally:
+        await connection.close()
+
+
+async def open_view_of(location: str) -> None:
+    async with open_postgres_snapshot(location, 0):
+        pass
+
+
+async def tables_of(connection) -> dict[str, list[tuple[object, ...]]]:
+    """Everything that a database holds."""
+    names = [
+        row[0]
+        for row in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    ]
+    return {name: [tuple(row) for row in await connection.fetch(f"TABLE {name}")] for name in names}
+
+
+async def test_a_database_without_a_store_has_no_snapshot_and_gets_none():
+    location = await new_database(await asyncio.to_thread(postgres_server))
+    with pytest.raises(NotFound, match="no store"):
+        await open_view_of(location)
+    connection = await asyncpg.connect(location)
+    try:
+        assert await tables_of(connection) == {}
+    finally:
+        await connection.close()
+
+
 async def test_ten_processes_that_start_at_once_migrate_once():
     server = await asyncio.to_thread(Server)
     try:
         location = await new_database(server)
         opened = await asyncio.gather(*(PostgresDatabase.open(location, connections=2) for _ in range(10)))
         versions = await opened[0].fetch("SELECT version FROM schema_version ORDER BY version")
-        assert [row[0] for row in versions] == list(range(1, len(await asyncio.to_thread(load_steps)) + 1))
+        assert [row[0] for row in versions] == [one.number for one in MIGRATIONS]
         for one in opened:
             await one.close()
     finally:

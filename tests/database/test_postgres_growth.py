@@ -1,14 +1,11 @@
-"""Questions to PostgreSQL that must not grow with the number of records: what their plans read, and what the schema's
-fourth step does to a store that is in use."""
+"""Questions to PostgreSQL that must not grow with the number of records: what their plans read."""
 
-import asyncio
 import re
 
-import asyncpg
 import pytest
 
 from tests.support import postgres
-from vskill_platform.database.postgres import PostgresDatabase, load_steps
+from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
 from vskill_platform.kv.postgres import _FOLD_STEP, PostgresKV
@@ -91,26 +88,3 @@ async def test_every_count_is_folded_however_many_there_are(kv):
     await kv.sweep(changes_before=0)
     assert await kv._db.fetchval("SELECT count(*) FROM count_deltas") == 0
     assert await kv.count_by(SUBMISSIONS.prefix, "state") == {"PUBLISHED": 500}
-
-
-async def test_what_was_written_before_the_fourth_step_is_found_after_it():
-    server = await asyncio.to_thread(postgres.server)
-    location = await postgres.new_database(server)
-    steps = await asyncio.to_thread(load_steps)
-    connection = await asyncpg.connect(location)
-    await connection.execute("CREATE TABLE schema_version (version integer NOT NULL)")
-    for number, script in enumerate(steps[:3], start=1):
-        await connection.execute(script)
-        await connection.execute("INSERT INTO schema_version VALUES ($1)", number)
-    await connection.execute(
-        "INSERT INTO records (key, version, collection, terms, value) "
-        "VALUES ('skill:o/r/a', 1, 'skill', 'tables:1A', '{\"name\":\"tables\"}')"
-    )
-    await connection.close()
-    store = PostgresKV(await PostgresDatabase.open(location))
-    try:
-        assert [one.key for one in (await store.search(SKILLS.prefix, "tab")).items] == ["skill:o/r/a"]
-        names = await store._db.fetch("SELECT indexname FROM pg_indexes WHERE tablename = 'records'")
-        assert {"skill_words", "skill_telling", "sub_words", "sub_telling"} <= {row[0] for row in names}
-    finally:
-        await store.close()

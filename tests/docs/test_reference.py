@@ -52,12 +52,13 @@ def test_a_part_that_nothing_writes_or_no_page_holds_is_reported():
 
 def test_writing_changes_the_part_alone_and_only_where_it_differs(tmp_path):
     old, other = f"before\n{LIMITS.format('old')}\nafter\n", "# By hand\n"
-    contents = {"a.md": old, "b.md": other, states_page.PICTURE: states_page.picture()}
+    files = {path: generate() for path, generate in reference.FILES.items()}
+    contents = {"a.md": old, "b.md": other, **files}
     assert reference.write(contents, tmp_path) == ["a.md"]
     new = (tmp_path / "a.md").read_text("utf-8")
     assert new == f"before\n{LIMITS.format(tables.limits())}\nafter\n"
     assert reference.without_parts(new) == "before\n\nafter\n"
-    assert reference.write({}, tmp_path) == [states_page.PICTURE]
+    assert reference.write({}, tmp_path) == list(reference.FILES)
 
 
 def drawn_steps() -> dict[State, set[State]]:

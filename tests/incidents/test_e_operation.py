@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx2
-import msgspec
 import pytest
 
 from tests.incidents.conftest import Opener
@@ -22,7 +21,6 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import ListedSources, TroubledScanner
-from tests.support.manual_clock import ManualClock
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.clock import SystemClock
 from vskill_platform.database.migrations import load_migrations
@@ -63,7 +61,7 @@ from vskill_platform.web.principal import Guard
 
 pytestmark = pytest.mark.anyio
 
-MIGRATIONS = load_migrations()
+MIGRATIONS = load_migrations("sqlite")
 
 
 async def test_E3_a_category_is_expanded_to_all_its_states(env: Env) -> None:
@@ -347,30 +345,19 @@ async def test_E16_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
             pass
 
 
-async def test_E16_an_older_schema_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
-    """A file that the first schema made is brought up to date, and its records are there, indexed and counted."""
+async def test_E16_a_schema_that_is_too_old_is_refused_with_the_way_over_and_left_alone(
+    tmp_path: Path,
+) -> None:
+    """The code does not guess what an old file means: it names the commands that carry it over."""
+    async with open_test_env("sqlite", tmp_path):
+        await submit_skill("kept")
     path = tmp_path / "vskill.db"
-    old = await asyncio.to_thread(SqliteDatabase, path, ManualClock(), migrations=MIGRATIONS[:1])
-    await old.close()
-    record = make_submission("early", at=1)
-    await asyncio.to_thread(_write_as_the_first_release_did, path, record)
-    async with open_test_env("sqlite", tmp_path) as env:
-        assert await get_submission(record.id) == record
-        assert (await count_submissions()).by_state[State.RECEIVED] == 1
-        assert await run_until_quiet(env, recover=True) == 1
-
-
-def _write_as_the_first_release_did(path: Path, record: Submission) -> None:
-    connection = sqlite3.connect(path, isolation_level=None)
-    value = msgspec.json.encode(record).decode()
-    fields = (record.state.value, record.updated_at, record.created_at, record.next_attempt_at)
-    connection.execute(
-        "INSERT INTO records (id, key, version, collection, sub_state, sub_updated_at, sub_created_at, sub_due_at, value) "
-        "VALUES (1, ?, 1, 'sub', ?, ?, ?, ?, ?)",
-        (record.key, *fields, value),
-    )
-    connection.execute("UPDATE sequence SET version = 1, record = 1")
-    connection.close()
+    _execute(path, "PRAGMA user_version = 3")
+    before = path.read_bytes()
+    with pytest.raises(SchemaUnknown, match=r"vskill-platform backup FILE.*vskill-platform restore FILE"):
+        async with open_test_env("sqlite", tmp_path):
+            pass
+    assert path.read_bytes() == before
 
 
 def _execute(path: Path, statement: str) -> None:

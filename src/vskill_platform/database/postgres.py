@@ -8,15 +8,22 @@ driver's error leaves it as one of ours.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import asyncpg
 import structlog
 
 from vskill_platform.clock import Clock, SystemClock
+from vskill_platform.database.migrations import (
+    Migration,
+    check_version,
+    collections_to_derive,
+    load_declared,
+    load_migrations,
+)
 from vskill_platform.domain.errors import (
+    NotFound,
     PlatformError,
     SchemaUnknown,
     StoreBusy,
@@ -55,6 +62,17 @@ DRIVER_ERRORS = (
 _SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
+#: Computes a collection's columns anew in the connection's transaction, for a migration that asks for it.
+Derive = Callable[["asyncpg.Connection[Any]", str], Awaitable[None]]
+
+
+async def derive_nothing(_: object, collection: str) -> None:
+    """For whoever opens a database without the store that knows its collections."""
+    raise SchemaUnknown(
+        f"this database must be opened by the record store first, to bring {collection!r} up to date"
+    )
+
+
 class ServerClock:
     """The server's time, by this machine's steady clock and the last comparison of the two."""
 
@@ -88,7 +106,12 @@ class PostgresDatabase:
 
     @classmethod
     async def open(
-        cls, location: str, *, clock: Clock | None = None, connections: int = 10
+        cls,
+        location: str,
+        *,
+        clock: Clock | None = None,
+        connections: int = 10,
+        derive: Derive = derive_nothing,
     ) -> "PostgresDatabase":
         """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
         with translated(shown_location(location)):
@@ -103,15 +126,15 @@ class PostgresDatabase:
             )
         database = cls(location, pool, clock)
         try:
-            await database._start()
+            await database._start(derive)
         except BaseException:
             await database.close()
             raise
         return database
 
-    async def _start(self) -> None:
+    async def _start(self, derive: Derive) -> None:
         async with self.connection() as connection:
-            await migrate(connection, self.place)
+            await migrate(connection, self.place, derive)
         await self._compare_clocks()
         self._tasks = [
             asyncio.create_task(self._listen(), name="postgres-listen"),
@@ -264,7 +287,10 @@ async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
         with translated(place):
             await connection.transaction(isolation="repeatable_read", readonly=True).start()
             # The first statement fixes what this transaction sees.
-            await connection.fetchval("SELECT 1 FROM records LIMIT 1")
+            version = await _read_version(connection)
+        if not version:
+            raise NotFound(f"there is no store in {place}")
+        check_version(place, version, await asyncio.to_thread(load_migrations, "postgres"))
         yield connection
     finally:
         with contextlib.suppress(Exception):
@@ -274,33 +300,39 @@ async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
 # Migrations.
 
 
-async def migrate(connection: Any, place: str) -> None:
-    """Bring the schema to the newest version, one process at a time; refuse a newer one."""
-    steps = await asyncio.to_thread(load_steps)
+async def migrate(connection: Any, place: str, derive: Derive, migrations: Sequence[Migration] = ()) -> None:
+    """Bring the schema to the newest version, one process at a time; refuse one that this release does not know."""
+    migrations = migrations or await asyncio.to_thread(load_migrations, "postgres")
+    declared = await asyncio.to_thread(load_declared, "postgres")
     await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK, timeout=MIGRATION_S)
     try:
-        await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
-        found = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
-        if found > len(steps):
-            raise SchemaUnknown(
-                f"{place} has schema version {found}; this release knows versions up to {len(steps)}. "
-                "Use the release that wrote it, or a newer one",
-                found=found,
-                known=len(steps),
-            )
-        for number, script in enumerate(steps[found:], start=found + 1):
-            async with connection.transaction():
-                await connection.execute(script, timeout=MIGRATION_S)
-                await connection.execute("INSERT INTO schema_version VALUES ($1)", number)
+        found = await _read_version(connection)
+        check_version(place, found, migrations)
+        pending = [one for one in migrations if one.number > found]
+        if not pending:
+            # A server that only reads is found out by this.
+            await connection.execute("SELECT nextval('versions')")
+            return
+        async with connection.transaction():
+            await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
+            for migration in pending:
+                # In one call: the driver cannot execute a file that holds nothing but comments.
+                noted = f"INSERT INTO schema_version VALUES ({migration.number})"  # noqa: S608 - a number of ours
+                await connection.execute(f"{migration.script}\n{noted}", timeout=MIGRATION_S)
+            await connection.execute(declared, timeout=MIGRATION_S)
+            # In a new database there is nothing to compute, whoever opens it.
+            for collection in collections_to_derive(pending) if found else ():
+                await derive(connection, collection)
+            await connection.execute("ANALYZE records", timeout=MIGRATION_S)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
 
 
-def load_steps() -> list[str]:
-    """The package's own scripts, in order."""
-    folder = files("vskill_platform.database") / "sql" / "postgres"
-    found = sorted((one for one in folder.iterdir() if one.name.endswith(".sql")), key=lambda one: one.name)
-    return [one.read_text("utf-8") for one in found]
+async def _read_version(connection: Any) -> int:
+    """The schema version of the database; 0 where there is no store in it."""
+    if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
+        return 0
+    return await connection.fetchval("SELECT max(version) FROM schema_version") or 0
 
 
 # Errors.

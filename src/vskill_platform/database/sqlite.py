@@ -46,7 +46,7 @@ class SqliteDatabase:
     ) -> None:
         self.path = Path(path)
         self.clock = clock
-        writing = _open_writer(self.path, busy_ms, migrations or load_migrations(), derive)
+        writing = _open_writer(self.path, busy_ms, migrations or load_migrations("sqlite"), derive)
         self._point = connect_reader(self.path)
         self._readers = ReaderPool(self.path)
         self._watches = Watches()

@@ -1,8 +1,8 @@
 """The declared fields of each kind of record: what engines index, count and search in the same write.
 
-An engine's migrations hold the same declarations in its own language; a test compares the two. Fields are
-read out of the stored JSON, and anything unexpected (not JSON, another type, missing) reads as None, on every
-engine.
+This is the one declaration: the columns, indexes, triggers and search tables of the databases are generated from it
+(`tools/declared_schema.py`). Fields are read out of the stored JSON, and anything unexpected (not JSON, another type,
+missing) reads as None, on every engine.
 """
 
 from typing import Any

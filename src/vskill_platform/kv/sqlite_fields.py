@@ -5,9 +5,19 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from vskill_platform.kv.collections import COLLECTIONS, Collection, Value
-from vskill_platform.kv.fields import DERIVED_COLUMNS, NOTHING, PLANS, Columns, column, derive, kept_fields
+from vskill_platform.kv.fields import (
+    DERIVED_COLUMNS,
+    NOTHING,
+    PLANS,
+    Columns,
+    column,
+    derive,
+    end_of,
+    kept_fields,
+)
 
-_BLOCK = 1000
+#: Records of one step; a statement writes the words of all of them.
+_BLOCK = 500
 
 
 def search_table(collection: Collection) -> str:
@@ -45,21 +55,35 @@ def write_terms(
 
 
 def derive_again(connection: sqlite3.Connection, name: str) -> None:
-    """Compute a collection's columns and terms anew: for the migration that changes what they hold."""
+    """Compute a collection's columns, words and counts anew: for the migration that changes what is declared."""
     collection = next(kind for kind in COLLECTIONS if kind.name == name)
-    last = 0
+    after, end = collection.prefix, end_of(collection.prefix)
     while block := connection.execute(
-        "SELECT id, key, CAST(value AS BLOB) FROM records WHERE id > ? ORDER BY id LIMIT ?", (last, _BLOCK)
+        "SELECT id, key, CAST(value AS BLOB) FROM records WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
+        (after, end, _BLOCK),
     ).fetchall():
-        last = block[-1][0]
+        after = block[-1][1]
         _derive_rows(connection, collection, [row for row in block if collection.holds(row[1])])
+    _count_again(connection, collection)
 
 
 def _derive_rows(
-    connection: sqlite3.Connection, collection: Collection, rows: Iterable[tuple[int, str, bytes]]
+    connection: sqlite3.Connection, collection: Collection, rows: Sequence[tuple[int, str, bytes]]
 ) -> None:
     settings = ", ".join(f"{name} = ?" for name in DERIVED_COLUMNS)
-    for number, key, value in rows:
-        connection.execute(f"UPDATE records SET {settings} WHERE id = ?", (*derive(key, value), number))  # noqa: S608
-        if collection.searched:
-            write_terms(connection, collection, [(number, value)])
+    connection.executemany(
+        f"UPDATE records SET {settings} WHERE id = ?",  # noqa: S608 - our own names
+        [(*derive(key, value), number) for number, key, value in rows],
+    )
+    if collection.searched and rows:
+        write_terms(connection, collection, [(number, value) for number, _, value in rows])
+
+
+def _count_again(connection: sqlite3.Connection, collection: Collection) -> None:
+    connection.execute("DELETE FROM counts WHERE collection = ?", (collection.name,))
+    for name in collection.counted:
+        connection.execute(
+            f"INSERT INTO counts SELECT ?, ?, ifnull({column(collection, name)}, x''), count(*) "  # noqa: S608
+            "FROM records WHERE collection = ? GROUP BY 3",
+            (collection.name, name, collection.name),
+        )

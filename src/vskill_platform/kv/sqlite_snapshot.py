@@ -13,6 +13,8 @@ from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.broker.sqlite import read_dead_letters
 from vskill_platform.database.connections import connect_view
 from vskill_platform.database.failures import translate
+from vskill_platform.database.migrations import check_schema, load_migrations
+from vskill_platform.domain.errors import NotFound
 from vskill_platform.kv.contract import StoreSnapshot
 from vskill_platform.kv.entries import StoredRecord
 
@@ -37,12 +39,17 @@ async def open_sqlite_snapshot(path: Path, now: int) -> AsyncIterator[StoreSnaps
 def _begin(path: Path) -> sqlite3.Connection:
     connection = connect_view(path)
     try:
-        connection.execute("BEGIN")
         # The first read fixes what this transaction sees.
-        connection.execute("SELECT EXISTS (SELECT 1 FROM records)").fetchone()
-    except sqlite3.Error as error:
+        connection.execute("BEGIN")
+        version = check_schema(connection, path, load_migrations("sqlite"))
+    except BaseException as error:
         connection.close()
-        raise translate(error, path) from error
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, path) from error
+        raise
+    if not version:
+        connection.close()
+        raise NotFound(f"there is no store in {path}", file=str(path))
     return connection
 
 

@@ -1,0 +1,97 @@
+-- Records by key. Columns are in the order in which they are needed: the value, which may be long, is last, so
+-- that what looks at the others never reads its overflow pages.
+--
+-- `collection` and the columns named after one (`sub_…`, `skill_…`) are the declared fields, as the write that
+-- brought the value read them. They have no declared type: a number never compares equal to its digits. Those that
+-- were declared after this file was written are added by `sqlite_declared.sql`, with all indexes and triggers.
+CREATE TABLE records (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    -- milliseconds; caches only
+    expires_at INTEGER,
+    -- a hash of the searched texts, by which an unchanged one is left alone
+    searched INTEGER,
+    collection TEXT,
+    sub_state,
+    sub_updated_at,
+    sub_created_at,
+    sub_due_at,
+    sub_digest,
+    sub_submitter,
+    skill_owner,
+    skill_certification,
+    skill_current_digest,
+    skill_listed_at,
+    skill_first_at,
+    skill_installs,
+    skill_category,
+    skill_licence,
+    skill_agent,
+    skill_trust,
+    task_state,
+    task_kind,
+    task_updated_at,
+    task_due_at,
+    value TEXT NOT NULL
+);
+
+CREATE INDEX records_expiry ON records (expires_at) WHERE expires_at IS NOT NULL;
+
+-- One row: the last version given to a commit and the last id given to a record.
+CREATE TABLE sequence (
+    version INTEGER NOT NULL,
+    record INTEGER NOT NULL
+);
+INSERT INTO sequence VALUES (0, 0);
+
+-- What happened to which key, in the order of the commits.
+CREATE TABLE changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    deleted INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+
+-- One row: the last change that was removed. A cursor before it is gone.
+CREATE TABLE changes_swept (
+    seq INTEGER NOT NULL
+);
+INSERT INTO changes_swept VALUES (0);
+
+-- Exact counts, kept by triggers on the counted fields. A record without the field counts under the empty blob,
+-- because NULL is equal to nothing, not even in a primary key.
+CREATE TABLE counts (
+    collection TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (collection, field, value)
+) WITHOUT ROWID;
+
+-- The queue. `visible_at` is the one time that a message has: when it may be taken. A delay and a lease both move
+-- it, so the earliest visible one is always the fair next one.
+CREATE TABLE messages (
+    -- never given twice, so that an id and a number of deliveries name one lease
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- at most one live message per key; any number without one
+    key TEXT UNIQUE,
+    visible_at INTEGER NOT NULL,
+    leased INTEGER NOT NULL DEFAULT 0,
+    deliveries INTEGER NOT NULL DEFAULT 0,
+    sent_at INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE INDEX messages_by_visible_at ON messages (visible_at, id, leased);
+
+CREATE TABLE dead_letters (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT,
+    reason TEXT NOT NULL,
+    deliveries INTEGER NOT NULL,
+    sent_at INTEGER NOT NULL,
+    died_at INTEGER NOT NULL,
+    body BLOB NOT NULL
+);

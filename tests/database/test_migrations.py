@@ -1,0 +1,157 @@
+"""The schema's files: what was released is never changed, and what the declared collections need is there on both engines,
+also in a store that is older than a declaration."""
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.manual_clock import ManualClock
+from tests.support.postgres import new_database, server
+from tools import declared_schema
+from vskill_platform.database.migrations import FIRST, Migration, load_declared, load_migrations
+from vskill_platform.database.postgres import PostgresDatabase, derive_nothing
+from vskill_platform.database.postgres import migrate as migrate_postgres
+from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.errors import SchemaUnknown
+from vskill_platform.kv import postgres_fields, sqlite_fields
+from vskill_platform.kv.contract import KV
+from vskill_platform.kv.postgres import PostgresKV
+from vskill_platform.kv.query import Is
+from vskill_platform.kv.sqlite import SqliteKV
+
+ENGINES = ("sqlite", "postgres")
+MIGRATIONS = load_migrations("postgres")
+
+#: SHA-256 of every migration. A line is added with each new file, and none is ever changed: databases that had the
+#: file applied would differ from those that will.
+RELEASED = {
+    "sqlite/0010_first.sql": "547d51f20621e7c1142f282e73a284ccfe55bf8021a2906b79e8f5c5ac6b2d8f",
+    "postgres/0010_first.sql": "3fdb6ad22abcc28ca9036b3b957c201d2782fac5cb63d41564d60b0d8f955d21",
+}
+
+#: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
+#: a new migration, since the script is run only where one is; then both change here.
+DECLARED = {
+    "sqlite": ("0010_first.sql", "23157d757f107e42be03f64d0c367c6dee461e1fe3f0765a28c38ef8e1e6e1fd"),
+    "postgres": ("0010_first.sql", "154f36b642aa1675a783dca48df80796057519d235a746a01a5d0fe031178a6f"),
+}
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_no_released_migration_is_changed_or_removed():
+    found = {
+        f"{engine}/{one.name}": sha256(one.script) for engine in ENGINES for one in load_migrations(engine)
+    }
+    assert found == RELEASED
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_changed_declaration_comes_with_a_migration(engine):
+    """docs/how-to/add-a-field.md says how."""
+    assert (load_migrations(engine)[-1].name, sha256(load_declared(engine))) == DECLARED[engine]
+
+
+def test_both_engines_have_the_same_numbers_without_a_gap():
+    sqlite, postgres = ([one.number for one in load_migrations(engine)] for engine in ENGINES)
+    assert sqlite == postgres == list(range(FIRST, FIRST + len(sqlite)))
+
+
+def test_the_generated_scripts_are_those_of_the_declarations():
+    assert load_declared("sqlite") == declared_schema.sqlite()
+    assert load_declared("postgres") == declared_schema.postgres()
+
+
+# A field that is declared later.
+
+#: Takes a counted and indexed field away, as if it had not been declared when the store was made.
+_BEFORE_SQLITE = (
+    "DROP TRIGGER skill_trust_inserted",
+    "DROP TRIGGER skill_trust_deleted",
+    "DROP TRIGGER skill_trust_changed",
+    "DROP INDEX skill_by_trust_listed_at",
+    "ALTER TABLE records DROP COLUMN skill_trust",
+    "DELETE FROM counts WHERE field = 'trust'",
+)
+_BEFORE_POSTGRES = """
+ALTER TABLE records DROP COLUMN skill_trust;
+DELETE FROM counts WHERE field = 'trust';
+DELETE FROM count_deltas WHERE field = 'trust';
+"""
+LATER = "-- derive: skill\n"
+
+
+def skill(number: int, tier: str) -> bytes:
+    return msgspec.json.encode(
+        {"name": f"skill {number}", "listing": {"updated_at": number, "trust_tier": tier}}
+    )
+
+
+async def fill(kv: KV) -> None:
+    for number in range(7):
+        await kv.put(f"skill:o/r/s{number}", skill(number, "T2" if number % 2 else "T3"))
+    await kv.put("skill:alias:s1:o/r/s1", b"{}")
+    await kv.put("skill:odd", b"not json")
+
+
+async def check(kv: KV) -> None:
+    """The field is there for the records of before, and for those that are written from now on."""
+    assert await kv.count_by("skill:", "trust") == {"T2": 3, "T3": 4, None: 1}
+    await kv.put("skill:o/r/s0", skill(0, "T2"))
+    await kv.put("skill:o/r/new", skill(9, "T2"))
+    assert await kv.count_by("skill:", "trust") == {"T2": 5, "T3": 3, None: 1}
+    page = await kv.select("skill:", where={"trust": Is("T2")}, order_by="listed_at", descending=True)
+    assert [entry.key[10:] for entry in page.items] == ["new", "s5", "s3", "s1", "s0"]
+    assert len((await kv.search("skill:", "skill", where={"trust": Is("T3")})).items) == 3
+    assert await kv.count_by("skill:", "certification") == {None: 9}
+
+
+@pytest.mark.anyio
+async def test_a_field_that_is_declared_later_is_there_in_an_older_file(path: Path, clock: ManualClock):
+    kv = SqliteKV(await SqliteDatabase.open(path, clock))
+    await fill(kv)
+    await kv.close()
+    with sqlite3.connect(path) as connection:
+        for statement in _BEFORE_SQLITE:
+            connection.execute(statement)
+    connection.close()
+    kv = SqliteKV(await asyncio.to_thread(open_later, path, clock))
+    await check(kv)
+    await kv.close()
+
+
+def open_later(path: Path, clock: ManualClock) -> SqliteDatabase:
+    migrations = load_migrations("sqlite")
+    later = Migration(migrations[-1].number + 1, "later", LATER)
+    return SqliteDatabase(path, clock, migrations=(*migrations, later), derive=sqlite_fields.derive_again)
+
+
+@asynccontextmanager
+async def postgres_kv(location: str) -> AsyncIterator[PostgresKV]:
+    kv = PostgresKV(await PostgresDatabase.open(location))
+    yield kv
+    await kv.close()
+
+
+@pytest.mark.anyio
+async def test_a_field_that_is_declared_later_is_there_in_an_older_database():
+    location = await new_database(await asyncio.to_thread(server))
+    migrations = (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, "later", LATER))
+    async with postgres_kv(location) as kv:
+        await fill(kv)
+        async with kv._db.connection() as connection:
+            await connection.execute(_BEFORE_POSTGRES)
+            with pytest.raises(SchemaUnknown, match="by the record store first"):
+                await migrate_postgres(connection, "here", derive_nothing, migrations)
+            await migrate_postgres(connection, "here", postgres_fields.derive_again, migrations)
+            # What is done is not done again.
+            await migrate_postgres(connection, "here", derive_nothing, migrations)
+        await check(kv)

@@ -1,0 +1,127 @@
+"""What the databases keep for the declared collections, written from the one declaration in `kv/collections.py`: a
+column for each field that an index or a count names, the indexes, what keeps the counts, and what is searched.
+
+Each script may be run over a database that has some of it already: it adds what is missing and replaces functions and
+triggers. It removes nothing; a migration does that.
+"""
+
+# ruff: noqa: S608 - statements made of declared names; nobody's input is among them
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from vskill_platform.kv.collections import COLLECTIONS, Collection
+from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
+from vskill_platform.kv.sqlite_fields import search_table
+from vskill_platform.kv.sqlite_query import index_name
+
+_FOLDER = PurePosixPath("src/vskill_platform/database/sql")
+SQLITE, POSTGRES = str(_FOLDER / "sqlite_declared.sql"), str(_FOLDER / "postgres_declared.sql")
+
+_HEAD = """\
+-- Written by `make reference` from kv/collections.py: change the declaration, not this file. It is run after the
+-- migrations, over a new database or one that has some of it already, and removes nothing.
+"""
+
+
+def sqlite() -> str:
+    return _HEAD + "".join("\n" + "\n".join(_sqlite_of(kind)) + "\n" for kind in COLLECTIONS)
+
+
+def postgres() -> str:
+    parts = ["\n".join(_postgres_of(kind)) for kind in COLLECTIONS]
+    return _HEAD + "\n" + "\n\n".join([*parts, _counted_fields(), _write_records()]) + "\n"
+
+
+def _indexes(kind: Collection) -> Iterator[str]:
+    for fields in kind.indexes:
+        columns = ", ".join([*(column(kind, name) for name in fields), "key"])
+        yield (
+            f"CREATE INDEX IF NOT EXISTS {index_name(kind, fields)} ON records ({columns})\n"
+            f"    WHERE collection = '{kind.name}';"
+        )
+
+
+# SQLite.
+
+
+def _sqlite_of(kind: Collection) -> Iterator[str]:
+    for name in kept_fields(kind):
+        yield f"ALTER TABLE records ADD COLUMN {column(kind, name)};"
+    yield from _indexes(kind)
+    for name in kind.counted:
+        yield from _count_triggers(kind, name)
+    if kind.searched:
+        columns = ", ".join(kind.searched)
+        yield f"CREATE VIRTUAL TABLE IF NOT EXISTS {search_table(kind)} USING fts5 ({columns}, tokenize = 'ascii');"
+
+
+def _count_triggers(kind: Collection, name: str) -> Iterator[str]:
+    field = column(kind, name)
+    is_kind = f".collection = '{kind.name}'"
+    one_more = (
+        f"    INSERT INTO counts VALUES ('{kind.name}', '{name}', ifnull(NEW.{field}, x''), 1)\n"
+        "        ON CONFLICT DO UPDATE SET n = n + 1;\n"
+    )
+    one_less = (
+        "    UPDATE counts SET n = n - 1\n"
+        f"        WHERE collection = '{kind.name}' AND field = '{name}' AND value = ifnull(OLD.{field}, x'');\n"
+    )
+    changed = f"NEW{is_kind} AND OLD.{field} IS NOT NEW.{field}"
+    yield _trigger(f"{field}_inserted", f"AFTER INSERT ON records WHEN NEW{is_kind}", one_more)
+    yield _trigger(f"{field}_deleted", f"AFTER DELETE ON records WHEN OLD{is_kind}", one_less)
+    yield _trigger(
+        f"{field}_changed", f"AFTER UPDATE OF {field} ON records\n    WHEN {changed}", one_less + one_more
+    )
+
+
+def _trigger(name: str, when: str, body: str) -> str:
+    return f"DROP TRIGGER IF EXISTS {name};\nCREATE TRIGGER {name} {when}\nBEGIN\n{body}END;"
+
+
+# PostgreSQL.
+
+
+def _postgres_of(kind: Collection) -> Iterator[str]:
+    for name in kept_fields(kind):
+        sort = "bigint" if kind.fields[name].kind is int else 'text COLLATE "C"'
+        yield f"ALTER TABLE records ADD COLUMN IF NOT EXISTS {column(kind, name)} {sort};"
+    yield from _indexes(kind)
+    if kind.searched:
+        # All words, and those of the most telling field by themselves; the statistics say how common a word is
+        # among the records of its kind.
+        for name, words in (("words", "terms"), ("telling", "ts_filter(terms, '{a}')")):
+            expression = f"(CASE WHEN collection = '{kind.name}' THEN {words} END)"
+            yield (
+                f"CREATE INDEX IF NOT EXISTS {kind.name}_{name} ON records USING gin ({expression})\n"
+                f"    WHERE {expression} IS NOT NULL;"
+            )
+            yield f"CREATE STATISTICS IF NOT EXISTS {kind.name}_{name}_common ON {expression}\n    FROM records;"
+
+
+def _counted_fields() -> str:
+    rows = ",\n".join(
+        f"        ('{kind.name}', '{name}', one.{column(kind, name)})"
+        for kind in COLLECTIONS
+        for name in kind.counted
+    )
+    return (
+        "-- The fields of a record that are counted, with their values.\n"
+        "CREATE OR REPLACE FUNCTION counted_fields(one records) RETURNS TABLE (field text, value text)\n"
+        "LANGUAGE sql IMMUTABLE AS $$\n"
+        f"    SELECT counted.field, counted.value FROM (VALUES\n{rows}\n"
+        "    ) AS counted (collection, field, value) WHERE counted.collection = one.collection;\n"
+        "$$;"
+    )
+
+
+def _write_records() -> str:
+    names = ("version", "expires_at", "collection", *FIELD_COLUMNS, "terms", "value")
+    assigned = ",\n".join(f"        {name} = excluded.{name}" for name in names)
+    return (
+        "-- Write records, given as rows of the table without their version.\n"
+        "CREATE OR REPLACE FUNCTION write_records(puts json, number bigint) RETURNS void LANGUAGE plpgsql AS $$\n"
+        "DECLARE\n    base records;\nBEGIN\n    base.version := number;\n"
+        "    INSERT INTO records SELECT * FROM json_populate_recordset(base, puts)\n"
+        f"    ON CONFLICT (key) DO UPDATE SET\n{assigned};\nEND;\n$$;"
+    )
