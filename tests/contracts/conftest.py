@@ -171,6 +171,17 @@ def _lacking(capability: Capability) -> list[str]:
     return [name for name, engine in KV_ENGINES.items() if capability not in engine.claims]
 
 
+def kv_needs(*capabilities: Capability) -> pytest.MarkDecorator:
+    """This test opens, by itself, the stores that claim all of these."""
+    return pytest.mark.parametrize("kv_engine", _claiming(*capabilities), indirect=True)
+
+
+def kv_lacks(capability: Capability, *, but_has: Capability) -> pytest.MarkDecorator:
+    """This test opens, by itself, the stores that say that they lack the one and claim the other."""
+    names = [name for name in _claiming(but_has) if name in _lacking(capability)]
+    return pytest.mark.parametrize("kv_engine", names, indirect=True)
+
+
 def _brokers(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("broker_engine", names, indirect=True)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.contracts.conftest import KVEngine
+from tests.contracts.conftest import KVEngine, kv_lacks, kv_needs
 from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.errors import Conflict, CursorGone, InvalidInput, Unsupported
 from vskill_platform.kv.contract import KV
@@ -168,9 +168,8 @@ async def test_a_cancelled_wait_leaves_the_others_waiting(changing_kv: KV):
         assert await kept is True
 
 
+@kv_needs(Capability.SHARED, Capability.CHANGES)
 async def test_a_second_opener_of_a_shared_store_follows_it(kv_engine: KVEngine, tmp_path, clock):
-    if Capability.SHARED not in kv_engine.claims:
-        return
     writer, reader = await kv_engine.open(tmp_path, clock), await kv_engine.open(tmp_path, clock)
     cursor = await reader.kv.change_cursor()
     waiting = asyncio.create_task(reader.kv.wait_for_change(cursor, 5_000))
@@ -179,6 +178,19 @@ async def test_a_second_opener_of_a_shared_store_follows_it(kv_engine: KVEngine,
     async with asyncio.timeout(2):
         assert await waiting is True
     assert told((await follow(reader.kv, after=cursor))[0]) == [("a", False)]
+    await writer.close()
+    await reader.close()
+
+
+@kv_lacks(Capability.SHARED, but_has=Capability.CHANGES)
+async def test_a_second_opener_of_a_store_that_is_not_shared_hears_nothing_of_it(
+    kv_engine: KVEngine, tmp_path, clock
+):
+    writer, reader = await kv_engine.open(tmp_path, clock), await kv_engine.open(tmp_path, clock)
+    cursor = await reader.kv.change_cursor()
+    await writer.kv.put("a", b"1")
+    assert await reader.kv.wait_for_change(cursor, 50) is False
+    assert told((await follow(reader.kv, after=cursor))[0]) == []
     await writer.close()
     await reader.close()
 

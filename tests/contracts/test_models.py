@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.conftest import BrokerEngine, KVEngine, asks_for_the_time
+from tests.contracts.conftest import BrokerEngine, KVEngine, asks_for_the_time, kv_needs
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import (
     LEASE_MS,
@@ -247,11 +247,10 @@ class Life:
         )
 
 
+@kv_needs(Capability.ATOMIC_COMMIT, Capability.CHANGES)
 @HISTORIES
 @given(steps=st.lists(kv_steps, max_size=25))
 async def test_any_history_of_a_store_is_the_same_on_every_engine(kv_engine: KVEngine, tmp_path, steps):
-    if not kv_engine.claims.issuperset({Capability.ATOMIC_COMMIT, Capability.CHANGES}):
-        return
     clock = ManualClock()
     store = await kv_engine.open(fresh(tmp_path), clock)
     lives = Life(store.kv), Life(MemoryKV(clock))
