@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tools.code_rules import PACKAGE, imports
 from tools.problem import Problem
 
 SOURCE = "src/"
-PACKAGE = "src/vskill_platform/"
 _TEMPLATES = ("src/vskill_platform/web/templates/", "src/vskill_platform/notifications/")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Decorators that hand the function to a framework: the framework calls it.
@@ -70,21 +70,21 @@ class _Use:
     inside: tuple[str, ...]
 
 
-def check(contents: Mapping[str, str]) -> Iterator[Problem]:
+def check(contents: Mapping[str, str], exempt: Mapping[str, str] = EXEMPT) -> Iterator[Problem]:
     """Every unused definition that is not exempt, and every exemption that is no longer needed."""
-    unused = find_unused(contents)
+    unused = find_unused(contents, exempt)
     for definition in unused:
-        if definition.key not in EXEMPT:
+        if definition.key not in exempt:
             yield Problem(
                 definition.path,
                 definition.line,
                 f"{definition.name} has no caller in src: delete it, or call it where users expect it",
             )
-    for key in sorted(EXEMPT.keys() - {definition.key for definition in unused}):
+    for key in sorted(exempt.keys() - {definition.key for definition in unused}):
         yield Problem("tools/callers.py", 1, f"{key} has a caller or is gone: remove its exemption")
 
 
-def find_unused(contents: Mapping[str, str]) -> list[Definition]:
+def find_unused(contents: Mapping[str, str], exempt: Mapping[str, str] = EXEMPT) -> list[Definition]:
     """All definitions of the package without a user, exempt ones included, by path and line."""
     modules = {
         module_name(path): _Module(path, module_name(path), text)
@@ -107,9 +107,9 @@ def find_unused(contents: Mapping[str, str]) -> list[Definition]:
             if not (definition.is_method and definition.name.rpartition(".")[2] in template_words)
             and not _has_user(definition, users, unused)
         }
-        if found - EXEMPT.keys() == unused:
+        if found - exempt.keys() == unused:
             break
-        unused = found - EXEMPT.keys()
+        unused = found - exempt.keys()
     return sorted(
         (definition for definition in definitions if definition.key in found),
         key=lambda definition: (definition.path, definition.line),
@@ -157,7 +157,7 @@ class _Module(ast.NodeVisitor):
         tree = ast.parse(text, filename=path)
         #: By local name: two functions may import different things under one name.
         self.imported: dict[str, set[str]] = defaultdict(set)
-        for local, full in imports(tree):
+        for local, full in imports(ast.walk(tree)):
             self.imported[local].add(full)
         self._inside: tuple[str, ...] = ()
         self._class: str | None = None
@@ -229,18 +229,6 @@ def _is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) 
         if isinstance(function, ast.Attribute) and function.attr in _REGISTERING:
             return True
     return False
-
-
-def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Local name and full name of every absolute import anywhere in the module."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                yield alias.asname or top, alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
 def _local_names(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:

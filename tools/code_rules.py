@@ -156,18 +156,21 @@ def _violations(path: str, line: int, name: str) -> Iterator[Problem]:
 
 def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Local name → full name, for every absolute import anywhere in the module, `import_module` included."""
-    names: dict[str, str] = {}
+    return dict(imports(nodes))
+
+
+def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    """The same one by one: two functions of a module may import different things under one name."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
-                names[alias.asname or top] = alias.name if alias.asname else top
+                yield alias.asname or top, alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Assign) and (module := _module_of(node.value)):
-            names.update({target.id: module for target in node.targets if isinstance(target, ast.Name)})
-    return names
+            yield from ((target.id, module) for target in node.targets if isinstance(target, ast.Name))
 
 
 def _module_of(value: ast.expr) -> str | None:

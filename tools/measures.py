@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tools import callers
-from tools.callers import PACKAGE, SOURCE
+from tools.callers import SOURCE
+from tools.code_rules import PACKAGE, imports
 from tools.files import texts
 
 #: Where SQL belongs.
@@ -108,7 +109,7 @@ def _repeated_classes(trees: Mapping[str, ast.Module]) -> list[str]:
 def _mean_imports(trees: Mapping[str, ast.Module]) -> float:
     modules = {callers.module_name(path) for path in trees}
     counts = [
-        len({_module_of(full, modules) for _, full in callers.imports(tree)} - {None})
+        len({_module_of(full, modules) for _, full in imports(ast.walk(tree))} - {None})
         for tree in trees.values()
     ]
     return sum(counts) / len(counts) if counts else 0.0
