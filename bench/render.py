@@ -36,8 +36,10 @@ def show(run: Run, console: Console) -> None:
     if run.machine.disturbed:
         console.print(_DISTURBED, style="bold yellow")
     for report in run.reports:
+        # A line of its own: the title of a table would be folded at the table's width.
+        console.print(f"{report.name}: {report.title}", style="italic")
         for table in report.tables:
-            console.print(_words_table(report, table))
+            console.print(_words_table(table))
         console.print(_figures_table(report))
         console.print(_goals_table(report))
         for note in report.notes:
@@ -110,8 +112,7 @@ def _unsaid(report: Report) -> list[Figure]:
 
 
 def _figures_table(report: Report) -> Table:
-    table = Table(title=f"{report.name}: {report.title}", title_justify="left")
-    table.add_column("figure")
+    table = Table("figure")
     for column in ("median", "least to most", "unit"):
         table.add_column(column, justify="right")
     for figure in _unsaid(report):
@@ -119,8 +120,8 @@ def _figures_table(report: Report) -> Table:
     return table
 
 
-def _words_table(report: Report, words: Words) -> Table:
-    table = Table(*words.columns, title=report.name, title_justify="left")
+def _words_table(words: Words) -> Table:
+    table = Table(*words.columns)
     for row in words.rows:
         table.add_row(*row)
     return table

@@ -153,7 +153,7 @@ from bench.results import Figure, Report, Table
 from bench.scale import TINY
 
 names = tuple("column " + "x" * 40 + str(number) for number in range(6))
-report = Report("wide", "a wide one", (Figure("figure " + "y" * 90, "ms", 1, 1, 1),), (), ("note " + "z" * 300,),
+report = Report("wide", "a wide one " + "t" * 300, (Figure("figure " + "y" * 90, "ms", 1, 1, 1),), (), ("note " + "z" * 300,),
     (Table(names, (tuple("cell " + "w" * 50 for _ in names),)),))
 end(measured({"wide": lambda workshop: report}, TINY), quick=True)
 """
@@ -171,6 +171,7 @@ def test_a_table_in_a_pipe_is_as_wide_as_it_is(tmp_path):
         timeout=60,
     )
     lines = done.stdout.splitlines()
+    assert f"wide: a wide one {'t' * 300}" in lines
     assert any(all(f"column {'x' * 40}{number}" in line for number in range(6)) for line in lines)
     assert any(line.count("cell " + "w" * 50) == 6 for line in lines)
     assert any("figure " + "y" * 90 in line for line in lines)
