@@ -160,6 +160,8 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
     *get("/feed.xml"),
+    *get("/robots.txt"),
+    *get("/sitemap.xml"),
     *get("/api/openapi.json", hide=frozenset({"info"})),
     *get("/api/v1/external-scans/{digest}", "/api/v1/external-scans/{digest}"),
     # Clients.
