@@ -11,6 +11,10 @@ from simulator.content import Content, Place, write_content
 from simulator.faults import Process
 from simulator.outside import Outside
 from simulator.world import World
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -31,12 +35,15 @@ from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store import actions, withdrawals
+from vskill_platform.store import accounts, actions, withdrawals
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
+from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
+#: The reviewer.
+ROB = Principal("rob", accounts.Role.REVIEWER)
 #: What people do, and how often.
 WEIGHTS = {
     "submit": 34,
@@ -189,11 +196,19 @@ class People:
     async def _cancel(self, place: Place) -> Submission:
         return await actions.cancel(place.id, by="user:sue", reason="changed my mind")
 
-    async def _reject(self, place: Place) -> Submission:
-        return await actions.reject(place.id, by="admin:rob", reason="not wanted")
+    async def _reject(self, place: Place) -> SubmissionView:
+        return await self._decide(REJECT, place, "not wanted")
 
-    async def _approve(self, place: Place) -> Submission:
-        return await actions.approve(place.id, by="admin:rob", reason="looks fine")
+    async def _approve(self, place: Place) -> SubmissionView:
+        return await self._decide(APPROVE, place, "looks fine")
+
+    async def _decide(
+        self, action: Action[DecideSubmission, SubmissionView], place: Place, reason: str
+    ) -> SubmissionView:
+        """About the run and the bytes that a reviewer has just looked at; others may change them meanwhile."""
+        seen = await get_submission(place.id)
+        decision = DecideSubmission(submission_id=place.id, run=seen.run, digest=seen.digest, reason=reason)
+        return await action(require_env(), ROB, decision)
 
     async def _run_again(self, place: Place) -> Submission:
         return await actions.run_again(place.id, by="admin:rob", reason="once more")

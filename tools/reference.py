@@ -20,6 +20,7 @@ COMMAND = "make reference"
 
 #: A part's name and the function that writes it.
 PARTS: Mapping[str, Callable[[], str]] = {
+    "actions": tables.actions,
     "alerts": tables.alerts,
     "commands": commands_page.render,
     "errors": tables.errors,

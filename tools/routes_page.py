@@ -56,5 +56,8 @@ def _table(endpoints: list[Endpoint]) -> str:
 
 
 def _who(endpoint: Endpoint) -> str:
-    role = "everybody" if endpoint.guard is Guard.PUBLIC else endpoint.guard.value
-    return f"{role}, scope `{endpoint.scope}`" if endpoint.scope else role
+    if endpoint.action is not None:
+        role = endpoint.action.right.meaning
+    else:
+        role = "everybody" if endpoint.guard is Guard.PUBLIC else endpoint.guard.value
+    return f"{role}, scope `{endpoint.token_scope}`" if endpoint.token_scope else role

@@ -6,6 +6,8 @@
 from collections.abc import Iterable, Iterator
 
 import vskill_platform.scan.ruleset  # noqa: F401 - the one module that adds an error of its own
+from vskill_platform.actions.action import Missing
+from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.observability import Metrics
 from vskill_platform.queue.alerts import AlertCode
@@ -89,6 +91,28 @@ def jobs() -> str:
 def _interval(ms: int) -> str:
     minutes, seconds = divmod(ms // 1000, 60)
     return f"{minutes} min" if minutes and not seconds else f"{ms // 1000} s"
+
+
+def actions() -> str:
+    """Every action, who may do it, and where."""
+    return table(
+        ("action", "what it does", "who may", "scope of a token", "API", "page", "command", "MCP tool"),
+        (
+            (
+                f"`{one.name}`",
+                one.summary,
+                one.right.meaning,
+                f"`{one.scope}`",
+                f"`{one.method} {one.path}`",
+                *(_entry_point(place) for place in (one.page, one.command, one.mcp)),
+            )
+            for one in sorted(ACTIONS, key=lambda one: one.name)
+        ),
+    )
+
+
+def _entry_point(place: str | Missing) -> str:
+    return f"none: {place.reason}" if isinstance(place, Missing) else f"`{place}`"
 
 
 def limits() -> str:

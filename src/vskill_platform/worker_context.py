@@ -6,10 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
-import msgspec
-
 from vskill_platform.domain.errors import NoEnvironment
-from vskill_platform.domain.token import ActingToken
 from vskill_platform.env import Env
 
 T = TypeVar("T")
@@ -28,11 +25,6 @@ def require_env(binding: str = "env") -> Env:
     if env is None:
         raise NoEnvironment(binding=binding)
     return env
-
-
-def act_with_token(token: ActingToken) -> None:
-    """Name the token in every audit entry of this request; `run_with_worker_env` around it ends that."""
-    worker_env_storage.set(msgspec.structs.replace(require_env(), acting_token=token))
 
 
 @overload

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.incidents.steps import awaiting_review, pass_time, record_of
+from tests.support.acting import approve, reject
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -19,6 +20,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from vskill_platform.actions.submission_views import stats_view
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.states import (
     FLAGS,
@@ -37,7 +39,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import Job, JobState
 from vskill_platform.queue.schedule import job_health, run_job, run_schedule
-from vskill_platform.store.actions import approve, cancel, reject, run_again
+from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
@@ -45,7 +47,6 @@ from vskill_platform.submission_store import (
     get_submissions_fresh,
     list_submissions,
 )
-from vskill_platform.web.api.submission_views import stats_view
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.acting import approve
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.skills import skill_files
@@ -14,7 +15,6 @@ from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.kv.entries import EntryPage
-from vskill_platform.store.actions import approve
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.rescans import apply_rescan

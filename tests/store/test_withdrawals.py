@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from tests.support.acting import approve
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_target
@@ -22,7 +23,7 @@ from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import Outcome
 from vskill_platform.pipeline import process_submission
-from vskill_platform.store.actions import approve, run_again
+from vskill_platform.store.actions import run_again
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission

@@ -217,7 +217,9 @@ async def test_hidden_characters_and_attacks_in_a_skill_are_shown_inert(env, ada
 
 async def test_AC_a_reviewer_approves_the_bytes_and_they_are_published(env, rob):
     record = await waiting(env)
-    text = await rob.do(f"/admin/review/{record.id}/approve", reason="read it all", digest=record.digest)
+    text = await rob.do(
+        f"/admin/review/{record.id}/approve", reason="read it all", run=record.run, digest=record.digest
+    )
     assert text == "doubtful is approved and will be published."
     await run_until_quiet(env)
     done = await get_submission(record.id)
@@ -229,7 +231,12 @@ async def test_AC_a_reviewer_approves_the_bytes_and_they_are_published(env, rob)
 
 async def test_a_rejection_has_its_reason_in_the_history(env, rob):
     record = await waiting(env)
-    await rob.do(f"/admin/review/{record.id}/reject", reason="it downloads and runs code")
+    await rob.do(
+        f"/admin/review/{record.id}/reject",
+        reason="it downloads and runs code",
+        run=record.run,
+        digest=record.digest,
+    )
     done = await get_submission(record.id)
     assert (done.state, done.history[-1].reason) == (State.REJECTED, "it downloads and runs code")
 
@@ -237,23 +244,27 @@ async def test_a_rejection_has_its_reason_in_the_history(env, rob):
 @pytest.mark.parametrize("action", ["approve", "reject", "again"])
 async def test_E7_no_decision_without_a_reason(env, rob, action):
     record = await waiting(env)
-    text = await rob.do(f"/admin/review/{record.id}/{action}", reason="  ", digest=record.digest)
+    text = await rob.do(
+        f"/admin/review/{record.id}/{action}", reason="  ", run=record.run, digest=record.digest
+    )
     assert "reason is needed" in text
     assert (await get_submission(record.id)).state is State.NEEDS_REVIEW
 
 
 async def test_D7_a_second_decision_is_refused_and_told(env, rob, ada):
     record = await waiting(env)
-    await rob.do(f"/admin/review/{record.id}/reject", reason="no")
-    text = await ada.do(f"/admin/review/{record.id}/approve", reason="yes", digest=record.digest)
-    assert "REJECTED" in text
+    await rob.do(f"/admin/review/{record.id}/reject", reason="no", run=record.run, digest=record.digest)
+    text = await ada.do(
+        f"/admin/review/{record.id}/approve", reason="yes", run=record.run, digest=record.digest
+    )
+    assert "only what waits for a reviewer is decided" in text
     assert (await get_submission(record.id)).state is State.REJECTED
 
 
 async def test_only_the_bytes_that_were_looked_at_are_approved(env, rob):
     record = await waiting(env)
-    text = await rob.do(f"/admin/review/{record.id}/approve", reason="yes", digest="0" * 64)
-    assert "no stored bytes" in text
+    text = await rob.do(f"/admin/review/{record.id}/approve", reason="yes", run=record.run, digest="0" * 64)
+    assert "has changed since you looked" in text
     assert (await get_submission(record.id)).state is State.NEEDS_REVIEW
 
 

@@ -4,6 +4,7 @@ which machine worked on it are for those who may know. And the same people may a
 import msgspec
 import pytest
 
+from tests.support.acting import approve
 from tests.support.envs import active_env, make_submission, put_record, run_until_quiet, skill_files
 from tests.support.shelf import open_shelf
 from vskill_platform.domain import keys, submission
@@ -11,7 +12,6 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import State
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.actions import approve
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.owners import Owner, Ownership
 

@@ -24,6 +24,7 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.lifetimes import running
 from tests.support.streams import Events, listening, serving
+from vskill_platform.actions.visibility import ANYBODY, Viewer
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import RateLimited, StoreUnavailable
 from vskill_platform.domain.states import State
@@ -32,7 +33,6 @@ from vskill_platform.kv.entries import Put, Settled
 from vskill_platform.store.actions import cancel
 from vskill_platform.web.channels import Skills, Submissions, submission_event
 from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits, Subscription
-from vskill_platform.web.visibility import ANYBODY, Viewer
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from vskill_platform.actions.wire import PLAIN
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.web.wire import PLAIN
 
 DIGEST = "a" * 64
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.acting import approve, reject
 from tests.support.browsing import browsing, form_fields, tags
 from tests.support.envs import (
     active_env,
@@ -25,7 +26,6 @@ from vskill_platform.domain.submission import Claim, RecordedDecision, Submissio
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.actions import approve, reject
 from vskill_platform.store.appeals import why_not
 from vskill_platform.store.audit import list_audit
 from vskill_platform.submission_store import get_run, get_submission

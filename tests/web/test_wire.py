@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from vskill_platform.actions.wire import Sent, as_written, camel, camel_name, iso_time, wire_names
 from vskill_platform.domain.states import State
-from vskill_platform.web.wire import Sent, as_written, camel, camel_name, iso_time, wire_names
 
 
 class Inner(msgspec.Struct):

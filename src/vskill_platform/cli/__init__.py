@@ -12,6 +12,7 @@ from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion
+from vskill_platform.cli.connection import Connection
 from vskill_platform.cli.demo import demo
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
@@ -34,13 +35,24 @@ from vskill_platform.cli.webhooks import webhook
 
 @click.group(cls=PlatformGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option(
+    "--registry",
+    metavar="URL",
+    default="",
+    help="Act on the registry at this address instead of on this machine.",
+)
+@click.option(
+    "--as", "account", metavar="ACCOUNT", help="On this machine: act as this account, not as operator."
+)
+@click.pass_context
 @click.version_option(__version__, prog_name="vskill-platform")
-def cli(*, debug: bool) -> None:
+def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) -> None:
     """A self-hosted registry that verifies agent skills before it lists them.
 
     Settings come from VSKILL_* variables; docs/reference/settings.md lists them.
     """
     del debug  # read by PlatformGroup
+    ctx.obj = Connection(registry, account=account)
 
 
 #: Roles, then what authors do, then what reviewers and operators do.

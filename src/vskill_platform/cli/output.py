@@ -25,7 +25,7 @@ def json_option(command: F) -> F:
 
 
 def print_json(value: object) -> None:
-    from vskill_platform.web.wire import camel
+    from vskill_platform.actions.wire import camel
 
     click.echo(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
 
@@ -68,7 +68,7 @@ def plain(cell: object) -> Text:
 
 def show_time(ms: int | None) -> str:
     """A time for people, in UTC; a dash where there is none."""
-    from vskill_platform.web.wire import iso_time
+    from vskill_platform.actions.wire import iso_time
 
     return UNKNOWN if ms is None else iso_time(ms).replace("T", " ")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.errors import ActionGroup, PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
 from vskill_platform.cli.process import OPERATOR, run_in_env
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _reason = click.option("--reason", required=True, help="Why; shown in the history.")
 
 
-@click.group(cls=PlatformGroup)
+@click.group(cls=ActionGroup, commands_in="vskill_platform.cli.review_commands")
 def review() -> None:
     """Decide about submissions that wait for a person."""
 
@@ -33,28 +33,6 @@ def waiting(*, as_json: bool) -> None:
         return
     rows = [(one.id, one.skill_name, show_time(one.updated_at), one.history[-1].reason) for one in page.items]
     print_table(f"{len(rows)} wait for a person", ("submission", "skill", "since (UTC)", "why"), rows)
-
-
-@review.command("approve")
-@click.argument("submission_id")
-@_reason
-def approve(*, submission_id: str, reason: str) -> None:
-    """Publish the stored bytes."""
-    from vskill_platform.store.actions import approve as act
-
-    record = run_in_env(lambda: act(submission_id, by=OPERATOR, reason=reason))
-    click.echo(f"{record.id}: {record.state}")
-
-
-@review.command("reject")
-@click.argument("submission_id")
-@_reason
-def reject(*, submission_id: str, reason: str) -> None:
-    """End the run as rejected."""
-    from vskill_platform.store.actions import reject as act
-
-    record = run_in_env(lambda: act(submission_id, by=OPERATOR, reason=reason))
-    click.echo(f"{record.id}: {record.state}")
 
 
 @review.command("cancel")

@@ -59,8 +59,8 @@ def show(*, name: str, as_json: bool) -> None:
 @skill.command("export")
 def export() -> None:
     """Print every published skill as one line of JSON each, in the order of their names."""
+    from vskill_platform.actions.wire import camel
     from vskill_platform.submission_store import enumerate_published_skills
-    from vskill_platform.web.wire import camel
 
     for found in run_in_env(enumerate_published_skills):
         click.echo(msgspec.json.encode(camel(found)))

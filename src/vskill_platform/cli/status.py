@@ -24,8 +24,8 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 
 def _show_counts(*, as_json: bool) -> None:
+    from vskill_platform.actions.submission_views import stats_view
     from vskill_platform.submission_store import count_submissions
-    from vskill_platform.web.api.submission_views import stats_view
 
     counts = run_in_env(count_submissions)
     if as_json:
@@ -38,10 +38,10 @@ def _show_counts(*, as_json: bool) -> None:
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:
+    from vskill_platform.actions.submission_views import submission_view
+    from vskill_platform.actions.visibility import OPERATOR
     from vskill_platform.cli.submit_outcomes import explain, print_explanation
     from vskill_platform.submission_store import get_submission
-    from vskill_platform.web.api.submission_views import submission_view
-    from vskill_platform.web.visibility import OPERATOR
 
     async def look() -> "tuple[Submission, Explanation]":
         record = await get_submission(submission_id)

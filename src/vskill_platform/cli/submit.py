@@ -18,10 +18,10 @@ from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 
 if TYPE_CHECKING:
+    from vskill_platform.actions.submission_views import SubmissionView
     from vskill_platform.domain.submission import Submission
     from vskill_platform.intake.discover import Settled
     from vskill_platform.intake.submit import Submitted
-    from vskill_platform.web.api.submission_views import SubmissionView
 
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
@@ -251,8 +251,8 @@ async def _followed(done: list[Done], *, quiet: bool) -> list[Done]:
 
 
 def _result(done: Done) -> Result:
-    from vskill_platform.web.api.submission_views import submission_view
-    from vskill_platform.web.visibility import OPERATOR
+    from vskill_platform.actions.submission_views import submission_view
+    from vskill_platform.actions.visibility import OPERATOR
 
     if done.submitted is None:
         return Result(done.path, "refused", str(done.error), None)

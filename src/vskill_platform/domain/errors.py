@@ -314,6 +314,13 @@ class SourceUnavailable(PlatformError):
         return self._text("host")
 
 
+class RegistryUnavailable(PlatformError):
+    """The registry cannot be reached at the moment, or its answer cannot be read."""
+
+    code = "registry_unavailable"
+    status = 503
+
+
 class BlobUnavailable(PlatformError):
     """The stored files cannot be read at the moment."""
 

@@ -1,15 +1,30 @@
 """API tokens: their record, what their scopes allow, and how an audit entry names one. `store.tokens` keeps them;
 routes and MCP tools declare the scope that they need, and `web.principal` compares."""
 
+import enum
 from collections.abc import Iterable
 
 import msgspec
 
-#: `read`: see what is the account's own. `submit`: submit, cancel, run again, report, appeal, sign out everywhere.
-#: `own`: manage the account's tokens and password. `review`: what reviewers do. `admin`: whatever the role may do.
-SCOPES = ("read", "submit", "own", "review", "admin")
-#: Scopes that come with another one. `admin` tokens are older than `own` and `review`, and keep what they could do.
-INCLUDED = {"admin": ("own", "review")}
+
+class TokenScope(enum.StrEnum):
+    """What a token may be used for. A session and the operator have no such limit."""
+
+    #: Read what its account may read.
+    READ = "read"
+    #: Submit, cancel, run again, report, appeal, sign out everywhere.
+    SUBMIT = "submit"
+    #: Manage the account's tokens and password, and the repositories and skills that it controls.
+    OWN = "own"
+    #: Decide about submissions, reports and blocks, where the account is a reviewer.
+    REVIEW = "review"
+    #: Everything that the account may do.
+    ADMIN = "admin"
+
+
+SCOPES = tuple(scope.value for scope in TokenScope)
+#: Scopes that come with another one: an `admin` token has them all.
+INCLUDED = {TokenScope.ADMIN.value: tuple(scope for scope in SCOPES if scope != TokenScope.ADMIN.value)}
 
 
 #: What the tokens of an account may hold, by its role.

@@ -8,9 +8,8 @@ import msgspec
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import Blocked, TransitionError
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
+from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Put
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
@@ -35,37 +34,6 @@ async def cancel(submission_id: str, *, by: str, reason: str) -> Submission:
             )
         ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step())
         return Change(ended, (_audit("cancel", record, step()),))
-
-    step = _stepper(by, reason)
-    return await _update(submission_id, decide, step().event_id)
-
-
-async def reject(submission_id: str, *, by: str, reason: str) -> Submission:
-    """A reviewer's no."""
-
-    async def decide(record: Submission) -> Change:
-        ended = submission.move(record, State.REJECTED, step(), decision=RecordedDecision(reason))
-        return Change(ended, (_audit("reject", record, step()),))
-
-    step = _stepper(by, reason)
-    return await _update(submission_id, decide, step().event_id)
-
-
-async def approve(submission_id: str, *, by: str, reason: str, digest: str | None = None) -> Submission:
-    """A reviewer's yes to the stored bytes. With `digest`, to those and no others."""
-
-    async def decide(record: Submission) -> Change:
-        if record.state is not State.NEEDS_REVIEW:
-            message = f"it is {record.state}; only what waits for a person is approved"
-            raise TransitionError(message, submission=record.id)
-        if record.digest is None or (digest is not None and digest != record.digest):
-            raise TransitionError("there are no stored bytes of that digest to approve", submission=record.id)
-        approval = Approval(record.digest, by, require_env("kv").kv.now())
-        decision = RecordedDecision(
-            f"approved by a reviewer: {reason}", certification=Certification.CERTIFIED.value
-        )
-        approved = submission.move(record, State.AUTO_APPROVED, step(), approval=approval, decision=decision)
-        return Change(approved, (submission_send(record.id, record.run), _audit("approve", record, step())))
 
     step = _stepper(by, reason)
     return await _update(submission_id, decide, step().event_id)

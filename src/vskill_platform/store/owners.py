@@ -189,6 +189,13 @@ async def require_owner(account: str, repo: Identity) -> None:
         raise NotPermitted(message, account=account, repo=repo.repo_key)
 
 
+async def controls_place(account: str, place: Identity) -> bool:
+    """Whether the account controls what a place lies in: its repository, or for an upload its namespace."""
+    if place.is_upload:
+        return account.lower() == place.owner
+    return await controls(account, place)
+
+
 async def controls(account: str, repo: Identity) -> bool:
     """Whether the account has proved it, by the file or by signing in with GitHub as the repository's owner."""
     return (await ownership_of(repo)).has(account) or await controls_by_sign_in(account, repo)

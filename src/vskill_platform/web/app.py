@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp
 
+from vskill_platform.actions.table import ACTIONS
 from vskill_platform.env import Env
 from vskill_platform.web import external_scans, feed, keys, live, operations, sitemap
+from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
     blocklist,
@@ -36,6 +38,7 @@ from vskill_platform.web.routing import Endpoint
 #: Area by area. A fixed part of a path goes before one that matches anything, whatever the order here.
 ENDPOINTS: tuple[Endpoint, ...] = (
     *operations.ENDPOINTS,
+    *endpoints_of(ACTIONS),
     *live.ENDPOINTS,
     *keys.ENDPOINTS,
     *skills.ENDPOINTS,

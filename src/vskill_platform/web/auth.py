@@ -12,12 +12,20 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.principal import ANYBODY, Principal, token_role
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.store.sessions import find_session
 from vskill_platform.store.tokens import find_token
-from vskill_platform.web.browser import MOST_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Browser, set_cookie
-from vskill_platform.web.principal import ANYBODY, Guard, Principal, principal_of
+from vskill_platform.web.browser import (
+    MOST_COOKIE,
+    SESSION_COOKIE,
+    VISITOR_COOKIE,
+    Browser,
+    browser_of,
+    set_cookie,
+)
+from vskill_platform.web.principal import principal_of
 from vskill_platform.worker_context import require_env
 
 #: A form of ours has far fewer.
@@ -48,8 +56,7 @@ async def _by_token(secret: str) -> Principal:
         raise NotSignedIn("The token is not valid, has expired, or was revoked.")
     token, user = found
     scopes = token.scopes_as(user.role)
-    role = Guard.ADMIN if "admin" in scopes else Guard.REVIEWER if "review" in scopes else Guard.AUTHOR
-    return Principal(user.name, role, scopes, token.acting)
+    return Principal(user.name, token_role(scopes), scopes, token.acting)
 
 
 async def _by_session(request: Request) -> Principal:
@@ -60,8 +67,8 @@ async def _by_session(request: Request) -> Principal:
     if found is None:
         return ANYBODY
     _, user = found
-    browser = request.scope["browser"] = Browser(cookie, None)
-    return Principal(user.name, Guard(user.role.value), browser=browser)
+    request.scope["browser"] = Browser(cookie, None)
+    return Principal(user.name, user.role)
 
 
 # Forms.
@@ -72,12 +79,11 @@ async def check_csrf(request: Request, *, is_form: bool = True) -> None:
 
     A token is nothing that a browser sends by itself, and an API call without a session has no rights to abuse.
     """
-    principal: Principal = request.scope["principal"]
+    principal = principal_of(request)
     if principal.token is not None or not (is_form or principal.account is not None):
         return
     _check_origin(request)
-    browser = principal_of(request).browser
-    expected = None if browser is None else browser.known_csrf
+    expected = browser_of(request).known_csrf
     given = request.headers.get(CSRF_HEADER) or (await _field(request) if is_form else "")
     if expected is None or not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise CrossSite

@@ -3,14 +3,14 @@ something only where this viewer may know it (`visibility`, E6)."""
 
 import msgspec
 
+from vskill_platform.actions.submission_views import published_name, submission_card
+from vskill_platform.actions.visibility import Viewer
+from vskill_platform.actions.wire import iso_time
 from vskill_platform.domain.naming import canonical_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
-from vskill_platform.web.api.submission_views import published_name, submission_card
 from vskill_platform.web.frames import frame
 from vskill_platform.web.hub import Batch, Update
-from vskill_platform.web.visibility import Viewer
-from vskill_platform.web.wire import iso_time
 
 
 def submission_event(record: Submission, viewer: Viewer) -> dict[str, object]:

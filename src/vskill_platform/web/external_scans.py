@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.blobs.contract import check_address
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.external_scan.callback import (
@@ -21,7 +22,6 @@ from vskill_platform.store.external_scans import (
 )
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get, post, read_body
-from vskill_platform.web.wire import Wire, iso_time
 
 
 class ExternalFindingView(Wire, frozen=True):

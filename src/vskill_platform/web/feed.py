@@ -5,13 +5,13 @@ from xml.sax.saxutils import escape, quoteattr
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import iso_time
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import Sort, list_skills
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get
-from vskill_platform.web.wire import iso_time
 from vskill_platform.worker_context import require_env
 
 ATOM_TYPE = "application/atom+xml; charset=utf-8"

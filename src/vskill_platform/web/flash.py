@@ -9,8 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.web.browser import drop_cookie, set_cookie
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.browser import browser_of, drop_cookie, set_cookie
 
 FLASH_COOKIE = "vskill_flash"
 MOST_TEXT = 500
@@ -57,5 +56,5 @@ def told(request: Request, response: Response) -> Response:
 
 
 def _mac(request: Request, body: str) -> str:
-    secret = principal_of(request).csrf
+    secret = browser_of(request).csrf
     return hmac.new(secret.encode(), b"flash " + body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()

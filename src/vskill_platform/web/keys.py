@@ -3,10 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Wire, encode
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.web.routing import get
-from vskill_platform.web.wire import Wire, encode
 
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"

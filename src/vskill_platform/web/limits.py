@@ -4,7 +4,6 @@ A client is its account where it has one, otherwise the address of its connectio
 address is; of an IPv6 address the part that a provider gives to one customer. Administrators are not counted.
 """
 
-import enum
 import ipaddress
 import math
 
@@ -14,9 +13,11 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 from starlette.requests import Request
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.errors import RateLimited
 from vskill_platform.settings import Settings
-from vskill_platform.web.principal import Guard, Principal, principal_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.worker_context import require_env
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -25,16 +26,6 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _IPV6_SHARE = 64
 #: A list of proxies that is longer than this is not one that we arranged.
 _MOST_HOPS = 32
-
-
-class Allowance(enum.StrEnum):
-    """Kinds of requests that are counted."""
-
-    SUBMISSIONS = "submissions"
-    DISCOVERIES = "discoveries"
-    INSTALLS = "installs"
-    UPDATES = "check-updates"
-    REPORTS = "reports"
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -88,7 +79,7 @@ class Limiter:
         return _share(client_address(request, self._proxies))
 
     def _is_exempt(self, principal: Principal, address: str) -> bool:
-        if self._mode == "off" or principal.may(Guard.ADMIN):
+        if self._mode == "off" or principal.is_admin:
             return True
         return self._mode == "remote" and _is_loopback(address)
 

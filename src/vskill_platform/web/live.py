@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.web.channels import Skills, Submissions
 from vskill_platform.web.hub import Channel, Hub, Subscription
+from vskill_platform.web.principal import viewer_of
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.visibility import viewer_of
-from vskill_platform.web.wire import Asked
 
 STREAM_TYPE = "text/event-stream"
 #: A client that does not take a frame for this long is gone.

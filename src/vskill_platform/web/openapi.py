@@ -4,7 +4,6 @@ twice, so nothing can disagree.
 What a `#:` line says about a field in the source is its description here.
 """
 
-import inspect
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import msgspec
 
 from vskill_platform import __version__
+from vskill_platform.actions.rights import OPEN_RIGHTS
+from vskill_platform.actions.wire import field_texts
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.principal import Guard
 from vskill_platform.web.problems import PROBLEM_TYPE, Problem
@@ -25,6 +26,7 @@ TAGS = {
     "queue": "Whether anything is stuck, and how fast the line moves.",
     "blocklist": "What may not be installed, and why.",
     "external scans": "What other analysers say about a content.",
+    "review": "What reviewers decide about submissions that wait for them.",
     "reports": "What people say is wrong with a skill.",
     "account": "One's own account and tokens.",
     "webhooks": "Where decisions are told to others.",
@@ -110,31 +112,6 @@ def _descriptions(kinds: Iterable[Any]) -> dict[str, dict[str, str]]:
             if isinstance(inner, msgspec.inspect.Type):
                 waiting.append(inner)
         waiting += [one for one in getattr(info, "types", ()) if isinstance(one, msgspec.inspect.Type)]
-    return found
-
-
-def field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """What the `#:` lines above a struct's fields say, by the name on the wire; bases included."""
-    wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    texts: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            texts |= _commented(inspect.getsource(base))
-    return {wire[name]: text for name, text in texts.items() if name in wire}
-
-
-def _commented(source: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    lines: list[str] = []
-    for line in map(str.strip, source.splitlines()):
-        name, colon, _ = line.partition(":")
-        if line.startswith("#:"):
-            lines.append(line[2:].strip())
-        elif lines and colon and name.isidentifier():
-            found[name] = " ".join(lines)
-            lines = []
-        else:
-            lines = []
     return found
 
 
@@ -230,10 +207,17 @@ def _success(endpoint: Endpoint, status: int, kind: Any, schemas: Schemas) -> Do
     return made
 
 
+def needs_account(endpoint: Endpoint) -> bool:
+    """Whether anonymous requests are refused."""
+    if endpoint.action is not None:
+        return endpoint.action.right not in OPEN_RIGHTS
+    return endpoint.guard is not Guard.PUBLIC
+
+
 def problem_statuses(endpoint: Endpoint) -> set[int]:
     """What may go wrong: declared, or following from the declaration."""
     found = {400, 401, 503, *endpoint.problems}
-    if endpoint.guard is not Guard.PUBLIC or endpoint.scope is not None or endpoint.method != "GET":
+    if needs_account(endpoint) or endpoint.token_scope is not None or endpoint.method != "GET":
         found.add(403)
     if endpoint.method != "GET":
         found.add(413)
@@ -255,7 +239,7 @@ def _problem(status: int, schemas: Schemas) -> Document:
 
 def _security(endpoint: Endpoint) -> list[Document]:
     known: list[Document] = [{"token": []}, {"session": []}]
-    return known if endpoint.guard is not Guard.PUBLIC else [{}, *known]
+    return known if needs_account(endpoint) else [{}, *known]
 
 
 def _schemes() -> Document:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
+from vskill_platform.actions.wire import Wire
 from vskill_platform.broker.contract import Depth
 from vskill_platform.domain.errors import PlatformError, QueueUnavailable, Stopping, StoreUnavailable
 from vskill_platform.observability import METRICS_TYPE, QueueFigures
@@ -14,7 +15,6 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get
-from vskill_platform.web.wire import Wire
 from vskill_platform.worker_context import require_env
 
 

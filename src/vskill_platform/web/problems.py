@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.errors import (
     Ambiguous,
     NotSignedIn,
@@ -22,7 +23,6 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.web.render import render
-from vskill_platform.web.wire import as_written, wire_names
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.web.wire import Wire, camel, encode
+from vskill_platform.actions.wire import Wire, camel, encode
 
 JSON_TYPE = "application/json"
 #: What never changes under its address.

@@ -1,16 +1,16 @@
 """Who may act on a submission: a reviewer on any; an account on what it submitted itself, and on whatever lies in a
 repository that it has proved to control or in its own namespace. Having been the first to submit gives nothing."""
 
+from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.owners import require_owner
-from vskill_platform.web.principal import Guard, Principal
 
 
 async def may_act(principal: Principal, record: Submission) -> bool:
     if principal.account is None:
         return False
-    if principal.may(Guard.REVIEWER) or record.submitter == principal.account:
+    if principal.is_reviewer or record.submitter == principal.account:
         return True
     try:
         await require_owner(principal.account, record.identity)

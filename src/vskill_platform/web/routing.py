@@ -14,14 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from vskill_platform.actions.action import Action, Allowance
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.wire import PLAIN, Asked
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.domain.token import SCOPES
+from vskill_platform.domain.token import SCOPES, TokenScope
 from vskill_platform.web import auth
-from vskill_platform.web.limits import Allowance, take
-from vskill_platform.web.principal import Guard, Principal
-from vskill_platform.web.wire import PLAIN, Asked
-from vskill_platform.worker_context import act_with_token
+from vskill_platform.web.limits import take
+from vskill_platform.web.principal import Guard
+from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: What a part of a documented path may be, by its name; the others are any name.
 PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$"}
@@ -43,6 +45,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     view: View
+    #: What it does: the action's right and scope decide who may use the route. None: `guard` and `scope` do.
+    action: Action[Any, Any] | None = None
     guard: Guard = Guard.PUBLIC
     #: The scope that a token needs beside its account's role. Every method but GET declares one, or says why not.
     scope: str | None = None
@@ -80,12 +84,20 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     #: Part of the API, and so of its document; pages are not.
     documented: bool = True
 
+    @property
+    def token_scope(self) -> str | None:
+        """The scope that a token needs."""
+        return self.scope if self.action is None else self.action.scope.value
+
     def __post_init__(self) -> None:
         """A declaration without its scope never gets as far as a request."""
         if self.scope is not None and self.scope not in SCOPES:
             raise TypeError(f"{self.method} {self.path}: there is no scope {self.scope!r}")
-        if self.method != "GET" and (self.scope is None) is not bool(self.no_scope):
-            raise TypeError(f"{self.method} {self.path} declares either its scope or, in no_scope, why not")
+        declared = (self.action is not None, self.scope is not None, bool(self.no_scope))
+        if self.method != "GET" and sum(declared) != 1:
+            raise TypeError(
+                f"{self.method} {self.path} declares its action, its scope, or in no_scope why it needs none"
+            )
 
 
 def get(path: str, view: View, **declared: Any) -> Endpoint:
@@ -112,17 +124,16 @@ def form(path: str, view: View, **declared: Any) -> Endpoint:
 
 
 async def answer(endpoint: Endpoint, request: Request) -> Response:
-    """Who asks, may they, what do they ask for, is it their turn; then the view."""
+    """Authenticate, authorise, validate, rate-limit, then call the view."""
     scope = request.scope
     principal = await auth.authenticate(request, with_token=not endpoint.signs_in)
     scope["principal"] = principal
-    if principal.token is not None:
-        act_with_token(principal.token)
-    if endpoint.guard is not Guard.PUBLIC and principal.account is None:
+    try:
+        _authorise(endpoint, principal)
+    except NotSignedIn:
         if endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
-        raise NotSignedIn
-    _require(endpoint, principal)
+        raise
     if endpoint.method != "GET":
         await auth.check_csrf(request, is_form=endpoint.is_form)
     scope["query"] = parse_query(request, endpoint.query)
@@ -130,13 +141,26 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         check_path(scope["path_params"])
     if endpoint.allowance is not None:
         await take(request, endpoint.allowance)
-    return auth.finished(request, await endpoint.view(request))
+    return auth.finished(request, await _view(endpoint, request, principal))
 
 
-def _require(endpoint: Endpoint, principal: Principal) -> None:
+async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> Response:
+    """The view; what it writes to the audit names the token that was shown."""
+    if principal.token is None:
+        return await endpoint.view(request)
+    env = msgspec.structs.replace(require_env(), acting_token=principal.token)
+    return await run_with_worker_env(env, lambda: endpoint.view(request))
+
+
+def _authorise(endpoint: Endpoint, principal: Principal) -> None:
+    if endpoint.action is not None:
+        endpoint.action.admit(principal)
+        return
     if endpoint.scope is not None:
-        principal.require_scope(endpoint.scope)
-    if not principal.may(endpoint.guard):
+        principal.require_scope(TokenScope(endpoint.scope))
+    if principal.account is None and endpoint.guard is not Guard.PUBLIC:
+        raise NotSignedIn
+    if not endpoint.guard.lets_pass(principal):
         raise NotPermitted(f"This needs the role {endpoint.guard.value}.", needs=endpoint.guard.value)
 
 

@@ -13,13 +13,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked, iso_time
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.submission_store import iter_published_skills
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import Blocklist, answer_document
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.wire import Asked, iso_time
 
 XML_TYPE = "application/xml; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"

@@ -7,6 +7,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.wire import Sent, Wire, iso_time
 from vskill_platform.store.accounts import sign_out_everywhere
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.github_accounts import account_of_github
@@ -16,7 +18,6 @@ from vskill_platform.web.limits import client_of
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, delete, get, post
-from vskill_platform.web.wire import Sent, Wire, iso_time
 from vskill_platform.worker_context import require_env
 
 #: What the token of a client may do.
@@ -73,7 +74,11 @@ class SignedOut(Wire, frozen=True):
 async def whoami(request: Request) -> Response:
     principal = principal_of(request)
     scopes = None if principal.scopes is None else tuple(sorted(principal.scopes))
-    return json_response(Account(principal.name, principal.role.value, scopes))
+    return json_response(Account(principal.name, _role(principal), scopes))
+
+
+def _role(principal: Principal) -> str:
+    return "" if principal.role is None else principal.role.value
 
 
 async def tenants(request: Request) -> Response:

@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import PLAIN, Asked, Wire, encode, iso_time
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity, normalise
@@ -18,7 +19,6 @@ from vskill_platform.web.api.names import find_skill
 from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.responses import json_response, public_json
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.wire import PLAIN, Asked, Wire, encode, iso_time
 
 REFUSED = frozenset({State.REJECTED, State.TIER1_FAILED})
 #: Refused submissions of one name that are looked at.

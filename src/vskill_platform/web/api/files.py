@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked, Wire, encode
 from vskill_platform.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound
@@ -30,7 +31,6 @@ from vskill_platform.web.responses import (
     with_tag,
 )
 from vskill_platform.web.routing import query_of
-from vskill_platform.web.wire import Asked, Wire, encode
 
 T = TypeVar("T")
 

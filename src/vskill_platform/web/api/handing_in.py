@@ -9,17 +9,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.wire import Sent, Wire, as_written, iso_time, wire_names
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound
 from vskill_platform.domain.naming import slugify
 from vskill_platform.domain.submission import Source
 from vskill_platform.intake.discover import Settled, Wanted, discover, submit_many, submit_skills
 from vskill_platform.intake.submit import Outcome, Submitted, submit_repository
-from vskill_platform.web.api.submissions import SUBMISSIONS
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, post
-from vskill_platform.web.wire import Sent, Wire, as_written, iso_time, wire_names
 
 MOST_BULK = 100
 

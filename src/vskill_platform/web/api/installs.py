@@ -9,6 +9,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.wire import PLAIN, Sent, Wire
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver
 from vskill_platform.domain.skill import PublishedSkill
@@ -16,10 +18,8 @@ from vskill_platform.gate import some_at_a_time
 from vskill_platform.store.installs import count_installs
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name, find_skill
 from vskill_platform.web.kept import Blocklist, kept_of
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
-from vskill_platform.web.wire import PLAIN, Sent, Wire
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 #: A name that is looked up at once; among several, an odd one is told as unknown instead.

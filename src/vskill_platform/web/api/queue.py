@@ -3,17 +3,18 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.submission_views import StatsView, stats_view
+from vskill_platform.actions.visibility import Viewer
+from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.queue import health
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.health import QueueHealth
 from vskill_platform.queue.schedule import JobHealth
 from vskill_platform.store.statistics import recent_activity
 from vskill_platform.submission_store import count_submissions
-from vskill_platform.web.api.submission_views import StatsView, stats_view
+from vskill_platform.web.principal import viewer_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get
-from vskill_platform.web.visibility import Viewer, viewer_of
-from vskill_platform.web.wire import Wire, iso_time, maybe_time
 from vskill_platform.worker_context import require_env
 
 

@@ -6,13 +6,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.wire import Sent, Wire, iso_time
 from vskill_platform.store.reports import MOST_REASON, Category, file_report
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_skill
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, post
-from vskill_platform.web.wire import Sent, Wire, iso_time
 
 
 class ReportBody(Sent, frozen=True):

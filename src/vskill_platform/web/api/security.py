@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Wire, encode, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import (
@@ -31,7 +32,6 @@ from vskill_platform.web.api.names import asked_skill, both, chosen_version
 from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.responses import public_json, tagged
 from vskill_platform.web.routing import query_of
-from vskill_platform.web.wire import Wire, encode, iso_time
 from vskill_platform.worker_context import require_env
 
 OWN_NAME = "vskill-platform"

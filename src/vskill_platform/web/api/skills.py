@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked, Wire, encode
 from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.store import catalogue
@@ -24,7 +25,6 @@ from vskill_platform.web.api.skill_views import (
 from vskill_platform.web.kept import Again, Answer, kept_of, last_change
 from vskill_platform.web.responses import public_json
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.wire import Asked, Wire, encode
 from vskill_platform.worker_context import require_env
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]

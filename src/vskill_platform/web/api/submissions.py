@@ -11,13 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import submission_store
-from vskill_platform.domain.errors import InvalidInput, NotSignedIn
-from vskill_platform.domain.states import Category, State, states_in
-from vskill_platform.domain.submission import Submission
-from vskill_platform.store import actions
-from vskill_platform.store.statistics import estimate_ms, position_of, recent_activity, waiting_line, waits
-from vskill_platform.store.submission_lists import Order, find_submissions
-from vskill_platform.web.api.submission_views import (
+from vskill_platform.actions.submission_views import (
     PositionView,
     StatsView,
     SubmissionCard,
@@ -27,15 +21,20 @@ from vskill_platform.web.api.submission_views import (
     submission_card,
     submission_view,
 )
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.actions.submissions import SUBMISSIONS, view_of
+from vskill_platform.actions.wire import PLAIN, Asked, Sent, Wire
+from vskill_platform.domain.errors import InvalidInput, NotSignedIn
+from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store import actions
+from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
+from vskill_platform.store.submission_lists import Order, find_submissions
+from vskill_platform.web.principal import Guard, principal_of, viewer_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.rights import require_rights
 from vskill_platform.web.routing import body_of, get, post, query_of
-from vskill_platform.web.visibility import Viewer, viewer_of
-from vskill_platform.web.wire import PLAIN, Asked, Sent, Wire
 from vskill_platform.worker_context import require_env
 
-SUBMISSIONS = "/api/v1/submissions"
 MOST_IDS = 100
 
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
@@ -147,20 +146,6 @@ async def stats(_request: Request) -> Response:
     return json_response(stats_view(await submission_store.count_submissions()))
 
 
-async def detail_view(request: Request) -> Response:
-    return json_response(await shown(await _record(request), viewer_of(request)))
-
-
-async def shown(record: Submission, viewer: Viewer) -> SubmissionView:
-    """A submission with its place in the line, if it stands in it."""
-    now = require_env("kv").kv.now()
-    if not waits(record, now):
-        return submission_view(record, viewer, now)
-    position = await position_of(record)
-    left = estimate_ms(position, await recent_activity())
-    return submission_view(record, viewer, now, position_view(position, left))
-
-
 async def runs_view(request: Request) -> Response:
     record, viewer = await _record(request), viewer_of(request)
     now = require_env("kv").kv.now()
@@ -202,14 +187,14 @@ async def cancel_view(request: Request) -> Response:
     body = await body_of(request, ReasonBody)
     record = await _own(request)
     done = await actions.cancel(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await shown(done, viewer_of(request)))
+    return json_response(await view_of(require_env(), principal_of(request), done))
 
 
 async def rerun_view(request: Request) -> Response:
     body = await body_of(request, ReasonBody)
     record = await _own(request)
     done = await actions.run_again(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await shown(done, viewer_of(request)))
+    return json_response(await view_of(require_env(), principal_of(request), done))
 
 
 async def _own(request: Request) -> Submission:
@@ -245,14 +230,6 @@ ENDPOINTS = (
         answer=PositionsAnswer,
         tag="submissions",
         summary="Ask where submissions stand in the line",
-    ),
-    get(
-        _ONE,
-        detail_view,
-        answer=SubmissionView,
-        problems=(404,),
-        tag="submissions",
-        summary="Read one submission with its history",
     ),
     get(
         f"{_ONE}/runs",

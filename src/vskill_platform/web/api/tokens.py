@@ -7,6 +7,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.wire import Sent, Wire, iso_time, maybe_time
 from vskill_platform.domain.token import Token
 from vskill_platform.store.tokens import (
     DEFAULT_DAYS,
@@ -16,10 +18,9 @@ from vskill_platform.store.tokens import (
     list_tokens,
     revoke_token,
 )
-from vskill_platform.web.principal import Guard, Principal, principal_of
+from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, delete, get, post
-from vskill_platform.web.wire import Sent, Wire, iso_time, maybe_time
 
 
 class TokenView(Wire, frozen=True):

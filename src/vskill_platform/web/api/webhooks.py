@@ -6,13 +6,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Sent, Wire, iso_time
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, delete, get, post
-from vskill_platform.web.wire import Sent, Wire, iso_time
 
 WEBHOOKS = "/api/v1/webhooks"
 

@@ -10,6 +10,7 @@ import hashlib
 import msgspec
 from starlette.requests import Request
 
+from vskill_platform.actions.action import Allowance
 from vskill_platform.archives import zip_archive
 from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import RateLimited
@@ -17,7 +18,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.installs import count_installs
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.kept import Kept, files_of
-from vskill_platform.web.limits import Allowance, take
+from vskill_platform.web.limits import take
 
 #: Bytes of digests that a process keeps.
 _MOST_DIGESTS = 4_000_000

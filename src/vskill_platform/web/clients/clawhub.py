@@ -13,6 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
@@ -33,7 +34,6 @@ from vskill_platform.web.kept import Blocklist, files_of, kept_of
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 API = "/clawhub/api/v1"
@@ -348,7 +348,7 @@ async def download(request: Request, skill: PublishedSkill) -> Response:
 
 async def whoami(request: Request) -> Response:
     principal = principal_of(request)
-    role = {Guard.ADMIN: "admin", Guard.REVIEWER: "moderator"}.get(principal.role, "user")
+    role = "admin" if principal.is_admin else "moderator" if principal.is_reviewer else "user"
     return json_response({"user": {"handle": principal.name, "displayName": principal.name, "role": role}})
 
 

@@ -16,6 +16,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.wire import Sent
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
 from vskill_platform.domain.errors import Blocked, InvalidInput, LimitExceeded, NotFound, NotPermitted
@@ -24,11 +26,9 @@ from vskill_platform.intake.submit import Outcome, Submitted, submit_upload
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
-from vskill_platform.web.wire import Sent
 from vskill_platform.worker_context import require_env
 
 #: How long a file waits to be named by a publication.

@@ -38,9 +38,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from vskill_platform import __version__
+from vskill_platform.actions.action import Allowance
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.submission import Source
+from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.settings import Settings
 from vskill_platform.store import catalogue
@@ -52,10 +54,10 @@ from vskill_platform.web.api.security import known_about, security_of
 from vskill_platform.web.api.skill_views import card, detail
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.kept import files_of, kept_of
-from vskill_platform.web.limits import Allowance, take
+from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import require_env, run_with_worker_env
 
 SCHEME = "skill://"
 PAGE = 100
@@ -159,7 +161,7 @@ class Offered(msgspec.Struct, frozen=True):
     takes: type[msgspec.Struct]
     does: Callable[[Any], Awaitable[dict[str, Any]]]
     #: What a token needs; None only for a tool that changes nothing.
-    scope: str | None
+    scope: TokenScope | None
 
     def described(self, name: str) -> Tool:
         _, parts = msgspec.json.schema_components((self.takes,), ref_template="#/$defs/{name}")
@@ -179,7 +181,7 @@ TOOLS: Mapping[str, Offered] = {
     "search_skills": Offered(Search, search_skills, scope=None),
     "get_skill": Offered(GetSkill, get_skill, scope=None),
     "get_security_report": Offered(GetReport, get_security_report, scope=None),
-    "submit_skill": Offered(Submit, submit_skill, scope="submit"),
+    "submit_skill": Offered(Submit, submit_skill, scope=TokenScope.SUBMIT),
 }
 
 Context = ServerRequestContext[Any]
@@ -196,10 +198,13 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
     if tool is None:
         raise MCPError(code=INVALID_PARAMS, message=f"There is no tool {params.name[:80]!r}.")
     try:
+        principal = principal_of(_asking.get())
         if tool.scope is not None:
-            principal_of(_asking.get()).require_scope(tool.scope)
+            principal.require_scope(tool.scope)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
-        answer = await tool.does(asked)
+        # Tools run after the view has returned, so the token is named to the audit here.
+        env = msgspec.structs.replace(require_env(), acting_token=principal.token)
+        answer = await run_with_worker_env(env, lambda: tool.does(asked))
     except msgspec.ValidationError as error:
         return _text(f"The arguments are not valid: {error}.", is_error=True)
     except PlatformError as error:

@@ -15,6 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
@@ -25,7 +26,6 @@ from vskill_platform.web.clients.flat_names import kebab_name
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
 from vskill_platform.web.kept import files_of
 from vskill_platform.web.routing import get, post, read_body
-from vskill_platform.web.wire import Asked
 
 PLACE = "/marketplace/{owner}/{repo}/{name}"
 BRANCH = "refs/heads/main"

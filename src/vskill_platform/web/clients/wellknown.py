@@ -15,6 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked, encode
 from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import skill_file_of
@@ -35,7 +36,6 @@ from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
 from vskill_platform.web.kept import Blocklist, files_of, kept_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, get, query_of
-from vskill_platform.web.wire import Asked, encode
 from vskill_platform.worker_context import require_env
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"

@@ -4,6 +4,7 @@ form that made it."""
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import SCOPES_OF
@@ -30,7 +31,6 @@ from vskill_platform.web.pages.signin import same, signed_in
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 PAGE = 25

@@ -2,17 +2,25 @@
 action is confirmed, and every decision has a reason."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.checks import invalid_request
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
-from vskill_platform.web.auth import safe_next, text_of
+from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import View
+from vskill_platform.worker_context import require_env
+
+Req = TypeVar("Req", bound=msgspec.Struct)
+Ans = TypeVar("Ans")
 
 _SERVER_ERROR = 500
 
@@ -37,6 +45,28 @@ def acting(back: str) -> Callable[[View], View]:
         return wrapped
 
     return decorate
+
+
+async def act_by_form(request: Request, action: Action[Req, Ans], **given: object) -> Ans:
+    """Call an action with what a form sent. `given` is what the form does not say itself."""
+    return await action(require_env(), principal_of(request), await form_request(request, action, **given))
+
+
+async def form_request(request: Request, action: Action[Req, Any], **given: object) -> Req:
+    """The action's request, made of the address and the form's fields. An empty field is one that was left out."""
+    kind = action.request
+    wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    sent = await form_of(request)
+    values: dict[str, object] = {}
+    for field in msgspec.structs.fields(kind):
+        text = request.path_params.get(field.name, sent.get(field.name))
+        if isinstance(text, str) and (text.strip() or field.required):
+            values[wire[field.name]] = text
+    values |= {wire[name]: value for name, value in given.items()}
+    try:
+        return msgspec.convert(values, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid_request(str(error), kind) from None
 
 
 async def back_of(request: Request, default: str) -> str:

@@ -4,6 +4,7 @@ password that is made here is shown once, by the answer to the form."""
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import NotPermitted
 from vskill_platform.store.accounts import (
     Role,
@@ -21,7 +22,6 @@ from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, choice_of, reason_of, require_confirmed
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 LIST = "/admin/accounts"

@@ -3,12 +3,14 @@ confirms it, the doing. Each one goes through the store's own function: what mov
 
 import enum
 from collections import Counter
-from collections.abc import Awaitable, Callable
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review import REJECT, DecideSubmission
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Submission
@@ -27,7 +29,6 @@ from vskill_platform.web.pages.acting import (
 )
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 PLACE = "/admin/bulk"
@@ -50,12 +51,6 @@ class Action(enum.StrEnum):
 STATES = tuple(state.value for state in State)
 ACTIONS = tuple(action.value for action in Action)
 
-Act = Callable[..., Awaitable[Submission]]
-ACTS: dict[Action, Act] = {
-    Action.AGAIN: actions.run_again,
-    Action.CANCEL: actions.cancel,
-    Action.REJECT: actions.reject,
-}
 WORDS = {
     Action.AGAIN: "start a new run, or make a waiting one due now",
     Action.CANCEL: "take off the queue",
@@ -79,8 +74,7 @@ class BulkQuery(Asked, frozen=True):
 class Found(msgspec.Struct, frozen=True):
     """What the filter finds."""
 
-    ids: tuple[str, ...]
-    shown: tuple[Submission, ...]
+    records: tuple[Submission, ...]
     #: Of those, how many the action would be refused for.
     refused: int
     #: There are more than are done in one go, or than were looked at.
@@ -97,6 +91,7 @@ async def bulk(request: Request) -> Response:
         "bulk.html",
         asked=asked,
         found=found,
+        most_shown=MOST_SHOWN,
         counts=counts.by_state,
         states=tuple(State),
         acts=tuple((action.value, WORDS[action]) for action in Action),
@@ -121,8 +116,7 @@ async def _find(asked: BulkQuery) -> Found:
     chosen = matching[:MOST_AT_ONCE]
     able = [record for record in chosen if _is_able(asked.action, record)]
     return Found(
-        ids=tuple(record.id for record in able),
-        shown=tuple(able[:MOST_SHOWN]),
+        records=tuple(able),
         refused=len(chosen) - len(able),
         more=after is not None or len(matching) > MOST_AT_ONCE,
     )
@@ -159,18 +153,20 @@ async def do_bulk(request: Request) -> Response:
     await require_confirmed(request)
     found = await _find(asked)
     expected = await number_of(request, "expected")
-    if len(found.ids) != expected:
-        message = f"Nothing was done: it would be {len(found.ids)} now, and was {expected} when you looked"
+    if len(found.records) != expected:
+        message = (
+            f"Nothing was done: it would be {len(found.records)} now, and was {expected} when you looked"
+        )
         raise InvalidInput(message, field="expected", fix="look at the list again")
-    actor = principal_of(request).actor
+    principal = principal_of(request)
     await note(
         f"bulk {asked.action.value}",
         asked.state.value if asked.state else "",
-        by=actor,
+        by=principal.actor,
         reason=reason,
         details={"place": asked.place, "why": asked.why, "count": str(expected)},
     )
-    outcomes = Counter([await _act(asked.action, one, actor, reason) for one in found.ids])
+    outcomes = Counter([await _act(asked.action, record, principal, reason) for record in found.records])
     text = f"Done to {outcomes['done']} submissions."
     if outcomes["refused"]:
         text += f" {outcomes['refused']} had moved on meanwhile and were left alone."
@@ -179,9 +175,17 @@ async def do_bulk(request: Request) -> Response:
     return see_other(request, PLACE, text)
 
 
-async def _act(action: Action, submission_id: str, actor: str, reason: str) -> str:
+async def _act(action: Action, record: Submission, principal: Principal, reason: str) -> str:
     try:
-        await ACTS[action](submission_id, by=actor, reason=reason)
+        if action is Action.REJECT:
+            decision = DecideSubmission(
+                submission_id=record.id, run=record.run, digest=record.digest, reason=reason
+            )
+            await REJECT(require_env(), principal, decision)
+        elif action is Action.CANCEL:
+            await actions.cancel(record.id, by=principal.actor, reason=reason)
+        else:
+            await actions.run_again(record.id, by=principal.actor, reason=reason)
     except PlatformError as error:
         if error.status >= 500:
             raise

@@ -5,6 +5,7 @@ import enum
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.blocklist import BlockTarget, digest_target, name_target, place_target
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.scan import Severity
@@ -15,7 +16,6 @@ from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, choice_of, reason_of, require_confirmed
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 
 LIST = "/admin/reports"
 PAGE = 50

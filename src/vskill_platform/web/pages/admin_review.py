@@ -4,17 +4,18 @@ looked at, so nothing else is ever approved by it."""
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.review import APPROVE, REJECT
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.states import State
 from vskill_platform.store import actions
 from vskill_platform.store.suppressions import add_suppression, remove_suppression
 from vskill_platform.submission_store import count_submissions, get_run, get_submission, list_submissions
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import acting, admin_page, back_of, reason_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, reason_of
 from vskill_platform.web.pages.evidence import choose, compare, gather
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 
 LIST = "/admin/review"
 PAGE = 50
@@ -67,23 +68,14 @@ async def evidence(request: Request) -> Response:
 
 @acting(LIST)
 async def approve(request: Request) -> Response:
-    submission_id: str = request.path_params["submission_id"]
-    record = await actions.approve(
-        submission_id,
-        by=principal_of(request).actor,
-        reason=await reason_of(request),
-        digest=await text_of(request, "digest"),
-    )
-    return see_other(request, LIST, f"{record.skill_name} is approved and will be published.")
+    approved = await act_by_form(request, APPROVE)
+    return see_other(request, LIST, f"{approved.skill_name} is approved and will be published.")
 
 
 @acting(LIST)
 async def reject(request: Request) -> Response:
-    submission_id: str = request.path_params["submission_id"]
-    record = await actions.reject(
-        submission_id, by=principal_of(request).actor, reason=await reason_of(request)
-    )
-    return see_other(request, LIST, f"{record.skill_name} is rejected.")
+    rejected = await act_by_form(request, REJECT)
+    return see_other(request, LIST, f"{rejected.skill_name} is rejected.")
 
 
 @acting(LIST)
@@ -129,8 +121,8 @@ _ONE = LIST + "/{submission_id}"
 ENDPOINTS = (
     page(LIST, waiting, guard=Guard.REVIEWER, query=ReviewQuery),
     page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
-    form(f"{_ONE}/approve", approve, guard=Guard.REVIEWER, scope="review"),
-    form(f"{_ONE}/reject", reject, guard=Guard.REVIEWER, scope="review"),
+    form(f"{_ONE}/approve", approve, action=APPROVE),
+    form(f"{_ONE}/reject", reject, action=REJECT),
     form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER, scope="review"),
     form("/admin/suppressions/add", suppress, guard=Guard.REVIEWER, scope="review"),
     form("/admin/suppressions/remove", unsuppress, guard=Guard.REVIEWER, scope="review"),

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import list_skills, search_skills
 from vskill_platform.store.withdrawals import restore, take_down
@@ -11,7 +12,6 @@ from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, back_of, reason_of, require_confirmed
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 
 LIST = "/admin/skills"
 PAGE = 30

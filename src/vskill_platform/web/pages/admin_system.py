@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
+from vskill_platform.actions.wire import Asked
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
@@ -20,7 +21,6 @@ from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, require_confirmed
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 WEBHOOKS = "/admin/webhooks"

@@ -6,13 +6,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import Filter, Sort
 from vskill_platform.web.pages.skills import SORTS, listed
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
-from vskill_platform.web.wire import Asked
 
 PAGE_SIZE = 60
 

@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.states import Category, State, category_of, states_in
 from vskill_platform.domain.submission import Submission
@@ -36,7 +37,6 @@ from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 PAGE = 30

@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
 from vskill_platform.store.accounts import User
 from vskill_platform.store.github_accounts import account_of_github
@@ -22,7 +23,6 @@ from vskill_platform.web.limits import client_of
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 OAUTH_COOKIE = "vskill_oauth"

@@ -11,6 +11,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import SKILL_FILE
@@ -24,13 +26,12 @@ from vskill_platform.store.skills import resolve
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.limits import Allowance, client_of
+from vskill_platform.web.limits import client_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
 from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 
 #: Of one file, in characters and lines.
 MOST_SHOWN = 300_000

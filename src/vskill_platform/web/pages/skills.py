@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import (
     Facets,
@@ -25,7 +26,6 @@ from vskill_platform.web.kept import kept_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
-from vskill_platform.web.wire import Asked
 
 PATH = "/skills"
 PAGE_SIZE = 30

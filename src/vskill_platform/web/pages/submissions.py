@@ -10,6 +10,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.submission_views import published_name
+from vskill_platform.actions.visibility import Viewer
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.scan import Finding, Kind, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, Source, Submission
@@ -21,19 +25,15 @@ from vskill_platform.store.appeals import ask_for_review, why_not
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
 from vskill_platform.submission_store import get_run, get_submission
-from vskill_platform.web.api.submission_views import published_name
 from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
 from vskill_platform.web.pages.acting import acting, reason_of, require_confirmed
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import Guard, principal_of, viewer_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.rights import may_act, require_rights
 from vskill_platform.web.routing import form, get, page, query_of
-from vskill_platform.web.visibility import Viewer, viewer_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 #: Findings that a page shows; the security report has all.

@@ -12,6 +12,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, skill_file_of
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import normalise
@@ -22,12 +24,10 @@ from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.sources.archive import read_archive
 from vskill_platform.web.auth import form_of, text_of, values_of
-from vskill_platform.web.limits import Allowance
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.web.wire import Asked
 from vskill_platform.worker_context import require_env
 
 MOST_URL = 2_048

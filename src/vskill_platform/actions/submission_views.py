@@ -3,6 +3,8 @@ is encoded. A claim's token is nobody's business; names are for those who may kn
 
 import msgspec
 
+from vskill_platform.actions.visibility import Viewer
+from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.states import Category, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
@@ -10,8 +12,6 @@ from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.store.statistics import Position
 from vskill_platform.submission_store import SubmissionCounts
-from vskill_platform.web.visibility import Viewer
-from vskill_platform.web.wire import Wire, iso_time, maybe_time
 
 
 class HistoryEvent(Wire, frozen=True):

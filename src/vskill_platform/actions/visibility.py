@@ -1,15 +1,14 @@
 """Who sees what of a submission. Its place, state, history and reasons are public; who submitted it, which account
-did something and which machine worked on it are for that account and for reviewers (E6)."""
+acted and which machine worked on it are shown to that account and to reviewers (E6)."""
 
 import msgspec
-from starlette.requests import Request
 
+from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.submission import Submission
-from vskill_platform.web.principal import Guard, principal_of
 
 
 class Viewer(msgspec.Struct, frozen=True):
-    """As far as it matters for what is shown."""
+    """What decides which names a principal sees."""
 
     account: str | None = None
     reviewer: bool = False
@@ -26,7 +25,7 @@ class Viewer(msgspec.Struct, frozen=True):
         return _KINDS.get(kind, kind)
 
     def submitter(self, record: Submission) -> str | None:
-        """Who submitted it; None is nobody who was signed in, or none of this viewer's business."""
+        """Who submitted it; None is nobody who was signed in, or not for this viewer to know."""
         return record.submitter if self.sees_private(record) else None
 
     def worker(self, record: Submission) -> str | None:
@@ -46,6 +45,5 @@ ANYBODY = Viewer()
 OPERATOR = Viewer(reviewer=True)
 
 
-def viewer_of(request: Request) -> Viewer:
-    principal = principal_of(request)
-    return Viewer(principal.account, principal.may(Guard.REVIEWER))
+def viewer_for(principal: Principal) -> Viewer:
+    return Viewer(principal.account, principal.is_reviewer)

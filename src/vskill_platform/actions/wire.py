@@ -4,6 +4,7 @@ Inside, a time is a number of milliseconds in a field whose name says so; a dura
 """
 
 import enum
+import inspect
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -78,6 +79,35 @@ def _word(word: str, names: Mapping[str, str]) -> str:
     name = word.rstrip(",.:;")
     # A name of one word may be any word of the text.
     return names.get(name, name) + word[len(name) :] if "_" in name else word
+
+
+#: Where a struct that was made from another one keeps it: that one has the source.
+DECLARED_AS = "__declared_as__"
+
+
+def field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """What the `#:` lines above a struct's fields say, by the name on the wire; bases included."""
+    wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
+            texts |= _commented(inspect.getsource(getattr(base, DECLARED_AS, base)))
+    return {wire[name]: text for name, text in texts.items() if name in wire}
+
+
+def _commented(source: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    lines: list[str] = []
+    for line in map(str.strip, source.splitlines()):
+        name, colon, _ = line.partition(":")
+        if line.startswith("#:"):
+            lines.append(line[2:].strip())
+        elif lines and colon and name.isidentifier():
+            found[name] = " ".join(lines)
+            lines = []
+        else:
+            lines = []
+    return found
 
 
 def iso_time(ms: int) -> str:

@@ -1,0 +1,106 @@
+"""What an action is: one thing that a person or a program may do, declared once.
+
+An entry point (page, JSON route, command, MCP tool) turns what it got into the action's request struct, calls the
+action, and renders the answer. Everything else happens here or in the action's own function: the check of rights and
+of the request, the writes, and the audit entry in the same commit. `table` lists all actions.
+"""
+
+import enum
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.env import Env
+from vskill_platform.worker_context import run_with_worker_env
+
+#: What an action may use: the resources of the process that runs it.
+Services = Env
+
+Req = TypeVar("Req", bound=msgspec.Struct)
+Ans = TypeVar("Ans")
+
+
+class Allowance(enum.StrEnum):
+    """Kinds of requests that are counted, so that nobody takes more than their share."""
+
+    SUBMISSIONS = "submissions"
+    DISCOVERIES = "discoveries"
+    INSTALLS = "installs"
+    UPDATES = "check-updates"
+    REPORTS = "reports"
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Why an action has no entry point of a kind."""
+
+    reason: str
+
+
+class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
+    """One action. Call it with services, a principal and a request."""
+
+    #: `subject.verb`
+    name: str
+    run: Callable[[Services, Principal, Req], Awaitable[Ans]]
+    request: type[Req]
+    #: What a successful answer holds; None is nothing.
+    answer: Any
+    method: str = "POST"
+    #: Of the JSON route; parts in braces are fields of the request, and `{skill}` is a skill's name in every form.
+    path: str
+    right: Right
+    #: What a token needs.
+    scope: TokenScope
+    #: Loads what the right is about, where it is about an object.
+    acts_on: Callable[[Services, Req], Awaitable[ActionObject]] | None = None
+    #: Errors beyond those that follow from the declaration.
+    errors: tuple[type[PlatformError], ...] = ()
+    allowance: Allowance | None = None
+    status: int = 200
+    #: Where the status depends on the answer.
+    status_of: Callable[[Ans], int] | None = None
+    #: Other successful answers, by status.
+    others: Mapping[int, Any] = {}
+    #: One sentence for the reference: a verb in the imperative and its object.
+    summary: str
+    about: str = ""
+    tag: str
+    #: The address of the page or form that offers it.
+    page: str | Missing
+    #: The words of the command.
+    command: str | Missing
+    #: The name of the tool.
+    mcp: str | Missing
+
+    def admit(self, principal: Principal) -> None:
+        """Raise NotSignedIn or NotPermitted where no look at an object is needed to know."""
+        admit(principal, self.right, self.scope)
+
+    async def __call__(self, services: Services, actor: Principal, request: Req) -> Ans:
+        """Check the rights and the request, then act."""
+        self.admit(actor)
+        checked = check_request(request)
+
+        async def act() -> Ans:
+            if self.acts_on is not None:
+                await require_right(actor, self.right, await self.acts_on(services, checked))
+            return await self.run(services, actor, checked)
+
+        # Stores find the environment through the worker context, and the audit names the token that is in it.
+        return await run_with_worker_env(msgspec.structs.replace(services, acting_token=actor.token), act)
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields of the request that stand in the path."""
+        parts = (part for part in self.path.split("/") if part.startswith("{"))
+        return tuple(part.strip("{}") for part in parts)
+
+    @property
+    def command_words(self) -> tuple[str, ...]:
+        return () if isinstance(self.command, Missing) else tuple(self.command.split())

@@ -1,0 +1,40 @@
+"""How an action changes a submission: one compare-and-swap that writes the record, its history and the audit entry
+together. A worker that holds the submission meanwhile loses its claim and stops."""
+
+from collections.abc import Awaitable, Callable
+
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.kv.entries import Put
+from vskill_platform.store.audit import record_audit
+from vskill_platform.submission_store import Change, get_submission, update_submission
+
+#: From the record as it is, and the step that the action adds, to what it becomes; None leaves it as it is.
+Decide = Callable[[Submission, Step], Awaitable[Change | None]]
+
+
+async def change_submission(
+    services: Services, actor: Principal, submission_id: str, verb: str, reason: str, decide: Decide
+) -> Submission:
+    """The record after the change. `decide` is called again after a conflict; the event's id stays the same, so an
+    unknown outcome is recognised."""
+    event_id = services.clock.new_id()
+
+    async def decide_with_audit(record: Submission) -> Change | None:
+        step = Step(event_id, services.kv.now(), actor.actor, reason)
+        change = await decide(record, step)
+        return change and Change(change.record, (*change.operations, audit_step(actor, verb, record, step)))
+
+    written = await update_submission(submission_id, decide_with_audit, event_id=event_id)
+    return written if written is not None else await get_submission(submission_id)
+
+
+def audit_step(actor: Principal, verb: str, record: Submission, step: Step) -> Put:
+    """The audit entry, under the id of the history's event: the one leads to the other."""
+    details = {"run": str(record.run), "state": record.state.value, "place": record.identity.key}
+    if record.digest is not None:
+        details["digest"] = record.digest
+    return record_audit(
+        verb, record.id, by=actor.actor, reason=step.reason, details=details, entry_id=step.event_id
+    )

@@ -1,0 +1,8 @@
+"""Every action, in one table: JSON routes, commands, tools and the reference are made from it."""
+
+from typing import Any
+
+from vskill_platform.actions import review, submissions
+from vskill_platform.actions.action import Action
+
+ACTIONS: tuple[Action[Any, Any], ...] = (*submissions.ACTIONS, *review.ACTIONS)

@@ -1,0 +1,110 @@
+"""Commands made from actions: parts of the path become arguments, the other fields options, and `#:` lines their help.
+A renderer prints the answer; `--json` prints it as the API gives it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+import msgspec
+from msgspec import inspect
+
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.wire import field_texts
+from vskill_platform.cli.caller import Caller
+from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.output import print_json
+
+Show = Callable[[Any], None]
+#: Completes what the command line did not give, by asking the registry first.
+Fill = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def command_for(
+    action: Action[Any, Any],
+    show: Show,
+    *,
+    name: str = "",
+    arguments: tuple[str, ...] = (),
+    fill: Fill | None = None,
+    filled: tuple[str, ...] = (),
+    confirm: str = "",
+) -> click.Command:
+    """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
+    looked up by `fill` and cannot be given; `confirm` is asked before anything is done."""
+    wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
+    texts = field_texts(action.request)
+    by_position = (*action.path_fields, *arguments)
+    params: list[click.Parameter] = [
+        _argument(field) if field.name in by_position else _option(field, texts.get(wire[field.name], ""))
+        for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
+        if field.name not in filled
+    ]
+    params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text."))
+    if confirm:
+        params.append(click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."))
+
+    def callback(*, as_json: bool, yes: bool = True, **given: Any) -> None:
+        if not yes:
+            click.confirm(confirm, abort=True)
+
+        async def act(caller: Caller) -> Any:
+            values = given if fill is None else await fill(caller, given)
+            return await caller.call(action, action.request(**values))
+
+        answer = run_with_caller(act)
+        if as_json:
+            print_json(answer)
+        else:
+            show(answer)
+
+    help_text = f"{action.summary}.\n\n{action.about}".strip()
+    return click.Command(name or action.command_words[-1], callback=callback, params=params, help=help_text)
+
+
+def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:
+    """Arguments in their order, then the options as declared."""
+    return lambda field: by_position.index(field.name) if field.name in by_position else len(by_position)
+
+
+def _argument(field: Any) -> click.Argument:
+    kind, many = _click_type(inspect.type_info(field.type))
+    needed = field.default is msgspec.NODEFAULT
+    return click.Argument([field.name], type=kind, nargs=-1 if many else 1, required=needed)
+
+
+def _option(field: Any, text: str) -> click.Option:
+    kind, many = _click_type(inspect.type_info(field.type))
+    needed = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    default = None if needed else field.default
+    help_text = text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
+    name = f"--{field.name.replace('_', '-')}"
+    if kind is click.BOOL:
+        return click.Option([f"{name}/--no-{name[2:]}", field.name], default=bool(default), help=help_text)
+    shown = default not in (None, "", ())
+    return click.Option(
+        [name, field.name],
+        type=kind,
+        required=needed,
+        default=default,
+        multiple=many,
+        show_default=shown,
+        help=help_text,
+    )
+
+
+def _click_type(info: inspect.Type) -> tuple[Any, bool]:
+    """What click takes for a field of this type, and whether it may be given more than once."""
+    if isinstance(info, inspect.UnionType):
+        inner = [one for one in info.types if not isinstance(one, inspect.NoneType)]
+        return _click_type(inner[0])
+    if isinstance(info, inspect.VarTupleType | inspect.ListType | inspect.SetType | inspect.FrozenSetType):
+        return _click_type(info.item_type)[0], True
+    if isinstance(info, inspect.EnumType):
+        return click.Choice([str(one.value) for one in info.cls]), False
+    if isinstance(info, inspect.LiteralType):
+        return click.Choice([str(one) for one in info.values]), False
+    if isinstance(info, inspect.BoolType):
+        return click.BOOL, False
+    if isinstance(info, inspect.IntType):
+        return click.IntRange(info.ge, info.le), False
+    return click.STRING, False

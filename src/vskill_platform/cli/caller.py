@@ -1,0 +1,139 @@
+"""How commands call actions: on the store of this machine, or on a registry at an address. Both give the same answers
+and raise the same errors, so a command does not know which one it has."""
+
+import ssl
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+# Loaded here, because httpx2 would load it at its first use, on the event loop.
+import httpcore2  # noqa: F401
+import httpx2
+import msgspec
+
+from vskill_platform import __version__
+from vskill_platform.actions.action import Action, Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.domain.errors import PlatformError, RegistryUnavailable
+
+Req = TypeVar("Req", bound=msgspec.Struct)
+Ans = TypeVar("Ans")
+
+TIMEOUT_S = 60.0
+#: What stands in the path of a skill's address besides its parts' separators.
+_SAFE = "~"
+
+
+class Caller(ABC):
+    """Calls actions for one command."""
+
+    #: The registry's address; empty on this machine.
+    registry: str = ""
+
+    @abstractmethod
+    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
+        """The action's answer, or one of the platform's errors."""
+
+
+class LocalCaller(Caller):
+    """Acts on this machine's store, as its operator or as an account."""
+
+    def __init__(self, services: Services, principal: Principal) -> None:
+        self._services = services
+        self._principal = principal
+
+    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
+        return await action(self._services, self._principal, request)
+
+
+class RemoteCaller(Caller):
+    """Acts on a registry over its JSON API, with a token."""
+
+    def __init__(self, client: httpx2.AsyncClient, registry: str) -> None:
+        self._client = client
+        self.registry = registry
+
+    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
+        path, rest = fill_path(action, request)
+        sent: dict[str, Any] = {"params": _query(rest)} if action.method == "GET" else {"json": rest}
+        try:
+            answer = await self._client.request(action.method, self.registry + path, **sent)
+        except httpx2.HTTPError as error:
+            message = f"{self.registry} cannot be reached: {str(error) or type(error).__name__}"
+            raise RegistryUnavailable(message, registry=self.registry) from error
+        if answer.status_code >= httpx2.codes.BAD_REQUEST:
+            raise error_of(answer)
+        found: Ans = None if action.answer is None else _decode(answer, action.answer)  # type: ignore[assignment]
+        return found
+
+
+def _decode(answer: httpx2.Response, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(answer.content, type=kind)
+    except msgspec.DecodeError as error:
+        message = f"{answer.url} did not answer as a registry of this release does: {error}"
+        raise RegistryUnavailable(message, registry=str(answer.url)) from error
+
+
+@asynccontextmanager
+async def remote_caller(registry: str, token: str | None) -> AsyncIterator[Caller]:
+    """A caller for the registry at this address."""
+    headers = {"user-agent": f"vskill-platform/{__version__}", "accept": "application/json"}
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
+    trust: ssl.SSLContext | bool = ssl.create_default_context() if registry.startswith("https:") else False
+    async with httpx2.AsyncClient(verify=trust, timeout=TIMEOUT_S, headers=headers) as client:
+        yield RemoteCaller(client, registry.rstrip("/"))
+
+
+def fill_path(action: Action[Any, Any], request: msgspec.Struct) -> tuple[str, dict[str, Any]]:
+    """The action's path with the request's parts in it, and the other members as they go over the wire."""
+    wire = dict(zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True))
+    rest: dict[str, Any] = msgspec.to_builtins(request)
+    path = action.path
+    for field in action.path_fields:
+        value = str(rest.pop(wire[field]))
+        # A full name keeps its three parts; everything else is one part of the address.
+        safe = "/" + _SAFE if field == "skill" and value.count("/") == 2 else _SAFE
+        path = path.replace(f"{{{field}}}", quote(value, safe=safe))
+    return path, rest
+
+
+def _query(rest: Mapping[str, Any]) -> dict[str, str]:
+    """Absent is how a query says null; false and true are 0 and 1."""
+    return {
+        name: str(int(value)) if isinstance(value, bool) else str(value)
+        for name, value in rest.items()
+        if value is not None and value != ""
+    }
+
+
+def error_of(answer: httpx2.Response) -> PlatformError:
+    """The error that a problem document tells of, as the type that this release raises for it."""
+    try:
+        told = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        told = {}
+    kind = _by_code().get(str(told.get("code")))
+    message = str(told.get("detail") or f"{answer.url} answered {answer.status_code}")
+    if kind is None:
+        return RegistryUnavailable(message, registry=str(answer.url))
+    details = {name: value for name, value in told.items() if name not in _STANDARD}
+    return kind(message, **details)
+
+
+_STANDARD = frozenset({"type", "title", "status", "detail", "error", "code", "message"})
+
+
+def _by_code() -> dict[str, type[PlatformError]]:
+    """Every error that has a code of its own."""
+    found: dict[str, type[PlatformError]] = {}
+    waiting: list[type[PlatformError]] = [PlatformError]
+    while waiting:
+        kind = waiting.pop()
+        if "code" in kind.__dict__:
+            found[kind.code] = kind
+        waiting += kind.__subclasses__()
+    return found

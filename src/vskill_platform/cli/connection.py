@@ -1,0 +1,61 @@
+"""Which registry a command talks to: the one at `--registry`, or the store of this machine."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import msgspec
+
+from vskill_platform.cli.process import run_async, run_in_env
+from vskill_platform.domain.errors import NotFound
+
+if TYPE_CHECKING:
+    from vskill_platform.actions.principal import Principal
+    from vskill_platform.cli.caller import Caller
+
+T = TypeVar("T")
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """What the command line says about whom to ask, and as whom."""
+
+    #: A registry's address; empty is the store of this machine.
+    registry: str = ""
+    token: str | None = None
+    #: On this machine: act as this account instead of as its operator.
+    account: str | None = None
+
+
+def run_with_caller(work: Callable[["Caller"], Awaitable[T]]) -> T:
+    """Do a command's work with a caller for the registry that it is about."""
+    connection = click.get_current_context().find_object(Connection) or Connection()
+    if connection.registry:
+        return run_async(_remotely(connection, work))
+    return run_in_env(lambda: _locally(connection, work))
+
+
+async def _remotely(connection: Connection, work: Callable[["Caller"], Awaitable[T]]) -> T:
+    from vskill_platform.cli.caller import remote_caller
+
+    async with remote_caller(connection.registry, connection.token) as caller:
+        return await work(caller)
+
+
+async def _locally(connection: Connection, work: Callable[["Caller"], Awaitable[T]]) -> T:
+    from vskill_platform.cli.caller import LocalCaller
+    from vskill_platform.worker_context import require_env
+
+    return await work(LocalCaller(require_env(), await _principal(connection.account)))
+
+
+async def _principal(account: str | None) -> "Principal":
+    """The operator of this machine, or an account in its name."""
+    from vskill_platform.actions.principal import OPERATOR, Principal
+    from vskill_platform.store.accounts import read_user
+
+    if account is None:
+        return OPERATOR
+    user, _ = await read_user(account)
+    if user is None:
+        raise NotFound(f"There is no account {account[:80]!r}.", account=account[:80])
+    return Principal(user.name, user.role)

@@ -1,0 +1,100 @@
+"""The JSON route of each action, made from its declaration: the parts of the path and the query or the body become the
+action's request, and its answer becomes the response."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent
+from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name
+from vskill_platform.web.principal import principal_of
+from vskill_platform.web.responses import json_response
+from vskill_platform.web.routing import Endpoint, NoQuery, decode_body, query_of, read_body
+from vskill_platform.worker_context import require_env
+
+#: How a skill's name stands in an action's path, and in which forms the routes take it.
+_SKILL = f"{SKILLS}/{{skill}}"
+_SKILL_FORMS = (CANONICAL, ANY_NAME)
+
+
+def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
+    """The JSON routes of these actions."""
+    return tuple(endpoint for action in actions for endpoint in _endpoints(action))
+
+
+def _endpoints(action: Action[Any, Any]) -> Iterable[Endpoint]:
+    forms = _SKILL_FORMS if action.path.startswith(_SKILL) else (_SKILL,)
+    for form in forms:
+        yield _endpoint(action, action.path.replace(_SKILL, form))
+
+
+def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
+    kind = _without_path(action)
+    reads = action.method == "GET"
+    has_fields = bool(kind.__struct_fields__)
+    return Endpoint(
+        method=action.method,
+        path=path,
+        view=_view(action, kind),
+        action=action,
+        query=kind if reads else NoQuery,
+        body=kind if has_fields and not reads else None,
+        answer=action.answer,
+        status=action.status,
+        others=action.others,
+        media="application/json" if action.answer is not None else "",
+        summary=action.summary,
+        about=action.about,
+        tag=action.tag,
+        problems=tuple(sorted({error.status for error in action.errors})),
+        allowance=action.allowance,
+    )
+
+
+def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
+    """The request without what stands in the path: what the query or the body holds."""
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(action.request):
+        if field.name in action.path_fields:
+            continue
+        if field.default is not msgspec.NODEFAULT:
+            fields.append((field.name, field.type, field.default))
+        elif field.default_factory is not msgspec.NODEFAULT:
+            fields.append((field.name, field.type, msgspec.field(default_factory=field.default_factory)))
+        else:
+            fields.append((field.name, field.type))
+    return msgspec.defstruct(
+        action.request.__name__,
+        fields,
+        bases=(Asked if action.method == "GET" else Sent,),
+        namespace={"__doc__": action.request.__doc__, DECLARED_AS: action.request},
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
+    async def view(request: Request) -> Response:
+        given = query_of(request, kind) if action.method == "GET" else await _body(request, kind)
+        parts = _path_values(action, request)
+        asked = action.request(**parts, **msgspec.structs.asdict(given))
+        answer = await action(require_env(), principal_of(request), asked)
+        status = action.status if action.status_of is None else action.status_of(answer)
+        return Response(None, status) if answer is None else json_response(answer, status)
+
+    return view
+
+
+async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    """A body with nothing in it that is needed may be left out."""
+    data = await read_body(request)
+    return decode_body(data or b"{}", kind)
+
+
+def _path_values(action: Action[Any, Any], request: Request) -> dict[str, str]:
+    parts = request.path_params
+    return {name: asked_name(request) if name == "skill" else parts[name] for name in action.path_fields}

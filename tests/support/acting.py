@@ -1,0 +1,33 @@
+"""Actions as tests call them: by a name such as `admin:eve`, in the environment of the worker context, about the run
+and the bytes that are there now."""
+
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store.accounts import Role
+from vskill_platform.submission_store import get_submission
+from vskill_platform.worker_context import require_env
+
+
+def principal_for(by: str) -> Principal:
+    """`user:ann` is an author, `admin:eve` an admin."""
+    kind, _, name = by.partition(":")
+    return Principal(name, Role.ADMIN if kind == "admin" else Role.AUTHOR)
+
+
+async def approve(submission_id: str, *, by: str, reason: str, digest: str | None = None) -> Submission:
+    record = await get_submission(submission_id)
+    request = DecideSubmission(
+        submission_id=submission_id, run=record.run, digest=digest or record.digest, reason=reason
+    )
+    await APPROVE(require_env(), principal_for(by), request)
+    return await get_submission(submission_id)
+
+
+async def reject(submission_id: str, *, by: str, reason: str) -> Submission:
+    record = await get_submission(submission_id)
+    request = DecideSubmission(
+        submission_id=submission_id, run=record.run, digest=record.digest, reason=reason
+    )
+    await REJECT(require_env(), principal_for(by), request)
+    return await get_submission(submission_id)
