@@ -64,8 +64,9 @@ def test_a_digest_target_needs_a_real_digest(digest: str) -> None:
 
 def test_a_name_target_needs_a_name_and_folds_case_and_spaces() -> None:
     assert name_target("  My   Skill ") == name_target("my skill")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as caught:
         name_target("  ")
+    assert caught.value.field == "name" and caught.value.fix
 
 
 @pytest.mark.parametrize("kind", TargetKind)
@@ -96,6 +97,8 @@ ENTRIES = st.builds(
     updated_at=st.integers(0, 5),
     threat_type=st.sampled_from(["", "theft", "ransom"]),
     skill_name=st.sampled_from(["", "google"]),
+    source_url=st.sampled_from(["", "https://example.com/report"]),
+    content_hash=st.sampled_from(["", DIGEST]),
 )
 
 
@@ -113,7 +116,8 @@ def test_severity_only_rises_evidence_is_a_union_and_the_first_discovery_is_kept
         old.updated_at, new.updated_at
     )
     assert bool(merged.threat_type) == bool(old.threat_type or new.threat_type)
-    assert bool(merged.skill_name) == bool(old.skill_name or new.skill_name)
+    for fact in ("skill_name", "source_url", "content_hash"):
+        assert getattr(merged, fact) == (getattr(old, fact) or getattr(new, fact))
 
 
 @given(ENTRIES, ENTRIES)
@@ -125,8 +129,9 @@ def test_merging_again_changes_nothing(old: BlockEntry, new: BlockEntry) -> None
 
 def test_entries_of_two_targets_do_not_merge() -> None:
     other = msgspec.structs.replace(entry(), target=place_target(OTHER))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as caught:
         merge(entry(), other)
+    assert caught.value.field == "target" and caught.value.fix
 
 
 def test_the_worst_entry_gives_the_reason() -> None:

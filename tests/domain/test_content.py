@@ -179,6 +179,7 @@ def test_good_paths(path: str) -> None:
         "a/../b",
         "a\\b",
         "C:/x",
+        "C:x",
         "a\nb",
         "a\0b",
         "a\x7f",
@@ -191,6 +192,18 @@ def test_bad_paths_name_the_field_and_the_fix(path: str) -> None:
         check_path(path)
     assert caught.value.field == "path" and caught.value.fix
     str(caught.value).encode()
+
+
+def test_a_long_path_is_cut_where_it_is_named() -> None:
+    with pytest.raises(InvalidInput, match=f"'{'x' * 80}'"):
+        check_path("x" * 81 + "//")
+    for path, limits in (
+        ("x" * 81, ContentLimits(path_length=80)),
+        ("x/" * 41 + "x", ContentLimits(depth=41)),
+    ):
+        with pytest.raises(LimitExceeded) as caught:
+            check_path(path, limits)
+        assert caught.value.details["path"] == path[:80]
 
 
 LIMITS = ContentLimits(files=2, bytes_total=10, bytes_file=8, path_length=6, depth=2)
@@ -216,6 +229,9 @@ def test_each_limit_is_named_by_its_error(files: list[SkillFile], limit: str) ->
     assert caught.value.details["limit"] == limit
     found, allowed = caught.value.details["found"], caught.value.details["allowed"]
     assert isinstance(found, int) and isinstance(allowed, int) and found > allowed
+    assert f"{limit}: {found}, and at most {allowed}" in str(caught.value)
+    named = None if limit in ("files", "bytes_total") else files[0].path
+    assert caught.value.details.get("path") == named
 
 
 def test_exactly_at_every_limit_is_accepted() -> None:
@@ -306,17 +322,23 @@ EMPTY = hashlib.sha256(b"").hexdigest().encode()
         (bundle((b"100644 0 " + EMPTY + b" 1:a\n") * 2), "twice"),
         (bundle(b"100644 0 " + EMPTY + b" 1:a\n", b"x"), "length"),
         (bundle(b"100644 1 " + EMPTY + b" 1:a\n", b"x"), "checksum"),
+        (bundle(b"100644 " + b"9" * 15 + b" " + EMPTY + b" 1:a\n"), "length"),
+        (bundle(b"100644 " + b"9" * 16 + b" " + EMPTY + b" 1:a\n"), "number"),
     ],
 )
 def test_each_kind_of_damage_has_its_reason(damaged: bytes, reason: str) -> None:
     with pytest.raises(StoreCorrupt) as caught:
         unpack(damaged)
     assert reason in str(caught.value)
+    assert reason in str(caught.value.details["reason"])
+    assert caught.value.details.get("path") == ("a" if reason == "checksum" else None)
 
 
 def test_the_bundle_of_other_content_is_refused() -> None:
-    with pytest.raises(StoreCorrupt, match="expected"):
-        unpack(pack([SKILL, SCRIPT]), digest_of_files([SKILL]))
+    other = digest_of_files([SKILL])
+    with pytest.raises(StoreCorrupt, match="expected") as caught:
+        unpack(pack([SKILL, SCRIPT]), other)
+    assert caught.value.details["expected"] == other
 
 
 def test_the_format_is_fixed_for_ever() -> None:

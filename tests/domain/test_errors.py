@@ -28,7 +28,7 @@ def test_every_code_is_unique_and_declared_by_its_own_class() -> None:
 def test_every_error_has_a_docstring_a_status_and_a_message(cls: type[PlatformError]) -> None:
     assert cls.__doc__ and cls.__doc__.strip()
     assert 400 <= cls.status <= 599
-    assert str(cls()) == cls().message != ""
+    assert str(cls()) == cls().message == cls().args[0] != ""
     assert cls().code.replace("_", "").isalpha() and cls().code == cls().code.lower()
 
 
@@ -96,6 +96,7 @@ def test_details_are_typed_where_callers_read_them() -> None:
     assert (malformed.key, malformed.reason) == ("sub:1", "not JSON")
     assert errors.StoreUnavailable(retry_after_ms=250).retry_after_ms == 250
     assert errors.StoreUnavailable().retry_after_ms is None
+    assert errors.StoreUnavailable(retry_after_ms="soon").retry_after_ms is None
     assert errors.SourceUnavailable(host="github.com").host == "github.com"
 
 
@@ -109,4 +110,5 @@ def test_no_environment_names_the_binding_and_where_it_is_available() -> None:
 def test_unsupported_names_engine_and_capability() -> None:
     text = str(errors.Unsupported(engine="nats", capability="fair_order"))
     assert "nats" in text and "fair_order" in text
-    assert str(errors.Unsupported()) == "The engine cannot do that."
+    for incomplete in ({}, {"engine": "nats"}, {"capability": "fair_order"}):
+        assert str(errors.Unsupported(**incomplete)) == "The engine cannot do that."

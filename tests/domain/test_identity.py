@@ -92,6 +92,7 @@ def test_case_counts_on_any_other_host_and_in_every_path() -> None:
         ("https://bitbucket.org/a/b/src", "", ""),
         ("https://codeberg.org/a/b/src/branch/main/skills/pdf", "", "skills/pdf"),
         ("https://git.example.com/a/b/src/tag/v1/skills/pdf", "", "skills/pdf"),
+        ("https://github.com/a/b/tree/main/x://y", "", "x:/y"),
         ("a/b", "/skills//./pdf/", "skills/pdf"),
         ("a/b", "skills/pdf/SKILL.md", "skills/pdf"),
         ("a/b", "SKILL.md", ""),
@@ -127,6 +128,8 @@ def test_a_user_that_begins_with_a_tilde_is_allowed() -> None:
         ("git@intranet:a/b", "intranet", "intranet"),
         ("git@intranet/a/b", "intranet", "intranet"),
         ("git@github.com:123/b", "github.com", "github.com"),
+        ("git@github.com:123/b/", "github.com", "github.com"),
+        ("https://straẞe.example/a/b", "strasse.example", "strasse.example"),
         ("https://bücher.example/a/b", "xn--bcher-kva.example", "xn--bcher-kva.example"),
         ("https://www.www.example.com/a/b", "example.com", "example.com"),
         ("https://www.com/a/b", "www.com", "www.com"),
@@ -146,6 +149,7 @@ REFUSED = [
     ("https://github.com/acme", "", "repo_url"),
     ("gitlab.com/acme", "", "repo_url"),
     ("a/b/c", "", "repo_url"),
+    ("a/b/tree", "", "repo_url"),
     ("https://github.com/a/b/c", "", "repo_url"),
     ("https://github.com/a/b/issues", "", "repo_url"),
     ("https://gitlab.com/a/b/-/issues", "", "repo_url"),
@@ -156,6 +160,11 @@ REFUSED = [
     ("https://github.com/a/.git", "", "repo_url"),
     ("https://github.com/a~x/b", "", "repo_url"),
     ("https://github.com/~/b", "", "repo_url"),
+    ("https://github.com/a/~b", "", "repo_url"),
+    ("https://git.example.com/a/~b/c", "", "repo_url"),
+    ("https://git.example.com/a/b/tree.git", "", "repo_url"),
+    ("https://git.example.com/a/https://b/c/d/e", "", "repo_url"),
+    ("a/b/c/d", "", "repo_url"),
     ("https://github.com/a b/c", "", "repo_url"),
     ("https://github.com/a:b/c", "", "repo_url"),
     ("https://github.com/ä/c", "", "repo_url"),
@@ -197,7 +206,23 @@ def test_what_is_refused_names_the_field_and_the_fix(url: str, path: str, field:
     with pytest.raises(InvalidInput) as caught:
         normalise(url, path)
     assert caught.value.field == field
-    assert caught.value.fix and caught.value.message
+    assert caught.value.fix and caught.value.message != InvalidInput().message
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("https://github.com/a/" + "b" * 100, ""),
+        ("https://github.com/a/b" + "/" * (2048 - 22), ""),
+        ("a/b", "x" * 1024),
+        ("https://git.example.com/" + "/".join("abcdefghijklmnopqrst"), ""),
+        ("https://git.example.com:1/a/b", ""),
+        ("https://git.example.com:65535/a/b", ""),
+        ("https://" + ".".join(["h" * 49] * 5) + ".com/a/b", ""),
+    ],
+)
+def test_what_is_just_within_a_limit_is_accepted(url: str, path: str) -> None:
+    assert normalise(url, path).repo
 
 
 def test_a4b_an_upload_has_a_place_of_its_own_that_no_address_can_name() -> None:
@@ -219,7 +244,8 @@ def test_a4b_the_same_owner_and_repository_on_another_host_is_another_place() ->
 
 
 @pytest.mark.parametrize(
-    ("namespace", "slug"), [("", "x"), ("a/b", "x"), ("a", ""), ("a", "x:y"), ("\u212a", "x")]
+    ("namespace", "slug"),
+    [("", "x"), ("a/b", "x"), ("a", ""), ("a", "x:y"), ("\u212a", "x"), ("~a", "x"), ("a", "~x")],
 )
 def test_an_upload_needs_plain_names(namespace: str, slug: str) -> None:
     with pytest.raises(InvalidInput) as caught:

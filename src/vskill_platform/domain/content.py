@@ -118,8 +118,7 @@ def _folded(path: str) -> str:
 
 
 def _folders(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+    return [path[:end] for end, character in enumerate(path) if character == "/"]
 
 
 def _bad_path(path: str, fix: str) -> InvalidInput:

@@ -1,0 +1,72 @@
+"""Evidence: what a decision rested on is told in full, and nothing is told that was not there."""
+
+import itertools
+
+import pytest
+
+from vskill_platform.domain.evidence import Evidence, JudgeWord, evidence_of
+from vskill_platform.domain.scan import (
+    JUDGE_DOWN,
+    NO_JUDGE,
+    Category,
+    Finding,
+    JudgeReport,
+    JudgeStatus,
+    Kind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+)
+
+DIGEST = "d" * 64
+FINDINGS = tuple(
+    Finding("XX-001", severity, Category.SECRET, kind, line=line)
+    for line, (severity, kind) in enumerate(
+        [
+            (Severity.HIGH, Kind.MALICE),
+            (Severity.LOW, Kind.MISMATCH),
+            (Severity.LOW, Kind.MALICE),
+            (Severity.CRITICAL, Kind.CAPABILITY),
+        ]
+    )
+)
+STATIC = StaticReport("r1", ScanStatus.INCOMPLETE, FINDINGS)
+ANSWER = JudgeReport(
+    JudgeStatus.ANSWERED, Verdict.CONCERNS, 66, model="m", rubric="r", partial=True, reason="prose"
+)
+
+
+def test_the_evidence_tells_what_both_tiers_said_and_what_a_reviewer_set_aside():
+    told = evidence_of(DIGEST, STATIC, ANSWER, suppressed={"YY-002", "XX-001"}, trusted_vendor=True)
+    assert told == Evidence(
+        digest=DIGEST,
+        ruleset="r1",
+        status=ScanStatus.INCOMPLETE,
+        verdict=Verdict.CONCERNS,
+        score=79,
+        findings={Severity.LOW: 2, Severity.MEDIUM: 0, Severity.HIGH: 1, Severity.CRITICAL: 0},
+        capabilities=1,
+        judge_status=JudgeStatus.ANSWERED,
+        judge=JudgeWord("m", "r", Verdict.CONCERNS, 66, partial=True),
+        suppressed=("XX-001", "YY-002"),
+        trusted_vendor=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "judge", [NO_JUDGE, JUDGE_DOWN, JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, None)]
+)
+def test_a_judge_without_an_answer_has_a_status_and_no_word(judge):
+    told = evidence_of(DIGEST, StaticReport("r1"), judge)
+    assert (told.judge_status, told.judge) == (judge.status, None)
+    assert (told.suppressed, told.trusted_vendor) == ((), False)
+
+
+def test_every_severity_is_counted_and_capabilities_apart():
+    for severity, kind in itertools.product(Severity, Kind):
+        finding = Finding("XX-001", severity, Category.SECRET, kind)
+        told = evidence_of(DIGEST, StaticReport("r1", findings=(finding,)), NO_JUDGE)
+        counts = kind is not Kind.CAPABILITY
+        assert told.findings == {level: int(counts and level is severity) for level in Severity}
+        assert told.capabilities == int(not counts)
