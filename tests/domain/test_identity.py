@@ -124,6 +124,7 @@ def test_a_user_that_begins_with_a_tilde_is_allowed() -> None:
     [
         ("https://git.example.com:8443/a/b", "git.example.com:8443", "git.example.com_8443"),
         ("git.example.com:08443/a/b", "git.example.com:8443", "git.example.com_8443"),
+        ("git.example.com:008443/a/b", "git.example.com", "git.example.com"),
         ("localhost:3000/a/b", "localhost:3000", "localhost_3000"),
         ("git@intranet:a/b", "intranet", "intranet"),
         ("git@intranet/a/b", "intranet", "intranet"),
@@ -183,6 +184,7 @@ REFUSED = [
     ("https://a_b.com/a/b", "", "repo_url"),
     ("https://[::1]/a/b", "", "repo_url"),
     ("https://git.example.com:0/a/b", "", "repo_url"),
+    ("https://git.example.com:008443/a/b", "", "repo_url"),
     ("https://git.example.com:65536/a/b", "", "repo_url"),
     ("https://git.example.com:x/a/b", "", "repo_url"),
     ("file:///etc/passwd", "", "repo_url"),

@@ -221,6 +221,22 @@ def test_a_lower_version_is_refused_with_both_numbers(taken: list[str], declared
     with pytest.raises(LowerVersion) as caught:
         next_version(taken, declared)
     assert declared in str(caught.value) and max(taken) in str(caught.value)
+    assert caught.value.details == {"declared": declared, "published": max(taken)}
+
+
+@pytest.mark.parametrize("taken", [[], ["1.0.0"]])
+def test_the_notice_tells_a_missing_version_from_one_that_cannot_be_read(taken: list[str]) -> None:
+    for missing in (None, "", "  "):
+        assert next_version(taken, missing)[1].startswith("the front matter has no version; 1.0.")
+    assert next_version(taken, "one")[1].startswith(
+        "the front matter's version is not a semantic version; 1.0."
+    )
+
+
+def test_a_version_may_have_64_characters_and_nine_digits_in_a_number() -> None:
+    assert str(parse_semver("123456789.0.0-123456789")) == "123456789.0.0-123456789"
+    assert parse_semver("1.0.0-" + "a" * 58)
+    assert parse_semver("1.0.0-" + "a" * 59) is None
 
 
 def test_an_author_who_never_changes_the_front_matter_is_bumped_every_time() -> None:

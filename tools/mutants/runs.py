@@ -63,18 +63,19 @@ class Session:
         watched = {id(function_of(name).__code__): name for name in self.functions}
         called: set[str] = set()
 
-        def note(frame: Any, event: str, _: object) -> None:
-            if event == "call" and id(frame.f_code) in watched:
+        def note(frame: Any, _event: str, _argument: object) -> None:
+            # Called once for each call; its lines are not traced, because nothing is returned.
+            if id(frame.f_code) in watched:
                 called.add(watched[id(frame.f_code)])
 
         for item, following in zip(items, [*items[1:], None], strict=True):
             called.clear()
-            threading.setprofile(note)
-            sys.setprofile(note)
+            threading.settrace(note)
+            sys.settrace(note)
             before = time.process_time()
             reports = runtestprotocol(item, nextitem=following, log=False)
-            sys.setprofile(None)
-            threading.setprofile(None)
+            sys.settrace(None)
+            threading.settrace(None)
             self.seconds[item.nodeid] = time.process_time() - before
             self.failures += [f"{item.nodeid}\n{each.longreprtext}" for each in reports if each.failed]
             for name in called:

@@ -67,7 +67,7 @@ def next_version(
     1.0.0 is lower.
     """
     declared = None if front_matter_version is None else parse_semver(front_matter_version)
-    why = _why_not_declared(front_matter_version, declared)
+    why = _why_not_declared(front_matter_version)
     published = [_stored(number) for number in numbers]
     if not published:
         return (str(declared), "") if declared else (FIRST_VERSION, f"{why}; {FIRST_VERSION} is used")
@@ -95,10 +95,10 @@ def _refuse_lower(declared: Semver, highest: Semver, last_declared: str | None) 
         raise LowerVersion(message, declared=str(declared), published=str(highest))
 
 
-def _why_not_declared(text: str | None, declared: Semver | None) -> str:
+def _why_not_declared(text: str | None) -> str:
     if text is None or not text.strip():
         return "the front matter has no version"
-    return "" if declared else "the front matter's version is not a semantic version"
+    return "the front matter's version is not a semantic version"
 
 
 def _is_plain_number(text: str, digits: int) -> bool:
