@@ -20,6 +20,7 @@ from vskill_platform.domain.errors import (
     VersionStatusError,
 )
 from vskill_platform.domain.identity import Identity, normalise, upload_identity
+from vskill_platform.domain.listing import About, listing
 from vskill_platform.domain.naming import (
     RESERVED_OWNERS,
     alias_names,
@@ -29,6 +30,7 @@ from vskill_platform.domain.naming import (
     slugify,
 )
 from vskill_platform.domain.numbering import next_version, parse_semver
+from vskill_platform.domain.scan import Verdict
 from vskill_platform.domain.skill import (
     Certification,
     Change,
@@ -36,6 +38,7 @@ from vskill_platform.domain.skill import (
     PublishedSkill,
     Role,
     SkillVersion,
+    VersionRef,
     VersionStatus,
     certification_for,
     publish_version,
@@ -43,8 +46,10 @@ from vskill_platform.domain.skill import (
     restore,
     take_down,
     unyank,
+    with_trust,
     yank,
 )
+from vskill_platform.domain.trust import Provenance, TrustFacts
 
 PLACE = normalise("Acme/Tools", "skills/PDF")
 
@@ -342,6 +347,115 @@ def test_a14_the_first_publish_creates_the_skill_and_its_version_together() -> N
     assert skill.aliases == ("pdf",)
 
 
+ABOUT = About("security", "MIT", "claude")
+JUDGED = TrustFacts(Verdict.PASS, 90, Verdict.PASS, reviewed=True)
+KNOWN = TrustFacts(
+    Verdict.CONCERNS, 50, Verdict.CONCERNS, Provenance.VERIFIED, 7, 3, open_reports=2, ever_blocked=True
+)
+
+
+def test_a14_everything_that_was_published_is_in_the_records() -> None:
+    whole = publication(
+        at=7,
+        description="Reads PDFs",
+        repo_url="https://github.com/Acme/Tools",
+        commit="c0ffee",
+        front_matter_version="0.2.0",
+        submission="sub_1",
+        certification=Certification.VERIFIED,
+        score=91,
+        about=ABOUT,
+        trust=JUDGED,
+    )
+    skill, version = publish_version(None, whole)
+    assert version == SkillVersion(
+        canonical="acme/tools/pdf",
+        number="0.2.0",
+        digest=whole.digest,
+        content_hash=whole.content_hash,
+        tree_hash=whole.tree_hash,
+        manifest=whole.manifest,
+        published_at=7,
+        certification=Certification.VERIFIED,
+        score=91,
+        commit="c0ffee",
+        declared="0.2.0",
+        submission="sub_1",
+        name="PDF",
+        description="Reads PDFs",
+    )
+    ref = VersionRef(
+        "0.2.0",
+        whole.digest,
+        7,
+        certification=Certification.VERIFIED,
+        score=91,
+        content_hash=whole.content_hash,
+        declared="0.2.0",
+        by="worker:1",
+        reason="published",
+    )
+    assert skill == PublishedSkill(
+        canonical="acme/tools/pdf",
+        identity=PLACE,
+        owner="Acme",
+        repo="Tools",
+        slug="pdf",
+        name="PDF",
+        description="Reads PDFs",
+        repo_url="https://github.com/Acme/Tools",
+        aliases=("pdf",),
+        versions=(ref,),
+        current_version="0.2.0",
+        current_digest=whole.digest,
+        content_hash=whole.content_hash,
+        certification=Certification.VERIFIED,
+        score=91,
+        submission="sub_1",
+        created_at=7,
+        updated_at=7,
+        about=ABOUT,
+        trust=JUDGED,
+        listing=listing(ABOUT, JUDGED, updated_at=7, created_at=7),
+    )
+
+
+def test_new_content_is_judged_anew_and_the_skill_keeps_its_standing() -> None:
+    skill = with_trust(published("A"), KNOWN)
+    assert skill.listing == listing(About(), KNOWN, updated_at=1, created_at=1)
+    after, _ = publish_version(skill, publication("B", 9, trust=JUDGED, about=ABOUT))
+    assert after.trust == TrustFacts(
+        Verdict.PASS,
+        90,
+        Verdict.PASS,
+        Provenance.VERIFIED,
+        7,
+        3,
+        open_reports=2,
+        ever_blocked=True,
+        reviewed=True,
+    )
+    assert after.listing == listing(ABOUT, after.trust, updated_at=9, created_at=1)
+
+
+def test_only_rescans_and_blocks_leave_a_mark_on_the_standing() -> None:
+    for role in (Role.SYSTEM, Role.REVIEWER):
+        down = take_down(published("A"), by(role))
+        assert down.trust.ever_blocked == (role is Role.SYSTEM)
+        assert down.listing is None
+    again = restore(take_down(published("A", "B"), by(Role.SYSTEM)), by(Role.REVIEWER))
+    assert again.trust.ever_blocked and again.listing is not None
+    assert again.listing.trust_score == listing(About(), again.trust, updated_at=2, created_at=1).trust_score
+
+
+def test_a_mark_on_the_standing_stays_and_lowers_the_score_at_once() -> None:
+    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.1")
+    assert down.trust.ever_blocked and down.listing is not None
+    assert down.listing == listing(About(), down.trust, updated_at=1, created_at=1)
+    twice = take_down(down, by(Role.SYSTEM), number="1.0.1")
+    assert twice is down
+
+
 def test_a15_the_current_digest_again_makes_no_new_version() -> None:
     before = published("A", "B")
     better = publication("B", 9, certification=Certification.VERIFIED, score=90, description="new words")
@@ -380,6 +494,7 @@ def test_a4b_publishing_refuses_another_identity(place: Identity) -> None:
     with pytest.raises(IdentityMismatch) as caught:
         publish_version(published("A"), publication("B", place=place, canonical="acme/tools/pdf"))
     assert "acme/tools/pdf" in str(caught.value)
+    assert caught.value.details == {"canonical": "acme/tools/pdf", "owner": PLACE.key}
 
 
 def test_a4b_publishing_refuses_another_name_for_the_same_record() -> None:
@@ -459,11 +574,13 @@ def in_status(status: VersionStatus) -> PublishedSkill:
 def test_who_may_do_what_to_which_version(name: str, role: Role, status: VersionStatus) -> None:
     skill, becomes = in_status(status), BECOMES[name, status.value]
     if role not in ALLOWED[name]:
-        with pytest.raises(NotPermitted):
+        with pytest.raises(NotPermitted) as refused:
             OPERATIONS[name](skill, by(role), number="1.0.1")
+        assert refused.value.details == {"role": role.value}
     elif becomes is None:
-        with pytest.raises(VersionStatusError):
+        with pytest.raises(VersionStatusError) as wrong:
             OPERATIONS[name](skill, by(role), number="1.0.1")
+        assert wrong.value.details == {"number": "1.0.1", "status": status.value}
     else:
         changed = OPERATIONS[name](skill, by(role), number="1.0.1")
         assert statuses(changed) == {"1.0.0": "live", "1.0.1": becomes}
@@ -487,6 +604,9 @@ def test_taking_down_by_digest_reaches_every_version_of_those_bytes() -> None:
     assert statuses(skill) == {"1.0.0": "taken_down", "1.0.1": "live", "1.0.2": "taken_down"}
     back = restore(skill, by(Role.REVIEWER), digest=digest("A"))
     assert set(statuses(back).values()) == {"live"} and back.current_version == "1.0.2"
+    all_down = take_down(published("A", "B", "A"), by(Role.REVIEWER))
+    half = restore(all_down, by(Role.REVIEWER), digest=digest("B"))
+    assert statuses(half) == {"1.0.0": "taken_down", "1.0.1": "live", "1.0.2": "taken_down"}
 
 
 def test_what_is_applied_again_changes_nothing() -> None:
@@ -510,8 +630,9 @@ def test_a_reviewer_does_not_undo_what_the_owner_yanked() -> None:
 
 
 def test_a_version_that_is_not_there_and_a_missing_reason_are_refused() -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as missing:
         yank(published("A"), by(Role.OWNER), number="9.9.9")
+    assert missing.value.details == {"canonical": "acme/tools/pdf"}
     with pytest.raises(NotFound):
         take_down(published("A"), by(Role.SYSTEM), digest="0" * 64)
     with pytest.raises(InvalidInput) as caught:

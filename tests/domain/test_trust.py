@@ -47,6 +47,8 @@ def test_the_tables_cover_their_enums() -> None:
         ({"static": Verdict.FAIL}, 0),
         ({"judge_score": 100}, 30),
         ({"judge_score": 85}, 26),
+        ({"judge_score": 2}, 1),
+        ({"judge_score": 84}, 25),
         ({"judge_score": 1}, 0),
         ({"provenance": Provenance.VERIFIED}, 20),
         ({"provenance": Provenance.CONTRADICTED}, 0),

@@ -167,7 +167,7 @@ class Change(msgspec.Struct, frozen=True):
     reason: str
 
 
-def certification_for(*, judged: bool, reviewed: bool = False, trusted_vendor: bool = False) -> Certification:
+def certification_for(*, judged: bool, reviewed: bool, trusted_vendor: bool) -> Certification:
     """SCANNED by rules alone, VERIFIED by the judge too, CERTIFIED by a person or as a trusted vendor's."""
     if reviewed or trusted_vendor:
         return Certification.CERTIFIED
@@ -229,7 +229,6 @@ def _new_skill(publication: Publication) -> PublishedSkill:
         owner=publication.identity.owner,
         repo=publication.identity.repo,
         slug=publication.slug,
-        withdrawn=True,
         created_at=publication.at,
     )
 

@@ -325,7 +325,7 @@ def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
         return move(
             record, State.NEEDS_REVIEW, msgspec.structs.replace(step, reason=reason), attempts=attempts
         )
-    delay = min(UNAVAILABLE_FIRST_MS << min(before.unavailable, 20), UNAVAILABLE_MOST_MS)
+    delay = min(UNAVAILABLE_FIRST_MS << before.unavailable, UNAVAILABLE_MOST_MS)
     return _back(record, step, attempts, delay)
 
 
