@@ -581,6 +581,7 @@ def test_who_may_do_what_to_which_version(name: str, role: Role, status: Version
         with pytest.raises(VersionStatusError) as wrong:
             OPERATIONS[name](skill, by(role), number="1.0.1")
         assert wrong.value.details == {"number": "1.0.1", "status": status.value}
+        assert f"Version 1.0.1 is {status.value}, not " in str(wrong.value)
     else:
         changed = OPERATIONS[name](skill, by(role), number="1.0.1")
         assert statuses(changed) == {"1.0.0": "live", "1.0.1": becomes}
@@ -597,6 +598,7 @@ def test_taking_the_current_one_down_makes_the_newest_remaining_current_or_none(
     skill = take_down(skill, by(Role.REVIEWER))
     assert (skill.current_version, skill.current_digest, skill.certification) == (None, None, None)
     assert skill.withdrawn and skill.updated_at == 50
+    assert (skill.content_hash, skill.score) == (None, 0)
 
 
 def test_taking_down_by_digest_reaches_every_version_of_those_bytes() -> None:
@@ -626,7 +628,10 @@ def test_a_reviewer_does_not_undo_what_the_owner_yanked() -> None:
     skill = take_down(skill, by(Role.SYSTEM), number="1.0.1")
     skill = restore(skill, by(Role.REVIEWER), number="1.0.1")
     assert statuses(skill)["1.0.1"] == "yanked" and skill.current_version == "1.0.0"
-    assert unyank(skill, by(Role.OWNER), number="1.0.1").current_version == "1.0.1"
+    back = unyank(skill, by(Role.OWNER), number="1.0.1")
+    assert back.current_version == "1.0.1"
+    down = take_down(back, by(Role.SYSTEM), number="1.0.1")
+    assert restore(down, by(Role.REVIEWER), number="1.0.1").current_version == "1.0.1"
 
 
 def test_a_version_that_is_not_there_and_a_missing_reason_are_refused() -> None:

@@ -16,6 +16,7 @@ from vskill_platform.domain.states import (
     may_move,
     may_start_run,
     states_in,
+    states_with,
 )
 
 #: The table once more, row by row, as the design has it.
@@ -53,6 +54,8 @@ def test_a_state_is_active_or_waiting_for_a_person_or_terminal(state):
 
 
 def test_the_sets_are_those_of_the_flags():
+    assert (states_with(Flag.ACTIVE), states_with(Flag.TERMINAL)) == (ACTIVE_STATES, TERMINAL_STATES)
+    assert states_with(Flag.WAITING) == {State.NEEDS_REVIEW}
     assert ACTIVE_STATES == STUCK_STATES == {s for s in State if s.active}
     assert {s for s in State if s.terminal} == TERMINAL_STATES
     assert {s for s in State if s.success} == {State.PUBLISHED}

@@ -8,16 +8,25 @@ from hypothesis import strategies as st
 from tests.support.records import submission
 from vskill_platform.domain import submission as domain
 from vskill_platform.domain.errors import TransitionError
+from vskill_platform.domain.evidence import Evidence
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.messages import SubmissionMessage, decode_body, submission_send
+from vskill_platform.domain.scan import ScanStatus, Verdict
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
+    EXHAUSTED,
     MAX_INTERRUPTED,
     UNAVAILABLE_END_MS,
     UNAVAILABLE_MOST_MS,
     Approval,
+    Attempts,
+    Claim,
+    Event,
+    RecordedDecision,
     Rerun,
+    Source,
     Step,
     Submission,
 )
@@ -40,13 +49,47 @@ def test_a_new_submission_waits_for_a_worker_and_is_due_now():
     assert (event.seq, event.source, event.to, event.reason) == (1, None, State.RECEIVED, "submitted")
 
 
+def test_a_new_submission_holds_all_that_was_said_at_the_door():
+    place = normalise("acme/tools", "skills/pdf")
+    record = domain.create(
+        submission_id="sub_1",
+        identity=place,
+        repo_url=place.url,
+        skill_name="pdf",
+        step=Step("e1", NOW, "user:ann", "submitted"),
+        source=Source.CLI,
+        submitter="ann",
+        upload="u" * 64,
+    )
+    assert record == Submission(
+        id="sub_1",
+        repo_url=place.url,
+        identity=place,
+        skill_name="pdf",
+        skill_path="skills/pdf",
+        state=State.RECEIVED,
+        run=1,
+        created_at=NOW,
+        updated_at=NOW,
+        history=(Event("e1", 1, NOW, State.RECEIVED, "user:ann", "submitted"),),
+        source=Source.CLI,
+        submitter="ann",
+        next_attempt_at=NOW,
+        upload="u" * 64,
+    )
+    assert record.key == "sub:sub_1"
+    assert record.wrote("e1") and not record.wrote("e2")
+    assert not record.held_by("t") and not claimed().held_by("u")
+
+
 @pytest.mark.parametrize("source", State)
 @pytest.mark.parametrize("target", State)
 def test_moves_follow_the_table_and_a_refused_one_changes_nothing(source, target):
     record = submission(state=source)
     if not may_move(source, target):
-        with pytest.raises(TransitionError, match=f"from {source} to {target}"):
+        with pytest.raises(TransitionError, match=f"from {source} to {target}") as caught:
             domain.move(record, target, step())
+        assert caught.value.details == {"submission": record.id, "source": source, "to": target}
         return
     moved = domain.move(record, target, step())
     assert moved.state is target
@@ -91,6 +134,14 @@ def test_claiming_what_waits_begins_an_attempt():
     assert domain.claimable(record, NOW + CLAIM_MS)
 
 
+def test_a_claim_names_its_worker_and_attempt_and_so_does_the_history():
+    record = claim_again(domain.hand_back(claimed(), step()), 7)
+    assert record.claim == Claim("t7", "w", NOW + CLAIM_MS)
+    assert record.history[-1] == Event(
+        "c7", 4, NOW, State.TIER1_SCANNING, "worker:w", "attempt 2 begins", State.RECEIVED
+    )
+
+
 def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
     later = NOW + CLAIM_MS
     record = domain.claim(claimed(), token="u", worker="x", now=later, event_ids=["c", "d"])
@@ -99,15 +150,26 @@ def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
         (State.RECEIVED, State.TIER1_SCANNING),
     ]
     assert record.history[-2].reason == "its worker's claim expired"
+    assert [(e.id, e.at, e.actor) for e in record.history[-2:]] == [
+        ("c", later, "worker:x"),
+        ("d", later, "worker:x"),
+    ]
     assert (record.attempts.interrupted, record.attempts.started) == (1, 2)
     assert record.held_by("u")
+
+
+def test_an_approved_one_that_waits_is_taken_up_where_it_stands():
+    waiting = domain.move(claimed(), State.AUTO_APPROVED, step(at=NOW + 7), next_attempt_at=NOW + 9)
+    assert waiting.updated_at == NOW + 7
+    record = domain.claim(waiting, token="u", worker="x", now=NOW + 9, event_ids=["c", "d"])
+    assert (record.state, record.next_attempt_at, record.attempts.started) == (State.AUTO_APPROVED, None, 2)
 
 
 def test_an_approved_one_is_taken_over_where_it_stands():
     approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
     record = domain.claim(approved, token="u", worker="x", now=NOW + CLAIM_MS, event_ids=["c", "d"])
     assert record.state is State.AUTO_APPROVED and record.held_by("u")
-    assert record.attempts.interrupted == 1
+    assert (record.attempts.interrupted, record.attempts.started, record.next_attempt_at) == (1, 2, None)
     assert record.history == approved.history
 
 
@@ -122,6 +184,10 @@ def test_too_many_dead_workers_end_the_run_with_a_person():
     record = domain.claim(record, token="z", worker="w", now=NOW * 10, event_ids=["y", "z"])
     assert record.state is State.NEEDS_REVIEW and record.claim is None
     assert domain.violation(record, NOW * 10, 0) is None
+    assert record.attempts == Attempts(started=MAX_INTERRUPTED, interrupted=MAX_INTERRUPTED)
+    last = record.history[-1]
+    assert (last.id, last.at, last.actor) == ("y", NOW * 10, "worker:w")
+    assert f"died {MAX_INTERRUPTED} times" in last.reason
 
 
 def test_renewing_changes_the_deadline_and_nothing_else():
@@ -130,8 +196,18 @@ def test_renewing_changes_the_deadline_and_nothing_else():
     assert renewed.claim is not None and renewed.claim.until == NOW + 5_000 + CLAIM_MS
     assert msgspec.structs.replace(renewed, claim=record.claim) == record
     assert domain.renew(renewed, "t", NOW + 1_000) == renewed
-    with pytest.raises(TransitionError):
-        domain.renew(record, "other", NOW)
+    for not_held in (record, submission()):
+        with pytest.raises(TransitionError) as caught:
+            domain.renew(not_held, "other", NOW)
+        assert caught.value.details == {"submission": not_held.id}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "ends"), [(0, 0), (CLOCK_SLACK_MS, CLOCK_SLACK_MS), (CLOCK_SLACK_MS + 1, 0), (-1, 0)]
+)
+def test_a_renewal_never_shortens_a_claim_but_puts_right_one_from_before_the_clock_went_back(ahead, ends):
+    renewed = domain.renew(claimed(NOW + ahead), "t", NOW)
+    assert renewed.claim is not None and renewed.claim.until == NOW + CLAIM_MS + ends
 
 
 def test_a_clock_that_went_back_makes_no_deadline_unreachable():
@@ -141,6 +217,19 @@ def test_a_clock_that_went_back_makes_no_deadline_unreachable():
     assert domain.claimable(waiting, NOW)
     assert not domain.claimable(submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS), NOW)
     assert not domain.claimable(claimed(NOW + CLOCK_SLACK_MS), NOW)
+    assert domain.claimable(claimed(NOW + CLOCK_SLACK_MS + 1), NOW)
+    within = NOW + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS
+    assert not domain.claimable(submission(next_attempt_at=within), NOW)
+    assert not domain.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 9), NOW, 9)
+    assert domain.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 10), NOW, 9)
+
+
+def test_it_is_due_when_its_claim_ends_or_else_at_its_next_attempt():
+    assert domain.due_at(claimed()) == NOW + CLAIM_MS
+    assert domain.due_at(submission(next_attempt_at=NOW)) == NOW
+    assert domain.due_at(submission(next_attempt_at=None)) is None
+    assert domain.claimable(submission(next_attempt_at=NOW), NOW)
+    assert not domain.claimable(submission(next_attempt_at=NOW + 1), NOW)
 
 
 def test_what_is_at_rest_cannot_be_claimed():
@@ -158,7 +247,9 @@ def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
     assert delays == [10_000, 60_000, 300_000]
     ended = domain.failed(claim_again(record, 9), step(9, reason="boom"))
     assert ended.state is State.REJECTED and ended.decision is not None
-    assert "4 attempts failed" in ended.decision.reason and "boom" in ended.decision.reason
+    assert ended.decision == RecordedDecision("4 attempts failed; the last one: boom", (EXHAUSTED,))
+    assert (ended.history[-1].id, ended.history[-1].reason) == ("e9", ended.decision.reason)
+    assert (ended.attempts.failed, ended.attempts.started, ended.attempts.last_error) == (4, 4, "boom")
 
 
 def claim_again(record: Submission, number: int) -> Submission:
@@ -176,6 +267,33 @@ def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it
     late = step(5, at=NOW + UNAVAILABLE_END_MS)
     given_up = domain.unavailable(claim_again(record, 5), late, "github.com")
     assert given_up.state is State.NEEDS_REVIEW
+    assert given_up.attempts == Attempts(
+        started=2, unavailable=2, unavailable_since=NOW, waiting_for="github.com", last_error="because"
+    )
+    last = given_up.history[-1]
+    assert (last.id, last.reason) == (
+        "e5",
+        "github.com was unavailable for 24 hours; the last error: because",
+    )
+
+
+def test_what_is_unavailable_is_asked_for_less_and_less_often_until_a_day_is_over():
+    record, delays = submission(at=NOW), []
+    for number in range(9):
+        record = domain.unavailable(claim_again(record, number), step(number), "host")
+        assert record.next_attempt_at is not None
+        delays.append((record.next_attempt_at - NOW) // 1000)
+    assert delays == [10, 20, 40, 80, 160, 320, 640, 900, 900]
+    assert (record.attempts.unavailable, record.attempts.unavailable_since) == (9, NOW)
+    assert record.attempts.last_error == "because"
+    almost = step(10, at=NOW + UNAVAILABLE_END_MS - 1)
+    assert domain.unavailable(claim_again(record, 10), almost, "host").state is State.RECEIVED
+
+
+def test_a_failure_forgets_when_an_outage_began():
+    record = domain.unavailable(claimed(), step(), "host")
+    failed = domain.failed(claim_again(record, 1), step(2, reason="boom"))
+    assert failed.attempts == Attempts(started=2, failed=1, last_error="boom")
 
 
 def test_handing_back_counts_nowhere():
@@ -204,7 +322,73 @@ def test_a_new_run_starts_only_when_the_last_one_is_over_and_starts_clean():
         None,
     )
     assert record.published == "skill:x" and record.submitter == "me"
+    assert (record.next_attempt_at, record.updated_at) == (NOW, NOW)
     assert domain.start_run(ended, step(), submitter="you", upload=None).submitter == "you"
+
+
+EVIDENCE = Evidence("d", "r1", ScanStatus.COMPLETE, Verdict.PASS, 100)
+OF_THE_OLD_CONTENT = {"commit": "c", "digest": "d", "declared_name": "n", "evidence": EVIDENCE}
+
+
+def test_a_new_run_keeps_the_place_and_nothing_of_the_last_content():
+    fresh = submission(at=1, state=State.REJECTED, next_attempt_at=None, published="skill:x")
+    used = msgspec.structs.replace(
+        fresh,
+        claim=Claim("t", "w", 5),
+        attempts=Attempts(started=3),
+        rerun_requested=Rerun(1),
+        approval=Approval("d", "admin:x", 1),
+        decision=RecordedDecision("no"),
+        **OF_THE_OLD_CONTENT,
+    )
+    start = {"submitter": None, "upload": "new"}
+    assert domain.start_run(used, step(), **start) == domain.start_run(fresh, step(), **start)
+    with pytest.raises(TransitionError) as caught:
+        domain.start_run(claimed(), step(), **start)
+    assert caught.value.details == {"submission": claimed().id}
+
+
+def test_submitting_again_while_it_waits_forgets_the_old_content_but_not_dead_workers():
+    fresh = submission(at=NOW, submitter="me")
+    used = msgspec.structs.replace(
+        fresh,
+        upload="old",
+        attempts=Attempts(3, 1, 2, 1, 5, "host", "boom"),
+        rerun_requested=Rerun(1),
+        **OF_THE_OLD_CONTENT,
+    )
+    again = domain.refresh(used, now=NOW + 9, submitter=None, upload="new")
+    kept = Attempts(started=3, interrupted=2)
+    assert again == msgspec.structs.replace(fresh, upload="new", attempts=kept, next_attempt_at=NOW + 9)
+
+
+@pytest.mark.parametrize("record", [claimed(), submission(state=State.NEEDS_REVIEW, next_attempt_at=None)])
+def test_only_what_waits_for_a_worker_is_refreshed(record):
+    with pytest.raises(TransitionError) as caught:
+        domain.refresh(record, now=NOW, submitter=None, upload=None)
+    assert caught.value.details == {"submission": record.id}
+
+
+DEAD = Attempts(interrupted=MAX_INTERRUPTED)
+ALMOST_DEAD = Attempts(interrupted=MAX_INTERRUPTED - 1)
+GAVE_UP = RecordedDecision("4 attempts failed", (EXHAUSTED,))
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (submission(state=State.REJECTED, decision=GAVE_UP), "4 attempts failed"),
+        (submission(state=State.REJECTED, decision=RecordedDecision("no", ("XX-001",))), None),
+        (submission(state=State.REJECTED), None),
+        (submission(state=State.BLOCKED, decision=GAVE_UP), None),
+        (submission(state=State.NEEDS_REVIEW, attempts=DEAD), "submitted"),
+        (submission(state=State.NEEDS_REVIEW, attempts=ALMOST_DEAD), None),
+        (submission(state=State.REJECTED, attempts=DEAD), None),
+        (submission(state=State.RECEIVED, attempts=DEAD), None),
+    ],
+)
+def test_a_run_is_exhausted_by_failures_or_dead_workers_and_by_nothing_else(record, reason):
+    assert domain.exhaustion(record) == reason
 
 
 def test_submitting_again_while_it_waits_looks_at_the_new_content_now():
@@ -232,11 +416,19 @@ def test_a_request_to_run_again_is_remembered_the_latest_wins_and_cancelling_for
         (submission(state=State.PUBLISHED), "at rest"),
         (submission(state=State.PUBLISHED, next_attempt_at=None), None),
         (claimed(NOW - CLAIM_MS - 2_000), "expired 2 s ago"),
+        (claimed(NOW - CLAIM_MS - 1), "expired 0 s ago"),
+        (claimed(NOW - CLAIM_MS), None),
+        (msgspec.structs.replace(claimed(), state=State.PUBLISHED), "at rest"),
     ],
 )
 def test_a_record_that_breaks_the_invariant_is_named(record, says):
     found = domain.violation(record, NOW, 0)
     assert found is None if says is None else says in (found or "")
+
+
+def test_a_claim_that_expired_within_the_grace_is_no_violation():
+    assert domain.violation(claimed(NOW - CLAIM_MS - 700), NOW, 700) is None
+    assert domain.violation(claimed(NOW - CLAIM_MS - 701), NOW, 700)
 
 
 @given(
