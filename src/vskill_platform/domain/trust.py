@@ -67,7 +67,7 @@ def trust_score(facts: TrustFacts) -> int:
     """Static, judge, provenance and standing, together from 0 to 100."""
     static = 0 if facts.static is None else STATIC_POINTS[facts.static]
     total = static + _judge_points(facts) + PROVENANCE_POINTS[facts.provenance] + _standing(facts)
-    return max(0, min(100, total))
+    return max(0, total)
 
 
 def trust_tier(facts: TrustFacts) -> TrustTier:
