@@ -10,7 +10,13 @@ from vskill_platform.domain import submission as domain
 from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.messages import SubmissionMessage, decode_body, submission_send
+from vskill_platform.domain.messages import (
+    SubmissionMessage,
+    TaskMessage,
+    decode_body,
+    submission_send,
+    task_send,
+)
 from vskill_platform.domain.scan import ScanStatus, Verdict
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
@@ -492,3 +498,11 @@ def test_a_message_names_the_run_and_its_key():
     assert (send.key, send.delay_ms) == ("sub_1:3", 7)
     assert decode_body(send.body) == SubmissionMessage("sub_1", 3)
     assert msgspec.json.decode(send.body) == {"kind": "submission", "submission_id": "sub_1", "run": 3}
+    assert submission_send("sub_1", 3).delay_ms == 0
+
+
+def test_a_tasks_message_names_its_kind_id_and_run():
+    send = task_send("rescan", "one", 3, delay_ms=7)
+    assert (send.key, send.delay_ms) == ("task:rescan:one:3", 7)
+    assert decode_body(send.body) == TaskMessage("rescan", "one", 3)
+    assert task_send("rescan", "one", 3).delay_ms == 0

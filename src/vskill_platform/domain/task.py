@@ -142,7 +142,7 @@ def unavailable(task: Task, reason: str, waiting_for: str, now: int) -> Task:
     task = msgspec.structs.replace(task, attempts=attempts)
     if now - since >= UNAVAILABLE_END_MS:
         return _end(task, TaskState.FAILED, f"{waiting_for} was unavailable for 24 hours: {reason}", now)
-    delay = min(UNAVAILABLE_FIRST_MS << min(before.unavailable, 20), UNAVAILABLE_MOST_MS)
+    delay = min(UNAVAILABLE_FIRST_MS << before.unavailable, UNAVAILABLE_MOST_MS)
     return _later(task, reason, now + delay, now)
 
 
