@@ -13,53 +13,56 @@ from vskill_platform.domain.identity import Identity, has_control_characters, no
 
 PLACE = normalise("https://git.example.com:8443/a/b", "x:y/z")
 
-BUILT = [
-    (keys.sub("sub_1"), "sub:sub_1"),
-    (keys.subrun("sub_1", 12), "subrun:sub_1:12"),
-    (keys.sub_alias("sub_1"), "sub_alias:sub_1"),
-    (keys.scan("d", "r1"), "scan:d:r1"),
-    (keys.judge("d", "r1", "llama3:8b", "v1"), "judge:d:r1:llama3%3A8b:v1"),
-    (keys.extscan("d", "semgrep"), "extscan:d:semgrep"),
-    (keys.skill("a/b/c"), "skill:a/b/c"),
-    (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
-    (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
-    (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
-    (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
-    (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
-    (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
-    (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
-    (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
-    (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),
-    (keys.block(name_target("100%")), "block:name:100%25"),
-    (keys.job("recover"), "job:recover"),
-    (keys.installs("a/b/c", "2026-11-15"), "installs:a/b/c:2026-11-15"),
-    (keys.report("01J"), "report:01J"),
-    (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
-    (keys.webhook("w1"), "webhook:w1"),
-    (keys.collection("team"), "collection:team"),
-    (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
-    (keys.token("h"), "token:h"),
-    (keys.session("h"), "session:h"),
-    (keys.user("ann"), "user:ann"),
-    (keys.github_id("583231"), "github:id:583231"),
-    (keys.github_login("Ann"), "github:login:ann"),
-    (keys.attempts("h"), "attempts:h"),
-    (keys.audit("01J"), "audit:01J"),
-    (keys.CONTROL_BLOCKLIST, "control:blocklist"),
-    (keys.CONTROL_QUEUE, "control:queue"),
-    (keys.CONTROL_SETUP, "control:setup"),
-]
+
+def built_keys() -> list[tuple[str, str]]:
+    """Every builder's key, made anew, and as the design writes it."""
+    return [
+        (keys.sub("sub_1"), "sub:sub_1"),
+        (keys.subrun("sub_1", 12), "subrun:sub_1:12"),
+        (keys.sub_alias("sub_1"), "sub_alias:sub_1"),
+        (keys.scan("d", "r1"), "scan:d:r1"),
+        (keys.judge("d", "r1", "llama3:8b", "v1"), "judge:d:r1:llama3%3A8b:v1"),
+        (keys.extscan("d", "semgrep"), "extscan:d:semgrep"),
+        (keys.skill("a/b/c"), "skill:a/b/c"),
+        (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
+        (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
+        (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
+        (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
+        (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
+        (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
+        (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
+        (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
+        (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),
+        (keys.block(name_target("100%")), "block:name:100%25"),
+        (keys.job("recover"), "job:recover"),
+        (keys.installs("a/b/c", "2026-11-15"), "installs:a/b/c:2026-11-15"),
+        (keys.report("01J"), "report:01J"),
+        (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
+        (keys.webhook("w1"), "webhook:w1"),
+        (keys.collection("team"), "collection:team"),
+        (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
+        (keys.token("h"), "token:h"),
+        (keys.session("h"), "session:h"),
+        (keys.user("ann"), "user:ann"),
+        (keys.github_id("583231"), "github:id:583231"),
+        (keys.github_login("Ann"), "github:login:ann"),
+        (keys.attempts("h"), "attempts:h"),
+        (keys.audit("01J"), "audit:01J"),
+        (keys.CONTROL_BLOCKLIST, "control:blocklist"),
+        (keys.CONTROL_QUEUE, "control:queue"),
+        (keys.CONTROL_SETUP, "control:setup"),
+    ]
 
 
-@pytest.mark.parametrize(("built", "written"), BUILT)
-def test_keys_are_as_the_design_writes_them_and_parse(built: str, written: str) -> None:
-    assert built == written
-    parsed = keys.parse(built)
-    assert built.startswith(parsed.prefix) and len(parsed.parts) == keys.PARTS[parsed.prefix]
+def test_keys_are_as_the_design_writes_them_and_parse() -> None:
+    for built, written in built_keys():
+        assert built == written
+        parsed = keys.parse(built)
+        assert built.startswith(parsed.prefix) and len(parsed.parts) == keys.PARTS[parsed.prefix]
 
 
 def test_every_prefix_has_a_builder_and_a_row() -> None:
-    assert {keys.parse(built).prefix for built, _ in BUILT} == set(keys.PARTS)
+    assert {keys.parse(built).prefix for built, _ in built_keys()} == set(keys.PARTS)
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
     assert constants - {keys.CONTROL_BLOCKLIST, keys.CONTROL_QUEUE, keys.CONTROL_SETUP} == set(keys.PARTS)
 
@@ -70,18 +73,17 @@ def test_a_longer_prefix_is_tried_before_the_one_that_it_contains() -> None:
         assert not any(later.startswith(prefix) for later in order[index + 1 :])
 
 
-@pytest.mark.parametrize(
-    ("prefix", "inside", "outside"),
-    [
+def test_a_prefix_holds_exactly_its_own_keys() -> None:
+    for prefix, inside, outside in (
         (keys.scans_of("d"), keys.scan("d", "r"), keys.scan("d2", "r")),
+        (keys.judges_of("d"), keys.judge("d", "r", "m", "v"), keys.judge("d2", "r", "m", "v")),
         (keys.extscans_of("d"), keys.extscan("d", "p"), keys.extscan("d2", "p")),
         (keys.aliases_of("pdf"), keys.alias_key("pdf", "a/b/c"), keys.alias_key("pdf2", "a/b/c")),
         (keys.suppressions_of("d"), keys.suppress("d", "r"), keys.suppress("d2", "r")),
         (keys.open_reports_of("a/b/c"), keys.open_report("a/b/c", "x"), keys.open_report("a/b/cd", "x")),
-    ],
-)
-def test_a_prefix_holds_exactly_its_own_keys(prefix: str, inside: str, outside: str) -> None:
-    assert inside.startswith(prefix) and not outside.startswith(prefix)
+        (keys.uploads_of("ann"), keys.upload("ann", "3-ab"), keys.upload("anna", "3-ab")),
+    ):
+        assert inside.startswith(prefix) and not outside.startswith(prefix)
 
 
 def test_tc077_an_alias_is_told_from_a_skill_by_its_key_alone() -> None:
@@ -92,8 +94,18 @@ def test_tc077_an_alias_is_told_from_a_skill_by_its_key_alone() -> None:
 
 @pytest.mark.parametrize("part", ["", "a\0b", "a\nb", "\ud800"])
 def test_a_part_that_is_empty_or_not_plain_text_is_refused(part: str) -> None:
-    with pytest.raises(InvalidInput):
-        keys.user(part)
+    for build in (lambda: keys.user(part), lambda: keys.scan("d", part), lambda: keys.scan(part, "r:1")):
+        with pytest.raises(InvalidInput) as caught:
+            build()
+        assert caught.value.field == "key" and caught.value.fix
+
+
+def test_a_refused_part_is_named_and_cut() -> None:
+    with pytest.raises(InvalidInput, match=f"'{'x' * 80}'"):
+        keys.user("x" * 81 + "\n")
+    with pytest.raises(InvalidInput) as caught:
+        keys.user("\ud800")
+    assert repr("\\ud800") in str(caught.value)
 
 
 @pytest.mark.parametrize(

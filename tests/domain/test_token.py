@@ -1,0 +1,39 @@
+"""Tokens: what a scope brings with it, and what a role lets a token do."""
+
+import pytest
+
+from vskill_platform.domain.token import SCOPES, ActingToken, Token, with_included
+
+
+def token(*scopes: str) -> Token:
+    return Token("t1", "ann", "laptop", scopes, created_at=5, expires_at=10)
+
+
+def test_a_token_is_good_until_it_expires():
+    assert token("read").is_good(9)
+    assert not token("read").is_good(10)
+
+
+def test_a_token_is_named_without_its_secret():
+    assert token("read").acting == ActingToken("t1", "laptop")
+
+
+def test_admin_brings_what_it_could_always_do_and_no_other_scope_brings_any():
+    assert with_included(["admin"]) == {"admin", "own", "review"}
+    for scope in set(SCOPES) - {"admin"}:
+        assert with_included([scope]) == {scope}
+    assert with_included(["read", "admin"]) == {"read", "admin", "own", "review"}
+
+
+@pytest.mark.parametrize(
+    ("role", "may"),
+    [
+        ("author", {"read", "submit", "own"}),
+        ("reviewer", {"read", "submit", "own", "review"}),
+        ("admin", set(SCOPES)),
+    ],
+)
+def test_a_token_may_do_what_its_scopes_and_its_accounts_role_allow(role, may):
+    assert token(*SCOPES).scopes_as(role) == may
+    assert token("read", "review").scopes_as(role) == {"read", "review"} & may
+    assert token("admin").scopes_as(role) == {"admin", "own", "review"} & may
