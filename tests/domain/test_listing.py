@@ -13,6 +13,7 @@ from vskill_platform.domain.listing import CATEGORIES, About, about
         ({"description": "Writes tests and reports coverage."}, "testing"),
         ({"description": "Does nothing in particular."}, "other"),
         ({"description": "Reviews accessibility and layout of a UI"}, "design"),
+        ({"description": "(kubernetes)"}, "devops"),
     ],
 )
 def test_a_category_is_the_one_that_is_named_or_that_most_words_speak_for(said, expected):
@@ -34,7 +35,10 @@ def test_no_word_speaks_for_two_categories():
         ("Apache-2.0 (see LICENSE.txt)", "Apache-2.0"),
         ("Proprietary. Ask us first", "other"),
         ("<b>MIT</b>", "other"),
+        ("X" * 40, "X" * 40),
         ("X" * 41, "other"),
+        ("MIT, see LICENSE", "MIT"),
+        (",;", "other"),
         ("Unlicense", "Unlicense"),
     ],
 )

@@ -91,6 +91,7 @@ def test_criticals() -> None:
         (JUDGE_DOWN, None),
         (JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90), (90, Verdict.PASS)),
         (JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0), (0, Verdict.FAIL)),
+        (JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 100), (100, Verdict.PASS)),
         (JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 101), None),
         (JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, -1), None),
         (JudgeReport(JudgeStatus.ANSWERED, None, 90), None),

@@ -114,7 +114,7 @@ def _licence(text: str | None) -> str:
     if not text or not text.strip():
         return NO_LICENCE
     first = text.split()[0].rstrip(",;.")
-    fits = 0 < len(first) <= _MOST_LICENCE and _LICENCE.issuperset(first)
+    fits = len(first) <= _MOST_LICENCE and _LICENCE.issuperset(first)
     known = fits and (
         any(char.isdigit() for char in first) or first.isupper() or first.lower() == "unlicense"
     )
