@@ -235,6 +235,18 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "now"},
     ),
     post(
+        "/api/v1/review/{submission_id}/approve",
+        "/api/v1/review/{lint}/approve",
+        who="root",
+        body={"run": 1, "reason": "fine"},
+    ),
+    post(
+        "/api/v1/review/{submission_id}/reject",
+        "/api/v1/review/{unknown}/reject",
+        who="root",
+        body={"run": 1, "reason": "not wanted"},
+    ),
+    post(
         "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
     ),
     post("/api/v1/skills/{name}/reports", f"{NOTES}/reports", who="ada", body={"reason": "odd"}),
