@@ -141,7 +141,7 @@ ASKED: tuple[Ask, ...] = (
     *of_a_skill("/versions/diff", "?from=1.0.0&to=1.0.1"),
     *of_a_skill("/versions/compare", "?from=1.0.0&to=1.0.1"),
     *of_a_skill("/security", ""),
-    *of_a_skill("/security.sarif", "", hide=frozenset({"rules"})),
+    *of_a_skill("/security.sarif", "", hide=frozenset({"rules", "semanticVersion", "version"})),
     *of_a_skill("/badge", ""),
     *get("/api/v1/submissions", "/api/v1/submissions", "/api/v1/submissions?limit=1&state=PUBLISHED"),
     *get("/api/v1/submissions/stats"),
