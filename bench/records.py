@@ -7,7 +7,7 @@ import msgspec
 from vskill_platform.domain import keys, submission
 from vskill_platform.domain.content import FileEntry, digest_of
 from vskill_platform.domain.identity import Identity, submission_id
-from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, publish_version
+from vskill_platform.domain.skill import Publication, PublishedSkill, SkillVersion, publish_version
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Put
@@ -108,23 +108,20 @@ def _draft(state: State, now: int) -> Submission:
 
 def _skill(now: int) -> PublishedSkill:
     manifest = (FileEntry("SKILL.md", "100644", 1_234, "3" * 64),)
-    publication = Publication(
+    version = SkillVersion(
         canonical="owner/repo/skill",
-        identity=Identity("github.com", "owner", "repo", "skill"),
-        slug="skill",
+        number="",
         name="skill",
         description="Turns a table of measurements into a page that people can read, with its charts. " * 2,
-        repo_url="https://github.com/owner/repo",
         digest=digest_of(manifest),
         content_hash="1" * 64,
         tree_hash="2" * 64,
         manifest=manifest,
-        certification=Certification.SCANNED,
         score=100,
-        at=now,
-        by="worker:bench",
+        published_at=now,
         commit="4" * 40,
-        front_matter_version="1.0.0",
     )
+    place = Identity("github.com", "owner", "repo", "skill")
+    publication = Publication(version, place, "worker:bench", place.url, front_matter_version="1.0.0")
     skill, _ = publish_version(None, publication)
     return skill

@@ -16,7 +16,7 @@ from vskill_platform.domain.content import SkillFile, content_hash, digest_of_fi
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import about
 from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.skill import Certification, Publication, publish_version
+from vskill_platform.domain.skill import Publication, SkillVersion, publish_version
 from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put
@@ -69,23 +69,21 @@ def _publication(number: int, canonical: str, now: int) -> Publication:
     owner, repo, name = canonical.split("/")
     place = Identity("github.com", owner, repo, f"skills/{name}")
     text = f"Turns {_TOPICS[number * 7 % len(_TOPICS)]} into a page that people can read, number {number}."
-    return Publication(
+    version = SkillVersion(
         canonical=canonical,
-        identity=place,
-        slug=name,
+        number="",
         name=name,
         description=text,
-        repo_url=place.url,
         digest=digest_of_files(CONTENT),
         content_hash=content_hash(CONTENT[0].data),
         tree_hash="2" * 64,
         manifest=manifest_of(CONTENT),
-        certification=Certification.SCANNED,
         score=100,
-        at=now - number,
-        by="worker:bench",
-        about=about(name=name, description=text),
-        trust=TrustFacts(static=Verdict.PASS),
+        published_at=now - number,
+    )
+    known = about(name=name, description=text)
+    return Publication(
+        version, place, "worker:bench", place.url, about=known, trust=TrustFacts(static=Verdict.PASS)
     )
 
 

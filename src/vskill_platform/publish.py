@@ -22,6 +22,7 @@ from vskill_platform.domain.skill import (
     Certification,
     Publication,
     PublishedSkill,
+    SkillVersion,
     VersionStatus,
     publish_version,
 )
@@ -115,9 +116,9 @@ async def _publication(
     if asserted is None:
         names = (record.skill_name, content.manifest.name)
         asserted = await require_unblocked(all_targets(record.identity, names, content.digest))
-    slug, canonical, skill, version = await place_of(record.identity)
+    _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
-    published, added = publish_version(skill, _facts(record, content, slug, canonical))
+    published, added = publish_version(skill, _facts(record, content, canonical))
     operations: tuple[Operation, ...] = (asserted, *skill_writes(published, version, added))
     if seal is not None:
         registry = require_env("settings").settings.registry_name
@@ -141,28 +142,31 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
         raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
 
 
-def _facts(record: Submission, content: Content, slug: str, canonical: str) -> Publication:
+def _facts(record: Submission, content: Content, canonical: str) -> Publication:
     env = require_env("kv")
     decision = record.decision
     certification = decision.certification if decision else None
-    return Publication(
+    version = SkillVersion(
         canonical=canonical,
-        identity=record.identity,
-        slug=slug,
-        name=content.manifest.name,
-        description=content.manifest.description,
-        repo_url=record.repo_url,
+        number="",
         digest=content.digest,
         content_hash=content_hash(skill_file_of(content.files).data),
         tree_hash=tree_hash(content.files),
         manifest=manifest_of(content.files),
+        published_at=env.kv.now(),
         certification=Certification(certification) if certification else Certification.SCANNED,
         score=(decision.score if decision else None) or 0,
-        at=env.kv.now(),
-        by=f"worker:{env.worker_id}",
         commit=record.commit,
-        front_matter_version=content.manifest.version,
         submission=record.id,
+        name=content.manifest.name,
+        description=content.manifest.description,
+    )
+    return Publication(
+        version,
+        record.identity,
+        by=f"worker:{env.worker_id}",
+        repo_url=record.repo_url,
+        front_matter_version=content.manifest.version,
         about=_about(content.manifest),
         trust=_trust(record, content.digest),
     )

@@ -287,10 +287,10 @@ def test_a_stored_number_that_cannot_be_read_is_an_error_and_not_passed_over() -
 def publication(content: str = "A", at: int = 1, place: Identity = PLACE, **more) -> Publication:
     files = [SkillFile("SKILL.md", "100644", content.encode())]
     manifest = manifest_of(files)
+    outside = {name: more.pop(name) for name in Publication.__struct_fields__ if name in more}
     fields = {
         "canonical": canonical_name(place),
-        "identity": place,
-        "slug": slug_of(place),
+        "number": "",
         "name": "PDF",
         "digest": digest_of(manifest),
         "content_hash": content_hash(content.encode()),
@@ -298,10 +298,9 @@ def publication(content: str = "A", at: int = 1, place: Identity = PLACE, **more
         "manifest": manifest,
         "certification": Certification.SCANNED,
         "score": 100,
-        "at": at,
-        "by": "worker:1",
+        "published_at": at,
     }
-    return Publication(**{**fields, **more})
+    return Publication(SkillVersion(**{**fields, **more}), place, "worker:1", **outside)
 
 
 def published(*contents: str) -> PublishedSkill:
@@ -313,7 +312,7 @@ def published(*contents: str) -> PublishedSkill:
 
 
 def digest(content: str) -> str:
-    return publication(content).digest
+    return publication(content).version.digest
 
 
 def by(role: Role, at: int = 50, reason: str = "because") -> Change:
@@ -371,10 +370,10 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
     assert version == SkillVersion(
         canonical="acme/tools/pdf",
         number="0.2.0",
-        digest=whole.digest,
-        content_hash=whole.content_hash,
-        tree_hash=whole.tree_hash,
-        manifest=whole.manifest,
+        digest=whole.version.digest,
+        content_hash=whole.version.content_hash,
+        tree_hash=whole.version.tree_hash,
+        manifest=whole.version.manifest,
         published_at=7,
         certification=Certification.VERIFIED,
         score=91,
@@ -386,11 +385,11 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
     )
     ref = VersionRef(
         "0.2.0",
-        whole.digest,
+        whole.version.digest,
         7,
         certification=Certification.VERIFIED,
         score=91,
-        content_hash=whole.content_hash,
+        content_hash=whole.version.content_hash,
         declared="0.2.0",
         by="worker:1",
         reason="published",
@@ -407,8 +406,8 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         aliases=("pdf",),
         versions=(ref,),
         current_version="0.2.0",
-        current_digest=whole.digest,
-        content_hash=whole.content_hash,
+        current_digest=whole.version.digest,
+        content_hash=whole.version.content_hash,
         certification=Certification.VERIFIED,
         score=91,
         submission="sub_1",

@@ -31,7 +31,14 @@ from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
 from vskill_platform.domain.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
-from vskill_platform.domain.skill import Certification, Publication, PublishedSkill, Role, VersionStatus
+from vskill_platform.domain.skill import (
+    Certification,
+    Publication,
+    PublishedSkill,
+    Role,
+    SkillVersion,
+    VersionStatus,
+)
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Source, Submission
 from vskill_platform.env import Env
@@ -453,20 +460,18 @@ async def test_A15_no_phantom_versions(env: Env) -> None:
 
 
 def publication(live: PublishedSkill, files: tuple[SkillFile, ...], digest: str, at: int) -> Publication:
-    return Publication(
+    version = SkillVersion(
         canonical=live.canonical,
-        identity=live.identity,
-        slug=live.slug,
+        number="",
         name=live.name,
         digest=digest,
         content_hash="",
         tree_hash="",
         manifest=manifest_of(files),
-        certification=Certification.SCANNED,
         score=100,
-        at=at,
-        by="worker:test",
+        published_at=at,
     )
+    return Publication(version, live.identity, "worker:test")
 
 
 NO_SKILL = (SkillFile("README.md", "100644", b"# nothing here\n"),)

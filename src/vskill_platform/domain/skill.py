@@ -136,24 +136,13 @@ class PublishedSkill(msgspec.Struct, frozen=True):
 class Publication(msgspec.Struct, frozen=True):
     """What is to be published, all of it known before the one commit."""
 
-    canonical: str
+    #: As it will be written, but for its number, `declared` and notice: those follow from the versions before it.
+    version: SkillVersion
     identity: Identity
-    slug: str
-    name: str
-    digest: str
-    content_hash: str
-    tree_hash: str
-    manifest: tuple[FileEntry, ...]
-    certification: Certification
-    score: int
-    at: int
     #: the actor, as in the submission's history
     by: str
-    description: str = ""
     repo_url: str = ""
-    commit: str | None = None
     front_matter_version: str | None = None
-    submission: str | None = None
     about: About = About()
     trust: TrustFacts = TrustFacts()
 
@@ -190,11 +179,12 @@ def publish_version(
     _check_publication(skill, publication)
     skill = _described(skill or _new_skill(publication), publication)
     skill = _brought_back(skill, publication)
-    if skill.current_digest == publication.digest:
-        facts = (publication.certification, publication.score)
-        return recertify(skill, publication.digest, *facts, publication.at), None
-    version = _new_version(skill, publication)
-    return _settled(skill, (*skill.versions, _ref(version, publication)), publication.at), version
+    version = publication.version
+    if skill.current_digest == version.digest:
+        facts = (version.certification, version.score)
+        return recertify(skill, version.digest, *facts, version.published_at), None
+    version = _numbered(skill, publication)
+    return _settled(skill, (*skill.versions, _ref(version, publication.by)), version.published_at), version
 
 
 def recertify(
@@ -211,37 +201,37 @@ def recertify(
 
 
 def _check_publication(skill: PublishedSkill | None, publication: Publication) -> None:
-    if digest_of(publication.manifest) != publication.digest:
+    if digest_of(publication.version.manifest) != publication.version.digest:
         raise InvalidInput(
             "The digest is not the manifest's.", field="digest", fix="publish the bytes that were scanned"
         )
     if skill is None:
         return
-    if (skill.canonical, skill.identity.key) != (publication.canonical, publication.identity.key):
+    if (skill.canonical, skill.identity.key) != (publication.version.canonical, publication.identity.key):
         message = f"{skill.canonical} belongs to {skill.identity.key}, not to {publication.identity.key}."
         raise IdentityMismatch(message, canonical=skill.canonical, owner=skill.identity.key)
 
 
 def _new_skill(publication: Publication) -> PublishedSkill:
     return PublishedSkill(
-        canonical=publication.canonical,
+        canonical=publication.version.canonical,
         identity=publication.identity,
         owner=publication.identity.owner,
         repo=publication.identity.repo,
-        slug=publication.slug,
-        created_at=publication.at,
+        slug=publication.version.canonical.rpartition("/")[2],
+        created_at=publication.version.published_at,
     )
 
 
 def _described(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
-    aliases = {*skill.aliases, *alias_names(skill.slug, publication.name)}
+    aliases = {*skill.aliases, *alias_names(skill.slug, publication.version.name)}
     return msgspec.structs.replace(
         skill,
-        name=publication.name,
-        description=publication.description,
+        name=publication.version.name,
+        description=publication.version.description,
         repo_url=publication.repo_url,
         aliases=tuple(sorted(aliases)),
-        submission=publication.submission,
+        submission=publication.version.submission,
         about=publication.about,
         trust=_renewed_trust(skill.trust, publication.trust),
     )
@@ -265,39 +255,26 @@ def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
 
 def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
     """The latest version of these bytes, if it was taken down, as it was before that."""
-    latest = next((ref for ref in reversed(skill.versions) if ref.digest == publication.digest), None)
+    latest = next((ref for ref in reversed(skill.versions) if ref.digest == publication.version.digest), None)
     if latest is None or latest.status is not VersionStatus.TAKEN_DOWN:
         return skill
-    change = Change(Role.SYSTEM, publication.by, publication.at, "published again after passing all checks")
+    at = publication.version.published_at
+    change = Change(Role.SYSTEM, publication.by, at, "published again after passing all checks")
     versions = tuple(_restored(ref, change) if ref is latest else ref for ref in skill.versions)
-    return _settled(skill, versions, publication.at)
+    return _settled(skill, versions, at)
 
 
-def _new_version(skill: PublishedSkill, publication: Publication) -> SkillVersion:
+def _numbered(skill: PublishedSkill, publication: Publication) -> SkillVersion:
     declared = next((ref.declared for ref in reversed(skill.versions) if ref.declared), None)
     numbers = [ref.number for ref in skill.versions]
     number, notice = next_version(numbers, publication.front_matter_version, declared)
     own = parse_semver(publication.front_matter_version or "")
-    return SkillVersion(
-        canonical=publication.canonical,
-        number=number,
-        digest=publication.digest,
-        content_hash=publication.content_hash,
-        tree_hash=publication.tree_hash,
-        manifest=publication.manifest,
-        published_at=publication.at,
-        certification=publication.certification,
-        score=publication.score,
-        commit=publication.commit,
-        declared=str(own) if own else None,
-        notice=notice,
-        submission=publication.submission,
-        name=publication.name,
-        description=publication.description,
+    return msgspec.structs.replace(
+        publication.version, number=number, declared=str(own) if own else None, notice=notice
     )
 
 
-def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
+def _ref(version: SkillVersion, by: str) -> VersionRef:
     return VersionRef(
         number=version.number,
         digest=version.digest,
@@ -306,7 +283,7 @@ def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
         score=version.score,
         content_hash=version.content_hash,
         declared=version.declared,
-        by=publication.by,
+        by=by,
         reason="published",
     )
 
