@@ -18,6 +18,7 @@ from tests.support.faults import DeafBroker, HookedKV, state_written
 from tests.support.git_server import GitServer, git_server, skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
+from tests.support.patience import PATIENCE_S
 from tests.support.skills import skill_files
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.content import SkillFile
@@ -39,9 +40,6 @@ from vskill_platform.submission_store import enumerate_published_skills, get_sub
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
-
-#: More than starting two scanning processes takes on a busy machine.
-PATIENCE_S = 60
 
 
 class Scripted:
@@ -289,7 +287,7 @@ async def test_AC_US3_05_the_loop_gives_each_batch_a_fresh_context():
 
     for number in range(60):
         await env.broker.send(b"{}", f"key{number}")
-    await asyncio.wait_for(run_consumer(env, stop, handler), 10)
+    await asyncio.wait_for(run_consumer(env, stop, handler), PATIENCE_S)
     assert seen == [None] * 20
     assert (await env.broker.depth()).ready == 0
 
@@ -524,7 +522,7 @@ async def test_a_clean_return_acks_and_a_raise_retries_all_but_what_was_settled(
 
     await env.broker.send(b"bad", "1")
     await env.broker.send(b"x", "2")
-    await asyncio.wait_for(run_consumer(env, stop, handler), 5)
+    await asyncio.wait_for(run_consumer(env, stop, handler), PATIENCE_S)
     depth = await env.broker.depth()
     assert (depth.ready, depth.delayed, depth.leased) == (0, 1, 0)
 
@@ -548,24 +546,22 @@ async def test_at_most_ten_batches_of_three_at_once():
 
     for number in range(100):
         await env.broker.send(b"x", str(number))
-    await asyncio.wait_for(run_consumer(env, stop, handler), 10)
+    await asyncio.wait_for(run_consumer(env, stop, handler), PATIENCE_S)
     assert most == 10 and max(sizes) == 3
 
 
 async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself():
     env = memory_env(pace=Pace(pause_after_error_s=0.01))
     stop = asyncio.Event()
-    await run_with_worker_env(env, lambda: pause_queue(300, reason="upgrade", by="admin:me"))
+    await run_with_worker_env(env, lambda: pause_queue(2_500, reason="upgrade", by="admin:me"))
     submission = await submit(env, "demo")
     running = asyncio.create_task(run_consumer(env, stop))
     await asyncio.sleep(0.15)
     assert (await read(env, submission)).state is State.RECEIVED
     assert (await run_with_worker_env(env, recover_stuck_submissions)).paused
-    for _ in range(100):
-        await asyncio.sleep(0.02)
-        if (await read(env, submission)).state is State.PUBLISHED:
-            break
-    assert (await read(env, submission)).state is State.PUBLISHED
+    async with asyncio.timeout(PATIENCE_S):
+        while (await read(env, submission)).state is not State.PUBLISHED:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
     assert not await run_with_worker_env(env, lambda: resume_queue(by="admin:me"))
     stop.set()
     await running
@@ -582,7 +578,7 @@ async def test_a_stop_lets_running_work_finish():
     stop.set()
     await asyncio.sleep(0.05)
     scanner.go_on.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE_S)
     assert (await read(env, submission)).state is State.PUBLISHED
 
 
@@ -596,7 +592,7 @@ async def test_a_stop_hands_back_what_cannot_finish_and_counts_it_nowhere():
     running = asyncio.create_task(run_consumer(env, stop))
     await scanner.started.wait()
     stop.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE_S)
     record = await read(env, submission)
     assert record.state is State.RECEIVED and record.claim is None and record.next_attempt_at is not None
     assert (record.attempts.failed, record.attempts.interrupted) == (0, 0)

@@ -14,6 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.patience import PATIENCE_S
 from vskill_platform import telemetry
 from vskill_platform.bootstrap import env_for
 from vskill_platform.clock import SystemClock
@@ -103,7 +104,7 @@ async def test_every_unit_of_work_is_a_span_with_its_ids(tmp_path: Path, collect
 
 async def test_a_collector_that_is_away_disturbs_nothing(tmp_path: Path):
     """Work goes on, and so does the end of the process."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         async with open_test_env(
             "memory", tmp_path, clock=SystemClock(), otlp_endpoint="http://127.0.0.1:9"
         ) as env:
@@ -130,7 +131,7 @@ def test_without_the_setting_nothing_is_imported():
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )
     assert done.stdout.strip() == "[]"
 

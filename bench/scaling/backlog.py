@@ -68,7 +68,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
     command = REAL_WORKER if webs else WHOLE
     workers = [await processes.start(command, VSKILL_PORT="0") for _ in range(setup.workers)]
     for process in (*webs, *workers):
-        await process.until_up(60)
+        await process.until_up()
     warm = await _warm_up(workers)
     before = await database_bytes(env)
     await pause_queue(_PAUSE_MS, reason="the backlog is submitted", by="bench")

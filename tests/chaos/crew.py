@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.chaos.proxy import Proxy
 from tests.chaos.skewed import SHIFT
 from tests.processes.workers import SLOW_WORKER, WorkerProcess, Workers
+from tests.support.patience import PATIENCE_S
 
 WEBS = 2
 WORKERS = 3
@@ -70,7 +71,7 @@ class Crew:
         for _ in range(WORKERS):
             await self._start_worker()
         for process in (*self.serving.values(), *self.working):
-            await process.until_up(30)
+            await process.until_up()
 
     async def stop(self) -> None:
         for web in self.webs:
@@ -146,7 +147,7 @@ def unforeseen(log: str) -> list[str]:
 async def crew_on(processes: Workers, folder: Path, chance: random.Random) -> AsyncIterator[Crew]:
     crew = Crew(processes, folder, chance)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await crew.start()
         yield crew
     finally:

@@ -57,15 +57,15 @@ class Engines(World):
         self.add_network("NATS", to_nats)
 
     async def _kill_postgres(self) -> None:
-        await self._restart(self._servers.postgres)
+        await asyncio.to_thread(self._servers.postgres.stop, kill=True)
+        async with self.felt_as("store_unavailable"):
+            await self.wait()
+        await asyncio.to_thread(self._servers.postgres.start)
 
     async def _kill_nats(self) -> None:
-        await self._restart(self._servers.nats)
-
-    async def _restart(self, server: postgres.Server | nats.Server) -> None:
-        await asyncio.to_thread(server.stop, kill=True)
+        await asyncio.to_thread(self._servers.nats.stop, kill=True)
         await self.wait()
-        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(self._servers.nats.start)
 
     async def _move_clocks(self) -> None:
         self.crew.move_clocks()
@@ -75,10 +75,11 @@ class Engines(World):
         """Every connection, and every one that is made meanwhile, finds the table of records as long as it can be."""
         server = self._servers.postgres.pid
         size = await self._length_of_records()
-        limit_files([server, *_connections(server)], size)
-        for length in (900, 100):
-            await self._fill_up(length)
-        await self.wait(FULL_S)
+        async with self.felt_as("store_full"):
+            limit_files([server, *_connections(server)], size)
+            for length in (900, 100):
+                await self._fill_up(length)
+            await self.wait(FULL_S)
         limit_files([server, *children_of(server)])
 
     async def _fill_up(self, length: int) -> None:

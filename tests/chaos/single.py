@@ -21,6 +21,8 @@ LOCKED = "file locked by another program"
 class Single(World):
     """One file, and who else wants it."""
 
+    refused_when_full = ("blob_unavailable", "store_full", "store_unavailable")
+
     def __init__(self, env: Env, crew: Crew, plan: Plan, file: Path) -> None:
         super().__init__(env, crew, plan)
         self._file = file

@@ -6,8 +6,9 @@ it; `python -m tests.chaos` plays them for minutes, a test for seconds.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.chaos.disk import limit_files
 from tests.chaos.load import ACCOUNT, Load
 from tests.chaos.proxy import Proxy
 from tests.processes.workers import until
+from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
@@ -28,7 +30,7 @@ WEB_KILLED = "web process killed"
 DISK_FULL = "disk full for every process"
 #: Less than any file that is written: the disk has no room at all.
 NO_ROOM = 64
-#: A disk is full for longer than a writer tries again, so that somebody hears of it.
+#: A disk is full for longer than a writer tries again.
 FULL_S = 2.0
 
 
@@ -45,10 +47,15 @@ class Plan:
 class World:
     """What runs, and what can break in it."""
 
+    #: How a submission is refused while no process can write a file.
+    refused_when_full: tuple[str, ...] = ("blob_unavailable",)
+
     def __init__(self, env: Env, crew: Crew, plan: Plan) -> None:
         self.env = env
         self.crew = crew
         self.plan = plan
+        #: By the code of the problem document, from the load once it runs.
+        self.refused: Counter[str] = Counter()
         #: Each fault that was played, and when it was over.
         self.ends: list[tuple[str, float]] = []
         self.faults: dict[str, Fault] = {
@@ -86,10 +93,26 @@ class World:
     async def wait(self, least_s: float = 0) -> None:
         await asyncio.sleep(max(self.plan.down_s, least_s))
 
+    @asynccontextmanager
+    async def felt_as(self, *codes: str) -> AsyncIterator[None]:
+        """What breaks in the block stays broken until a client has been refused with one of these codes: on a busy
+        machine a fault could be over before anybody meets it."""
+        before = self._refusals(codes)
+        yield
+
+        async def refused() -> bool:
+            return self._refusals(codes) > before
+
+        await until(refused, PATIENCE_S, f"nobody was refused with {' or '.join(codes)}")
+
+    def _refusals(self, codes: Sequence[str]) -> int:
+        return sum(self.refused[code] for code in codes)
+
     async def _fill_the_disk(self) -> None:
         """Content, records where they are files, and logs: nothing can be written."""
-        limit_files(self.crew.pids, NO_ROOM)
-        await self.wait(FULL_S)
+        async with self.felt_as(*self.refused_when_full):
+            limit_files(self.crew.pids, NO_ROOM)
+            await self.wait(FULL_S)
         limit_files(self.crew.pids)
 
     async def suffer(self) -> None:
@@ -124,6 +147,7 @@ async def play(
         await make_account(world.env, ACCOUNT, Role.AUTHOR)
         token = await token_of(world.env, ACCOUNT, "submit")
         load, watch = Load(world.crew.addresses, token), Watch()
+        world.refused = load.refused
         began = time.monotonic()
         await _until_first_ends(_all(world, load), load.run(), watch.run())
         seconds = time.monotonic() - began

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from tests.clients.registry import Registry
+from tests.support.patience import PATIENCE_S
 from tools.files import ROOT
 
 MODULES = ROOT / ".venv" / "node" / "node_modules"
-CLIENT_S = 120
 _STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -59,7 +59,7 @@ class Client:
             capture_output=True,
             text=True,
             check=False,
-            timeout=CLIENT_S,
+            timeout=PATIENCE_S,
         )
         said = Said(done.returncode, _STYLES.sub("", done.stdout + done.stderr))
         assert code in (None, said.code), said.text

@@ -15,13 +15,11 @@ from typing import Any
 import httpx2
 
 from tests.support import lifetimes
+from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.worker_context import run_with_worker_env
-
-START_S = 30
-PUBLISH_S = 120
 
 
 def skill_md(name: str, body: str = "", version: str | None = None) -> bytes:
@@ -48,7 +46,7 @@ class Registry:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PUBLISH_S,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
@@ -126,14 +124,14 @@ def running(folder: Path, **variables: str) -> Iterator[Registry]:
     finally:
         process.terminate()
         try:
-            process.wait(15)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    until = time.monotonic() + START_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8", "replace"))
         if found is not None:

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.clients.registry import Registry, read_files, skill_md
+from tests.support.patience import PATIENCE_S
 
 RICH = {
     "SKILL.md": skill_md("rich", "Ünïcode prose."),
@@ -43,7 +44,7 @@ def git(folder: Path, *arguments: str, code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

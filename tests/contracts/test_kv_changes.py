@@ -6,6 +6,7 @@ import pytest
 
 from tests.contracts.conftest import KVEngine, kv_lacks, kv_needs
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import NEVER_MS, PATIENCE_S
 from vskill_platform.domain.errors import Conflict, CursorGone, InvalidInput, Unsupported
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Change, Delete, Put
@@ -126,7 +127,7 @@ async def test_E6_a_follower_beside_thirty_writers_sees_every_change(changing_kv
         for step in range(3):
             await changing_kv.put(f"w:{n}:{step}", b"1")
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(watch())
         for n in range(30):
             group.create_task(write(n))
@@ -148,23 +149,23 @@ async def test_waiting_ends_without_a_change_when_its_time_is_over(changing_kv: 
 
 async def test_a_commit_wakes_all_who_wait(changing_kv: KV):
     cursor = await changing_kv.change_cursor()
-    waiting = [asyncio.create_task(changing_kv.wait_for_change(cursor, 5_000)) for _ in range(3)]
+    waiting = [asyncio.create_task(changing_kv.wait_for_change(cursor, NEVER_MS)) for _ in range(3)]
     await asyncio.sleep(0.02)
     assert not any(task.done() for task in waiting)
     await changing_kv.commit([Put("k", b"1"), Put("l", b"1")])
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_S):
         assert await asyncio.gather(*waiting) == [True] * 3
 
 
 async def test_a_cancelled_wait_leaves_the_others_waiting(changing_kv: KV):
     cursor = await changing_kv.change_cursor()
-    cancelled, kept = (asyncio.create_task(changing_kv.wait_for_change(cursor, 5_000)) for _ in range(2))
+    cancelled, kept = (asyncio.create_task(changing_kv.wait_for_change(cursor, NEVER_MS)) for _ in range(2))
     await asyncio.sleep(0.02)
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
     await changing_kv.put("k", b"1")
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_S):
         assert await kept is True
 
 
@@ -172,10 +173,10 @@ async def test_a_cancelled_wait_leaves_the_others_waiting(changing_kv: KV):
 async def test_a_second_opener_of_a_shared_store_follows_it(kv_engine: KVEngine, tmp_path, clock):
     writer, reader = await kv_engine.open(tmp_path, clock), await kv_engine.open(tmp_path, clock)
     cursor = await reader.kv.change_cursor()
-    waiting = asyncio.create_task(reader.kv.wait_for_change(cursor, 5_000))
+    waiting = asyncio.create_task(reader.kv.wait_for_change(cursor, NEVER_MS))
     await asyncio.sleep(0.02)
     await writer.kv.commit([Put("a", b"1"), Delete("none")])
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         assert await waiting is True
     assert told((await follow(reader.kv, after=cursor))[0]) == [("a", False)]
     await writer.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.contracts.conftest import KVEngine, Store
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import NEVER_MS, PATIENCE_S
 from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.database.sqlite import SqliteDatabase
@@ -678,10 +679,10 @@ async def test_messages_in_a_commit_keep_their_delay_and_their_key(sending_store
 
 
 async def test_a_send_in_a_commit_wakes_a_waiting_receiver(sending_store: Store):
-    waiting = asyncio.create_task(sending_store.broker.receive(max_wait_ms=5_000))
+    waiting = asyncio.create_task(sending_store.broker.receive(max_wait_ms=NEVER_MS))
     await asyncio.sleep(0.02)
     await sending_store.kv.commit([Put("x", b"1"), Send(b"m")])
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_S):
         (batch,) = await waiting
     assert batch.messages[0].body == b"m"
 

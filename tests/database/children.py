@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import vskill_platform
 from tests.support import lifetimes
+from tests.support.patience import PATIENCE_S
 
 _SOURCE = Path(vskill_platform.__file__).parent.parent
 
@@ -38,7 +39,7 @@ def start(script: str, path: Path) -> subprocess.Popen[str]:
 
 def finish(child: subprocess.Popen[str]) -> str:
     """What it printed; an error of the child is an error of the test."""
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0, err
     return out.strip()
 

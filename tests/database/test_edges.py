@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
@@ -217,7 +218,7 @@ async def test_closing_ends_a_receivers_wait(path, clock):
     receiving = asyncio.create_task(broker.take(1, 60_000))
     await asyncio.sleep(0.02)
     await broker.close()
-    assert await asyncio.wait_for(receiving, 5) == ()
+    assert await asyncio.wait_for(receiving, PATIENCE_S) == ()
 
 
 # After closing.

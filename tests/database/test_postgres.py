@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres import Server, database_of, new_database
 from tests.support.postgres import server as postgres_server
 from vskill_platform.broker.postgres import PostgresBroker
@@ -88,7 +89,7 @@ async def test_followers_of_many_writers_see_every_change_once_and_in_one_order(
         return seen
 
     writing = asyncio.gather(*(write(writer) for writer in range(8)))
-    first, second = await asyncio.wait_for(asyncio.gather(follow(), follow()), 60)
+    first, second = await asyncio.wait_for(asyncio.gather(follow(), follow()), PATIENCE_S)
     await writing
     assert first == second
     assert len(first) == len(set(first)) and set(first) == written
@@ -115,7 +116,7 @@ async def test_commits_over_the_same_keys_in_any_order_never_wait_for_each_other
                 lost += 1
         return lost
 
-    lost = sum(await asyncio.wait_for(asyncio.gather(*(work() for _ in range(8))), 60))
+    lost = sum(await asyncio.wait_for(asyncio.gather(*(work() for _ in range(8))), PATIENCE_S))
     total = sum([int((await kv.get(name)).value) for name in names])
     assert total == (8 * 12 - lost) * 2
 

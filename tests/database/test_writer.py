@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.database import children
+from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database import writer
 from vskill_platform.database.sqlite import SqliteDatabase
@@ -31,7 +32,7 @@ class Gate:
 
     def _run(self, tx: Tx, arguments: Sequence[None]) -> Sequence[None]:
         self._reached.set()
-        self._open.wait(10)
+        self._open.wait(PATIENCE_S)
         return arguments
 
     async def __aenter__(self) -> None:
@@ -190,7 +191,7 @@ async def test_nobody_waits_for_a_writer_that_has_died(database, kv):
     def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         raise Fatal("out of the blue")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         async with Gate(database):
             beside = asyncio.create_task(kv.put("a", b"1"))
             fatal = database.submit(Kind("fatal", run), None)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-m", "vskill_platform"]
 
@@ -30,7 +32,12 @@ def command(environment):
 
     def run(*arguments: str, code: int = 0) -> str:
         done = subprocess.run(
-            [*COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=90, check=False
+            [*COMMAND, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout

@@ -9,6 +9,7 @@ import pytest
 from tests.demo.conftest import COMMAND
 from tests.support.envs import open_test_env, submit_skill
 from tests.support.lifetimes import running
+from tests.support.patience import PATIENCE_S
 from vskill_platform import demo
 from vskill_platform.sources.examples import bundled, commit_of, examples_folder
 from vskill_platform.submission_store import count_submissions
@@ -100,5 +101,5 @@ async def test_without_a_worker_loading_submits_and_goes_on(tmp_path):
 async def test_a_folder_that_cannot_be_written_is_logged_and_harmless(tmp_path):
     (tmp_path / "examples").write_text("in the way")
     async with open_test_env("sqlite", tmp_path) as env:
-        await asyncio.wait_for(demo.load(env), 30)
+        await asyncio.wait_for(demo.load(env), PATIENCE_S)
         assert (await count_submissions()).total == 0

@@ -14,6 +14,7 @@ import msgspec
 from tests.processes.workers import WorkerProcess, Workers, until, workers_on
 from tests.support import nats, postgres
 from tests.support.envs import active_env, skill_files
+from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from vskill_platform.bootstrap import env_for
 from vskill_platform.env import Env
@@ -22,7 +23,6 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 
 ACCOUNT = "ada"
-START_S = 60
 
 
 class Web(msgspec.Struct, frozen=True):
@@ -57,12 +57,12 @@ class Installation:
         process = await self.role("serve", "--web-only", "--port", str(port), **variables)
         started = Web(process, port)
         async with httpx2.AsyncClient(timeout=5) as client:
-            await until(lambda: started.ready(client), START_S, "a web process is not ready")
+            await until(lambda: started.ready(client), PATIENCE_S, "a web process is not ready")
         return started
 
     async def role(self, *command: str, **variables: str) -> WorkerProcess:
         process = await self.processes.start(("-m", "vskill_platform", *command), **variables)
-        await process.until_up(START_S)
+        await process.until_up()
         return process
 
     async def send(self, client: httpx2.AsyncClient, web: Web, name: str) -> httpx2.Response:

@@ -20,6 +20,7 @@ import structlog
 from tests.processes.workers import until
 from tests.support import nats, postgres
 from tests.support.envs import active_env, skill_files
+from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.bootstrap import env_for
@@ -46,8 +47,6 @@ READS = (
 )
 #: For people: the same statuses, in a page.
 PAGES = ("/", "/queue", "/skills")
-#: Longer than any time limit of an engine.
-PATIENCE_S = 30
 
 
 class Client:

@@ -11,15 +11,14 @@ import nats
 import pytest
 
 from tests.support.nats import Server, queue_of, server
+from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.contract import Message
 from vskill_platform.broker.nats import NatsBroker
-from vskill_platform.broker.nats_server import Place
+from vskill_platform.broker.nats_server import ANSWER_S, Place
 from vskill_platform.domain.errors import QueueUnavailable, StoreUnavailable
 from vskill_platform.domain.messages import Send
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 15
 
 
 @pytest.fixture
@@ -73,7 +72,8 @@ async def test_E9_while_the_server_is_gone_every_call_fails_at_once_with_the_typ
     async with asyncio.timeout(PATIENCE_S):
         while broker._client.is_connected:  # noqa: ASYNC110 - the client tells nobody
             await asyncio.sleep(0.01)
-    async with asyncio.timeout(1):
+    # Not one of them waits for an answer, which would take that long.
+    async with asyncio.timeout(ANSWER_S):
         for call in (
             broker.send(b"m"),
             broker.receive(max_wait_ms=0),

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from tests.chaos.proxy import Proxy
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
 from vskill_platform.broker.postgres import PostgresBroker
 from vskill_platform.database.postgres import PostgresDatabase
@@ -16,8 +17,6 @@ from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.kv.postgres import PostgresKV
 
 pytestmark = pytest.mark.anyio
-
-PATIENCE_S = 20
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import structlog
 
 from tests.support import nats, postgres
 from tests.support.envs import active_env, submit_skill
+from tests.support.patience import PATIENCE_S
 from tests.support.scanners import structure_scanner
 from vskill_platform.bootstrap import env_for, report_start, schema_version
 from vskill_platform.clock import SystemClock
@@ -29,7 +30,6 @@ from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 30
 STORES = ["postgresql", "postgresql+nats", "sqlite+nats"]
 
 

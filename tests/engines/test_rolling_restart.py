@@ -18,6 +18,7 @@ from tests.engines.roles import Installation, Web, installation
 from tests.incidents.steps import check_history
 from tests.processes.workers import WorkerProcess, until
 from tests.support.envs import skill_files
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.states import State
 from vskill_platform.queue.health import queue_health
 from vskill_platform.submission_store import count_submissions, get_submission
@@ -29,7 +30,6 @@ CHECK_EVERY_S = 0.2
 SEND_EVERY_S = 0.1
 #: Several checks of the balancer.
 DRAIN_MS = "1500"
-STOP_S = 30
 
 
 class Balancer:
@@ -98,10 +98,10 @@ async def balanced(roles: Installation, webs: list[Web]) -> AsyncIterator[Balanc
 
 
 async def replace_web(balancer: Balancer, old: Web) -> None:
-    assert await old.process.terminate(STOP_S) == 0, old.process.log.read_text("utf-8")
+    assert await old.process.terminate() == 0, old.process.log.read_text("utf-8")
     balancer.webs.remove(old)
     balancer.webs.append(await balancer.roles.web())
-    await until(lambda: _are_ready(balancer), 10, "the new web process is not used")
+    await until(lambda: _are_ready(balancer), PATIENCE_S, "the new web process is not used")
 
 
 async def _are_ready(balancer: Balancer) -> bool:
@@ -109,7 +109,7 @@ async def _are_ready(balancer: Balancer) -> bool:
 
 
 async def replace(roles: Installation, old: WorkerProcess, role: str) -> None:
-    assert await old.terminate(STOP_S) == 0, old.log.read_text("utf-8")
+    assert await old.terminate() == 0, old.log.read_text("utf-8")
     await roles.role(role)
 
 
@@ -134,7 +134,7 @@ async def test_a_rolling_restart_of_every_role_loses_nothing_refuses_nobody_and_
             counts = await count_submissions()
             return counts.active == 0 and counts.total >= len(balancer.accepted)
 
-        await until(ended, 60, "something is still owed")
+        await until(ended, PATIENCE_S, "something is still owed")
         for number in balancer.accepted:
             record = await get_submission(number)
             assert record.state is State.PUBLISHED, record.history[-1]
@@ -152,10 +152,10 @@ async def test_a_request_that_is_under_way_is_answered_though_its_process_stops_
         writer.write(head + body[: len(body) // 2])
         await writer.drain()
         await asyncio.sleep(0.2)
-        stopping = asyncio.create_task(web.process.terminate(STOP_S))
-        await until(lambda: _refuses(web), 10, "it still accepts connections")
+        stopping = asyncio.create_task(web.process.terminate())
+        await until(lambda: _refuses(web), PATIENCE_S, "it still accepts connections")
         writer.write(body[len(body) // 2 :])
-        answer = await asyncio.wait_for(reader.read(), 15)
+        answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
         writer.close()
         assert answer.startswith(b"HTTP/1.1 200 "), answer
         number = json.loads(answer.partition(b"\r\n\r\n")[2])["attemptId"]

@@ -14,6 +14,7 @@ from tests.external_scan.conftest import GOOD_PYTHON, NONE, processes_with, publ
 from tests.processes.workers import until
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
@@ -54,9 +55,7 @@ async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_
         f"open({str(notes)!r}, 'w').write(marker)\n"
         "time.sleep(600)"
     )
-    began = time.monotonic()
     report, task = await report_of(fake(code), tmp_path, external_scan_budget_ms=1_000)
-    assert time.monotonic() - began < 10
     assert (report.status, report.verdict) == (ExternalStatus.TIMED_OUT, None)
     assert "1 s" in report.problem and task.attempts.started == 1
     assert processes_with(notes.read_text()) == []
@@ -64,11 +63,11 @@ async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_
 
 async def test_processor_time_is_bounded_too(fake, tmp_path):
     async with private_folder(tmp_path / "x") as folder:
-        limits = Limits(seconds=20, cpu_s=1)
+        limits = Limits(seconds=PATIENCE_S, cpu_s=1)
         began = time.monotonic()
         finished = await run([fake("while True: pass")], folder, limits, {})
+        assert time.monotonic() - began < PATIENCE_S, "not the time but the processor time was over"
     assert finished.ending is Ending.TIMED_OUT
-    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from fuzz.child import HEAD, NOTE_BYTES
 from fuzz.mutation import Mutator
 from fuzz.seeds import TOKENS, seeds
 from fuzz.targets import TARGETS
+from tests.support.patience import PATIENCE_S
 from tools.files import ROOT
 
 CASES = Path(__file__).parent / "cases"
@@ -67,7 +68,7 @@ def test_a_planted_fault_is_found_and_its_input_survives(tmp_path, fault):
     note.write_bytes(bytes(NOTE_BYTES))
     program = PLANTED.format(fault=fault, arguments=[], note=str(note))
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode != 0, done.stderr
     with note.open("rb") as file:

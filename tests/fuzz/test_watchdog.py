@@ -11,6 +11,8 @@ import pytest
 from fuzz.__main__ import ENGINES, NEEDS, WATCH, Watch, Watched, engines, run, share
 from fuzz.child import NOTE_BYTES
 from fuzz.targets import TARGETS
+from tests.support.patience import NEVER_MS
+from tests.support.patience import PATIENCE_S as GUARD_S
 from tools.files import ROOT
 
 #: The programs are the real ones: only the target, and the patience of the watch, are replaced.
@@ -52,10 +54,8 @@ def planted(tmp_path: Path, fault: str, hang_s: float = WATCH.hang_s) -> Watch:
 
 @pytest.mark.parametrize("fault", ["hang", "busy"])
 def test_a_call_that_never_returns_is_reported_as_a_hang_with_its_input(tmp_path, capsys, fault):
-    began = time.monotonic()
     watch = planted(tmp_path, FAULTS[fault], PATIENCE_S)
-    assert not run("url", "mutation", 60.0, 1, tmp_path, watch)
-    assert time.monotonic() - began < 45, "long before the time of the run is over"
+    assert not run("url", "mutation", NEVER_MS / 1000, 1, tmp_path, watch)
     (case,) = watch.cases.glob("url/*.bin")
     assert b"@" in case.read_bytes()
     said = capsys.readouterr().out
@@ -78,7 +78,7 @@ def test_a_hang_is_ended_and_leaves_no_process(tmp_path):
     note = tmp_path / "note"
     note.write_bytes(bytes(NOTE_BYTES))
     watch = planted(tmp_path, FAULTS["hang"], PATIENCE_S)
-    child = Watched("url", "mutation", 60.0, 1, note, watch)
+    child = Watched("url", "mutation", NEVER_MS / 1000, 1, note, watch)
     assert child.wait() < 0, "it was killed"
     assert child.hung
 
@@ -97,9 +97,9 @@ def test_the_minutes_are_divided_over_all_runs_and_the_program_ends_by_itself():
     command = [sys.executable, "-m", "fuzz", "--minutes", "0.05", "--seed", "1"]
     narrowed = ["--target", "url", "--target", "manifest", "--engine", "mutation"]
     done = subprocess.run(
-        [*command, *narrowed], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [*command, *narrowed], cwd=ROOT, capture_output=True, text=True, timeout=GUARD_S, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 runs of 1.5 s" in done.stdout
     assert done.stdout.count("nothing found") == 3, "one line for each run, and one for all"
-    assert 3 <= time.monotonic() - began < 40
+    assert time.monotonic() - began >= 3

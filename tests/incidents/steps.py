@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tests.support.envs import active_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import ListedSources
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise
@@ -64,7 +65,7 @@ async def published(submission: Submission) -> PublishedSkill:
     return await get_skill(record.published.removeprefix(keys.SKILL))
 
 
-async def until_state(submission_id: str, state: State, seconds: float = 10) -> Submission:
+async def until_state(submission_id: str, state: State, seconds: float = PATIENCE_S) -> Submission:
     """Wait until a record is there."""
     async with asyncio.timeout(seconds):
         # The store tells nobody in this process; a look every few milliseconds is cheap enough for a test.

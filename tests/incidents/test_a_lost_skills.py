@@ -26,6 +26,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
@@ -297,7 +298,7 @@ async def test_A7_published_only_together_with_its_skill(env: Env) -> None:
     with active_env(env, kv=kv) as broken:
         submission = record_of(await submit_skill("late"))
         work = asyncio.create_task(run_until_quiet(broken))
-        await asyncio.wait_for(refused.wait(), 10)
+        await asyncio.wait_for(refused.wait(), PATIENCE_S)
         assert (await get_submission(submission.id)).state is State.TIER1_SCANNING
         assert await enumerate_published_skills() == []
         pass_time(env, 16_000)

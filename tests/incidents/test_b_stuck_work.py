@@ -20,6 +20,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import DeafBroker, HeldScanner, ListedSources, TroubledScanner
+from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for, report_start
 from vskill_platform.broker.contract import LEASE_MS
 from vskill_platform.cli import cli
@@ -184,7 +185,7 @@ async def test_B2_the_error_of_a_stage_is_a_failed_attempt_and_never_content(env
 async def test_B3_a_forgotten_pause_ends_by_itself(open_here: Opener) -> None:
     """Nobody resumes: after its end the consumer takes work again."""
     async with open_here(clock=SystemClock()) as env:
-        await pause_queue(700, reason="maintenance", by="admin:eve")
+        await pause_queue(2_500, reason="maintenance", by="admin:eve")
         submission = record_of(await submit_skill("patient"))
         assert (await recover_stuck_submissions()).paused
         stop = asyncio.Event()
@@ -374,7 +375,7 @@ class CompanyProbe:
         if len(self.inside) == 5:
             self._all_there.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_there.wait(), 0.05 if name == "suspect" else 10)
+            await asyncio.wait_for(self._all_there.wait(), 0.05 if name == "suspect" else PATIENCE_S)
         self.inside.remove(name)
         return await self.inner.scan(files)
 
@@ -567,7 +568,7 @@ async def test_queue_failure_e_a_lost_claim_stops_the_work(env: Env) -> None:
         assert record.claim is not None
         stolen = msgspec.structs.replace(record, claim=Claim("other", "other", env.kv.now() + CLAIM_MS))
         await put_record(env, stolen)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await work
         assert scanner.cancelled == 1
     kept = await get_submission(submission.id)

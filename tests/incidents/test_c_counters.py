@@ -20,6 +20,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from tests.support.patience import PATIENCE_S
 from vskill_platform.actions.submission_views import stats_view
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.states import (
@@ -235,8 +236,12 @@ async def test_C11_one_job_keeps_no_other_from_running(env: Env) -> None:
         *(noting(f"job-{number}") for number in range(10)),
     ]
     schedule = asyncio.create_task(run_schedule(env, stop, jobs))
-    await asyncio.sleep(0.4)
-    by_name = {one.name: one for one in await job_health(jobs)}
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            by_name = {one.name: one for one in await job_health(jobs)}
+            if len([one for one in by_name.values() if one.last_success or one.last_error]) == 11:
+                break
+            await asyncio.sleep(0.01)
     stop.set()
     await schedule
     assert len(ran) == 10

@@ -28,6 +28,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -400,7 +401,7 @@ async def test_D16_duplicate_messages_reject_nothing(env: Env) -> None:
 
 async def _renewed(submission_id: str, until: int) -> None:
     """Wait until the holder has renewed its claim to this time."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             claim = (await get_submission(submission_id)).claim
             if claim is not None and claim.until >= until:

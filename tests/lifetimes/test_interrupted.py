@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import guardian
 from tests.support.lifetimes import KEPT_ROOT, RUNNER, guard_runner, running
+from tests.support.patience import PATIENCE_S
 from tools.files import ROOT
 
 HERE = Path(__file__).parent
@@ -22,8 +23,6 @@ SIGNALS = ("SIGKILL", "SIGINT", "SIGTERM")
 EVENTS = 16
 #: How many moments are tried; `make test-interrupted` tries ten.
 MOMENTS = int(os.environ.get("MOMENTS", "3"))
-#: Only a guard against hanging.
-PATIENCE_S = 280
 CONFTEST = "from tests.support.lifetimes import guard_runner\n\nguard_runner()\n"
 
 
@@ -51,7 +50,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(tmp_path, moment):
         cwd=suite,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, f"after {after} events: {done.stdout}{done.stderr}"

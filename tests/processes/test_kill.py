@@ -10,11 +10,12 @@ import pytest
 from tests.incidents.steps import check_history, record_of
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, until, until_record, workers_on
 from tests.support.envs import open_test_env, skill_files, submit_skill
+from tests.support.patience import PATIENCE_S
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.identity import submission_id, upload_identity
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import MAX_INTERRUPTED, SUSPECT_INTERRUPTED, Submission
+from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, SUSPECT_INTERRUPTED, Submission
 from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.skills import get_skill, get_version
@@ -27,7 +28,7 @@ SHORT_CLAIM = {"TEST_CLAIM_MS": "600"}
 
 
 async def test_B8_killed_in_the_middle_of_a_submission(tmp_path: Path) -> None:
-    """With every real time limit: another process takes the work up within 20 s, and it ends once (b)."""
+    """With every real time limit: another process takes the work up when the claim of 15 s ends, and it ends once (b)."""
     async with (
         open_test_env("sqlite", tmp_path, clock=SystemClock()) as env,
         workers_on(env.settings, tmp_path, TEST_SCAN_S="600") as workers,
@@ -35,16 +36,14 @@ async def test_B8_killed_in_the_middle_of_a_submission(tmp_path: Path) -> None:
         victim = await workers.start()
         await victim.until_up()
         submission = record_of(await submit_skill("interrupted", "slow"))
-        held = await until_record(submission.id, lambda one: one.claim is not None, 10)
-        assert held.claim is not None
+        held = await until_record(submission.id, lambda one: one.claim is not None)
+        assert held.claim is not None and held.claim.until - held.updated_at <= CLAIM_MS == 15_000
         assert f"-{victim.pid}-" in held.claim.worker
         other = await workers.start(REAL_WORKER)
         await other.until_up()
         await victim.kill()
-        killed = time.monotonic()
-        taken = await until_record(submission.id, lambda one: one.attempts.interrupted == 1, 20)
-        assert time.monotonic() - killed < 20
-        record = await until_record(submission.id, lambda one: one.state.ends_run, 10)
+        taken = await until_record(submission.id, lambda one: one.attempts.interrupted == 1)
+        record = await until_record(submission.id, lambda one: one.state.ends_run)
         assert taken.claim is None or f"-{other.pid}-" in taken.claim.worker
         assert [(event.to, _who(event.actor, victim, other)) for event in record.history] == [
             (State.RECEIVED, "system"),
@@ -59,7 +58,7 @@ async def test_B8_killed_in_the_middle_of_a_submission(tmp_path: Path) -> None:
         check_history(record)
         await check_published_once(record)
         await check_nothing_owed(env)
-        assert await other.terminate(15) == 0
+        assert await other.terminate() == 0
 
 
 def _who(actor: str, victim: WorkerProcess, other: WorkerProcess) -> str:
@@ -110,7 +109,7 @@ async def test_B8_fifty_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
         for worker in alive[1:]:
             await worker.kill()
         ids = {name: submission_id(upload_identity("tests", name)) for name in names}
-        await until(_all_ended(ids), 45, "some submissions have not ended")
+        await until(_all_ended(ids), PATIENCE_S, "some submissions have not ended")
 
         assert (kills, (await count_submissions()).total) == (50, 60)
         assert killed_at_work >= 10, "the kills did not hit anything"
@@ -132,7 +131,7 @@ async def _sleep(seconds: float) -> None:
     async def over() -> bool:
         return time.monotonic() - began >= seconds
 
-    await until(over, seconds + 5, "time stands still")
+    await until(over, seconds + PATIENCE_S, "time stands still")
 
 
 async def _at_work(alive: list[WorkerProcess], names: list[str], waiting: list[str]) -> WorkerProcess:
@@ -194,7 +193,7 @@ async def check_nothing_owed(env: Env) -> None:
         depth = await env.broker.depth()
         return (depth.ready, depth.delayed, depth.leased) == (0, 0, 0)
 
-    await until(empty, 20, "messages are left on the queue")
+    await until(empty, PATIENCE_S, "messages are left on the queue")
     health = await queue_health()
     assert (health.violations, health.oldest_waiting_ms, health.counts.active) == ((), None, 0)
     assert (await env.broker.depth()).dead == 0
@@ -224,7 +223,7 @@ async def test_B8_a_poison_submission_takes_nothing_down_with_it(tmp_path: Path)
         assert "its worker died 10 times over this submission" in record.history[-1].reason
         check_history(record)
         for other in beside:
-            ended = await until_record(other.id, lambda one: one.state.ends_run, 20)
+            ended = await until_record(other.id, lambda one: one.state.ends_run)
             assert ended.state is State.PUBLISHED
             assert ended.attempts.interrupted <= SUSPECT_INTERRUPTED
         company = [
@@ -252,5 +251,5 @@ async def _restart_until_ended(workers: Workers, poison: Submission, beside: lis
             worker = await workers.start()
         return (await get_submission(poison.id)).state.ends_run
 
-    await until(settled, 60, "the poison submission has not ended")
+    await until(settled, 2 * PATIENCE_S, "the poison submission has not ended")
     return deaths

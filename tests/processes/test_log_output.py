@@ -17,9 +17,7 @@ import pytest
 
 from tests.processes.workers import ROOT
 from tests.support.lifetimes import running
-
-#: Only a guard against hanging.
-PATIENCE_S = 120
+from tests.support.patience import PATIENCE_S
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.support.lifetimes import start_async
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.submission import Submission
 from vskill_platform.settings import Settings
 from vskill_platform.submission_store import get_submission
@@ -39,9 +40,9 @@ class WorkerProcess:
         """`kill -9`: nothing in the process hears of it."""
         await self._signal(signal.SIGKILL)
 
-    async def terminate(self, within_s: float) -> int:
+    async def terminate(self) -> int:
         """SIGTERM; the exit code."""
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._signal(signal.SIGTERM)
 
     async def _signal(self, number: signal.Signals) -> int:
@@ -49,9 +50,9 @@ class WorkerProcess:
             os.kill(self.pid, number)
         return await self.process.wait()
 
-    async def until_up(self, within_s: float = 15) -> None:
+    async def until_up(self) -> None:
         """Wait until it says that its environment is open."""
-        await until(lambda: _said(self, "vskill-platform is up"), within_s, f"worker {self.pid} is not up")
+        await until(lambda: _said(self, "vskill-platform is up"), PATIENCE_S, f"worker {self.pid} is not up")
 
 
 async def _said(worker: WorkerProcess, words: str) -> bool:
@@ -116,9 +117,7 @@ async def until(check: Callable[[], Awaitable[bool]], within_s: float, otherwise
     return time.monotonic() - began
 
 
-async def until_record(
-    submission_id: str, check: Callable[[Submission], bool], within_s: float
-) -> Submission:
+async def until_record(submission_id: str, check: Callable[[Submission], bool]) -> Submission:
     """Wait until the record is as wanted; the record."""
     found: list[Submission] = []
 
@@ -126,5 +125,5 @@ async def until_record(
         found[:] = [await get_submission(submission_id)]
         return check(found[0])
 
-    await until(look, within_s, f"{submission_id} did not get there")
+    await until(look, PATIENCE_S, f"{submission_id} did not get there")
     return found[0]

@@ -10,6 +10,7 @@ from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
+from tests.support.patience import PATIENCE_S
 from tests.support.records import in_state, stored, submission
 from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
@@ -232,8 +233,8 @@ async def test_C11_a_slow_job_keeps_no_other_from_running_and_ends_with_its_budg
     stop = asyncio.Event()
     jobs = (Job("slow", "", 60_000, 50, slow), Job("quick", "", 60_000, 1_000, quick))
     running = asyncio.create_task(run_schedule(env, stop, jobs))
-    await asyncio.wait_for(ran.wait(), 5)
-    for _ in range(50):
+    await asyncio.wait_for(ran.wait(), PATIENCE_S)
+    for _ in range(int(PATIENCE_S / 0.02)):
         await asyncio.sleep(0.02)
         (slow_job, _) = await run_with_worker_env(env, lambda: read_job("slow"))
         if slow_job.last_error is not None:
@@ -291,7 +292,7 @@ async def test_a_schedule_goes_on_when_the_store_comes_back():
         stop.set()
         return state
 
-    await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, job),)), 5)
+    await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, job),)), PATIENCE_S)
     assert kv.refused == 3
 
 

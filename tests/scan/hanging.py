@@ -11,7 +11,7 @@ from vskill_platform.intake.manifest import read_manifest
 
 def misbehave(data: bytes) -> object:
     if b"hang" in data:
-        time.sleep(60)
+        time.sleep(600)
     if b"spin" in data:
         while True:
             pass

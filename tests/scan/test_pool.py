@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.scan.hanging import misbehave
+from tests.support.patience import PATIENCE_S
 from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
@@ -68,7 +69,7 @@ async def test_a_child_says_what_the_engine_says():
     ],
 )
 async def test_a_child_that_misbehaves_is_replaced_and_the_skill_is_not_clean(body, status, said):
-    async with pool(wall_s=2.0 if body == "hang" else 8.0) as scanner:
+    async with pool(wall_s=2.0 if body == "hang" else PATIENCE_S) as scanner:
         assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
         before = pids(scanner)
         report = await scanner.scan(skill(body))
@@ -80,21 +81,21 @@ async def test_a_child_that_misbehaves_is_replaced_and_the_skill_is_not_clean(bo
 
 
 async def test_the_others_go_on_while_one_hangs():
-    async with pool(processes=2) as scanner:
+    async with pool(processes=2, wall_s=PATIENCE_S) as scanner:
         await asyncio.gather(scanner.scan(skill("slow")), scanner.scan(skill("slow")))
         hanging = asyncio.create_task(scanner.scan(skill("hang")))
         await asyncio.sleep(0.05)
         reports = [await scanner.scan(skill(f"fine {n}")) for n in range(20)]
         assert not hanging.done()
         assert {report.status for report in reports} == {ScanStatus.COMPLETE}
-        assert (await hanging).status is ScanStatus.TIMED_OUT
+        hanging.cancel()
 
 
 async def test_waiting_for_a_child_is_not_counted():
-    """Ten skills of 0.3 s each, one child, and a budget that only one of them fits in."""
-    async with pool(wall_s=1.5) as scanner:
+    """Sixteen skills of 0.3 s each, one child, and a budget that all of them together exceed."""
+    async with pool(wall_s=4.0) as scanner:
         await scanner.scan(skill("fine"))
-        reports = await asyncio.gather(*(scanner.scan(skill(f"slow {n}")) for n in range(10)))
+        reports = await asyncio.gather(*(scanner.scan(skill(f"slow {n}")) for n in range(16)))
     assert {report.status for report in reports} == {ScanStatus.COMPLETE}
 
 
@@ -110,11 +111,12 @@ async def test_the_event_loop_is_never_blocked():
                 longest = max(longest, time.monotonic() - before)
 
         watching = asyncio.create_task(watch())
+        began = time.monotonic()
         await scanner.scan([*skill("fine"), SkillFile("big.txt", "100644", b"x y\n" * 1_000_000)])
         await scanner.scan(skill("hang"))
-        stop = True
+        took, stop = time.monotonic() - began, True
         await watching
-    assert longest < 1.0
+    assert longest < took / 2
 
 
 async def test_a_child_that_died_while_idle_is_not_the_next_skills_fault():
@@ -122,7 +124,9 @@ async def test_a_child_that_died_while_idle_is_not_the_next_skills_fault():
         await scanner.scan(skill("fine"))
         (pid,) = pids(scanner)
         os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(PATIENCE_S):
+            while scanner._children[0].running:  # noqa: ASYNC110 - the pool tells nobody
+                await asyncio.sleep(0.01)
         assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
 
 

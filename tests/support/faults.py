@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.patience import PATIENCE_S
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
 from vskill_platform.domain.content import SkillFile
@@ -212,7 +213,7 @@ class HeldScanner:
     def ruleset(self) -> str:
         return self.inner.ruleset
 
-    async def until_inside(self, count: int, seconds: float = 10) -> None:
+    async def until_inside(self, count: int, seconds: float = PATIENCE_S) -> None:
         """Wait until this many scans have begun and none of them can end."""
         async with asyncio.timeout(seconds):
             while self.inside < count:

@@ -17,8 +17,7 @@ import nats
 from nats.js.errors import NotFoundError
 
 from tests.support import lifetimes
-
-START_S = 30
+from tests.support.patience import PATIENCE_S
 
 
 def program() -> Path:
@@ -56,7 +55,7 @@ class Server:
         command += ["-sd", str(self.folder / "data")]
         with (self.folder / "log").open("ab") as log:
             self._process = lifetimes.start(command, stdout=log, stderr=log, cwd=self.folder)
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("NATS did not start:\n" + (self.folder / "log").read_text()[-2000:])
@@ -65,7 +64,7 @@ class Server:
     def stop(self, *, kill: bool = False) -> None:
         if self._process is not None:
             self._process.send_signal(9 if kill else 15)
-            self._process.wait(30)
+            self._process.wait(PATIENCE_S)
             self._process = None
 
     def remove(self) -> None:

@@ -19,10 +19,10 @@ from pathlib import Path
 import asyncpg
 
 from tests.support import lifetimes
+from tests.support.patience import PATIENCE_S
 
 #: Who runs it where this process is root.
 ORDINARY_USER = "nobody"
-START_S = 60
 
 
 def programs() -> Path:
@@ -79,7 +79,7 @@ class Server:
             return
         # SIGINT is PostgreSQL's fast shutdown; SIGKILL is the power cut.
         self._process.send_signal(9 if kill else 2)
-        self._process.wait(30)
+        self._process.wait(PATIENCE_S)
         self._process = None
 
     def remove(self) -> None:
@@ -95,7 +95,7 @@ class Server:
         )
 
     def _await_ready(self) -> None:
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + PATIENCE_S
         ready = [str(self._bin / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-q"]
         while subprocess.run(ready, check=False, capture_output=True, env=_environment()).returncode != 0:
             assert self._process is not None

@@ -8,12 +8,11 @@ from typing import Any
 import httpx2
 import msgspec
 
+from tests.support.patience import PATIENCE_S
 from vskill_platform.env import Env
 from vskill_platform.web.app import create_app
 from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits
 from vskill_platform.web.server import address_of, bind, serve
-
-PATIENCE_S = 20.0
 
 
 class Frame(msgspec.Struct, frozen=True):

@@ -21,10 +21,10 @@ from pathlib import Path
 import httpx2
 
 from tests.support import lifetimes
+from tests.support.patience import PATIENCE_S
 from tools.blocks import Block
 from tools.files import ROOT
 
-PATIENCE_S = 60
 #: What a world gets a copy of; the environment with the packages is shared.
 COPIED = ("src", "tools", "docs", "Makefile", "pyproject.toml", "README.md")
 PORT = "8080"

@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from tests.support.envs import skill_files
+from tests.support.patience import PATIENCE_S
 from tests.support.shelf import open_shelf
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import Role
@@ -139,7 +140,7 @@ async def test_a_chunked_body_over_a_real_socket_is_read_and_an_endless_one_is_c
         except httpx2.WriteError:
             pass  # the server has answered and closed before all of it was sent
     stop.set()
-    await asyncio.wait_for(serving, 10)
+    await asyncio.wait_for(serving, PATIENCE_S)
 
 
 async def test_a_request_without_a_body_is_never_read_for_one(shelf):

@@ -11,6 +11,7 @@ from tests.support.browsing import browsing, marked, tags
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from tests.support.streams import listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.identity import normalise
@@ -222,7 +223,7 @@ class HangingKV(HookedKV):
 async def test_E9_a_store_that_hangs_does_not_hang_the_page(env: Env):
     hanging = msgspec.structs.replace(env, kv=HangingKV(env.kv), pace=Pace(page_within_s=0.2))
     async with browsing(hanging) as client:
-        answer = await asyncio.wait_for(client.get("/queue"), 5)
+        answer = await asyncio.wait_for(client.get("/queue"), PATIENCE_S)
     assert answer.status_code == 503
     assert "did not answer" in answer.text
     assert set(marked(answer.text, "data-count").values()) == {UNKNOWN}

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.support.patience import PATIENCE_S
 from tests.support.shelf import open_shelf
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import Role
@@ -78,10 +79,10 @@ def registry(tmp_path_factory):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()), daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(PATIENCE_S)
     yield state
     state["stop"]()
-    thread.join(20)
+    thread.join(PATIENCE_S)
     loop.close()
 
 

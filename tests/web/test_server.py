@@ -8,6 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import ENDPOINTS, create_app
@@ -70,6 +71,6 @@ async def test_it_serves_until_it_is_told_to_stop_and_lets_running_requests_fini
         assert not serving.done()
         release.set()
         assert (await running).text == "whole"
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, PATIENCE_S)
         with pytest.raises(httpx2.ConnectError):
             await client.get(f"{address}/healthz")
