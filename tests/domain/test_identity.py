@@ -115,6 +115,11 @@ def test_nested_groups_belong_to_the_owner_and_never_blur_the_key() -> None:
     assert normalise("https://git.example.com/g/s/src/repo").owner == "g/s/src"
 
 
+def test_owner_and_repository_may_be_called_like_a_view_of_files() -> None:
+    for names in ("tree/blob", "blob/src", "src/tree"):
+        assert normalise(f"https://github.com/{names}/tree/main").key == f"github.com/{names}"
+
+
 def test_a_user_that_begins_with_a_tilde_is_allowed() -> None:
     assert normalise("https://git.sr.ht/~ann/tools").key == "git.sr.ht/~ann/tools"
 

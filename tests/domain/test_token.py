@@ -18,11 +18,11 @@ def test_a_token_is_named_without_its_secret():
     assert token("read").acting == ActingToken("t1", "laptop")
 
 
-def test_admin_brings_what_it_could_always_do_and_no_other_scope_brings_any():
-    assert with_included(["admin"]) == {"admin", "own", "review"}
+def test_admin_brings_every_scope_and_no_other_scope_brings_any():
+    assert with_included(["admin"]) == set(SCOPES)
     for scope in set(SCOPES) - {"admin"}:
         assert with_included([scope]) == {scope}
-    assert with_included(["read", "admin"]) == {"read", "admin", "own", "review"}
+    assert with_included(["read", "submit"]) == {"read", "submit"}
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_admin_brings_what_it_could_always_do_and_no_other_scope_brings_any():
 def test_a_token_may_do_what_its_scopes_and_its_accounts_role_allow(role, may):
     assert token(*SCOPES).scopes_as(role) == may
     assert token("read", "review").scopes_as(role) == {"read", "review"} & may
-    assert token("admin").scopes_as(role) == {"admin", "own", "review"} & may
+    assert token("admin").scopes_as(role) == may

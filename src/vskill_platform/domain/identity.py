@@ -205,7 +205,7 @@ def _host_and_port(authority: str) -> tuple[str, str]:
 
 
 def _host(name: str, port: str) -> str:
-    host = _ascii_host(name.lower().rstrip("."))
+    host = _ascii_host(name.rstrip("."))
     while host.startswith("www.") and "." in host.removeprefix("www."):
         host = host.removeprefix("www.")
     if host == UPLOAD_HOST:
