@@ -22,6 +22,9 @@ from vskill_platform.domain.errors import InvalidSettings
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
+#: Variables of the command line where it acts on a registry elsewhere; no published client reads them.
+REGISTRY_VARIABLE, TOKEN_VARIABLE = "VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"
+_NO_SETTINGS = OF_THE_CLIENT | {REGISTRY_VARIABLE, TOKEN_VARIABLE}
 
 
 def _whole(least: int, most: int, unit: str = "") -> msgspec.Meta:
@@ -314,7 +317,7 @@ def process_settings() -> Settings:
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from `VSKILL_*` variables; InvalidSettings names the variable and the fix."""
-    ours = (name for name in environ if name.startswith(PREFIX) and name not in OF_THE_CLIENT)
+    ours = (name for name in environ if name.startswith(PREFIX) and name not in _NO_SETTINGS)
     given = {name: environ[name] for name in ours}
     kinds = get_type_hints(Settings, include_extras=True)
     known = {variable(field): field for field in Settings.__struct_fields__}
@@ -325,6 +328,25 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     settings = Settings(**values)
     check_settings(settings)
     return settings
+
+
+class RemoteVariables(msgspec.Struct, frozen=True):
+    """What the environment says about registries elsewhere."""
+
+    registry: str
+    token: str | None
+    #: Where tokens of registries are kept.
+    folder: Path
+
+
+def remote_variables(environ: Mapping[str, str] = os.environ) -> RemoteVariables:
+    """The registry that commands act on where none is named, its token, and the folder of the person's own files."""
+    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
+    return RemoteVariables(
+        environ.get(REGISTRY_VARIABLE, ""),
+        environ.get(TOKEN_VARIABLE) or None,
+        Path(home) / "vskill-platform",
+    )
 
 
 def variable(field: str) -> str:

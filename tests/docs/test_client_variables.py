@@ -17,7 +17,13 @@ from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.settings import Settings, load_settings, variable
+from vskill_platform.settings import (
+    REGISTRY_VARIABLE,
+    TOKEN_VARIABLE,
+    Settings,
+    load_settings,
+    variable,
+)
 from vskill_platform.web.app import create_app
 from vskill_platform.web.clients.commands import install_commands
 
@@ -46,7 +52,10 @@ CLIENTS = {
 }
 #: Reads what was installed, from the address that it was installed from.
 WITHOUT_AN_ADDRESS = ("npx skills update",)
-OURS = frozenset(variable(field) for field in Settings.__struct_fields__)
+OURS = frozenset(variable(field) for field in Settings.__struct_fields__) | {
+    REGISTRY_VARIABLE,
+    TOKEN_VARIABLE,
+}
 
 _SET = re.compile(r"(?<![\w$\"'-])([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=")
 _OF_A_CLIENT = re.compile(r"\b(?:VSKILL|SKILLS|CLAWHUB|CLAWDHUB)_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
@@ -152,3 +161,7 @@ def test_the_versions_are_those_that_the_tests_install():
 )
 def test_a_command_that_would_ask_a_public_service_is_found(command):
     assert wrong_commands([command]) == [command]
+
+
+def test_no_client_reads_the_variables_of_our_own_command():
+    assert not {REGISTRY_VARIABLE, TOKEN_VARIABLE} & {name for one in CLIENTS.values() for name in one.reads}

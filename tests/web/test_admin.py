@@ -38,7 +38,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.settings import describe_settings
+from vskill_platform.settings import Settings, describe_settings
 from vskill_platform.store.accounts import Role, get_user
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
@@ -50,6 +50,7 @@ from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
 from vskill_platform.submission_store import get_submission, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.pages.admin_system import shown_settings
 
 pytestmark = pytest.mark.anyio
 
@@ -585,6 +586,13 @@ async def test_settings_are_shown_without_their_secrets(ada):
     page = (await ada.get("/admin/settings")).text
     assert "VSKILL_JUDGE_API_KEY" in page and "set, and not shown" in page
     assert "sk-very-secret" not in page
+
+
+def test_a_location_is_shown_without_its_password():
+    shown = shown_settings(Settings(store="postgresql://keeper:hunter2@db.example.org/skills"))
+    (store,) = [one for one in shown if one.name == "VSKILL_STORE"]
+    assert store.value == "postgresql://keeper@db.example.org/skills"
+    assert not any("hunter2" in one.value for one in shown)
 
 
 async def test_each_setting_is_shown_with_what_it_does(ada):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vskill_platform.actions import review, submissions
+from vskill_platform.actions import account, review, submissions
 from vskill_platform.actions.action import Action
 
-ACTIONS: tuple[Action[Any, Any], ...] = (*submissions.ACTIONS, *review.ACTIONS)
+ACTIONS: tuple[Action[Any, Any], ...] = (*submissions.ACTIONS, *review.ACTIONS, *account.ACTIONS)

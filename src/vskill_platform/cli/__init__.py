@@ -12,11 +12,12 @@ from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion
-from vskill_platform.cli.connection import Connection
+from vskill_platform.cli.connection import connect
 from vskill_platform.cli.demo import demo
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.keys import keys
+from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.owner import owner
 from vskill_platform.cli.queue import queue
@@ -52,7 +53,7 @@ def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) 
     Settings come from VSKILL_* variables; docs/reference/settings.md lists them.
     """
     del debug  # read by PlatformGroup
-    ctx.obj = Connection(registry, account=account)
+    ctx.obj = connect(registry, account)
 
 
 #: Roles, then what authors do, then what reviewers and operators do.
@@ -61,7 +62,7 @@ COMMANDS = (
     *(scan, submit, status, skill, owner, verify, demo),
     *(queue, review, block, report, audit, repo, webhook, keys, doctor),
     *(backup, restore, migrate),
-    *(admin, token, collection, completion),
+    *(login, logout, whoami, admin, token, collection, completion),
 )
 
 for command in COMMANDS:

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from vskill_platform.cli.process import run_async, run_in_env
-from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from vskill_platform.actions.principal import Principal
@@ -24,6 +24,23 @@ class Connection(msgspec.Struct, frozen=True):
     token: str | None = None
     #: On this machine: act as this account instead of as its operator.
     account: str | None = None
+
+
+def connect(registry: str, account: str | None) -> Connection:
+    """What the command line names, or the environment; the token is the environment's, or the one that `login` kept."""
+    from vskill_platform.settings import remote_variables
+
+    named = remote_variables()
+    address = registry or named.registry
+    if not address:
+        return Connection(account=account)
+    if account is not None:
+        fix = "leave out --as, or --registry"
+        raise InvalidInput("A registry elsewhere knows you by your token.", field="--as", fix=fix)
+    from vskill_platform.cli.registries import check_address, read_tokens
+
+    address = check_address(address)
+    return Connection(address, named.token or read_tokens(named.folder).get(address))
 
 
 def run_with_caller(work: Callable[["Caller"], Awaitable[T]]) -> T:

@@ -1,4 +1,4 @@
-"""The API for one's own account: who am I, the namespaces that are mine, signing in with a token of GitHub's, and
+"""The API for one's own account: the namespaces that are mine, signing in with a token of GitHub's, and
 signing out everywhere."""
 
 from typing import Annotated
@@ -7,7 +7,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import Sent, Wire, iso_time
 from vskill_platform.store.accounts import sign_out_everywhere
 from vskill_platform.store.attempts import count_attempt
@@ -22,15 +21,6 @@ from vskill_platform.worker_context import require_env
 
 #: What the token of a client may do.
 CLIENT_SCOPES = ("read", "submit")
-
-
-class Account(Wire, frozen=True):
-    """Who is asking."""
-
-    account: str
-    role: str
-    #: of the token that was shown; None is a session
-    scopes: tuple[str, ...] | None
 
 
 class Tenant(Wire, frozen=True):
@@ -71,16 +61,6 @@ class SignedOut(Wire, frozen=True):
     signed_out: bool
 
 
-async def whoami(request: Request) -> Response:
-    principal = principal_of(request)
-    scopes = None if principal.scopes is None else tuple(sorted(principal.scopes))
-    return json_response(Account(principal.name, _role(principal), scopes))
-
-
-def _role(principal: Principal) -> str:
-    return "" if principal.role is None else principal.role.value
-
-
 async def tenants(request: Request) -> Response:
     name = principal_of(request).name
     return json_response(Tenants((Tenant(name, name, name, "owner"),)))
@@ -109,14 +89,6 @@ async def sign_out_all(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    get(
-        "/api/v1/account",
-        whoami,
-        guard=Guard.AUTHOR,
-        answer=Account,
-        tag="account",
-        summary="Who am I, and what may I do",
-    ),
     get(
         "/api/v1/account/tenants",
         tenants,

@@ -13,7 +13,7 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.queue.health import queue_health
-from vskill_platform.settings import SettingFacts, Settings, describe_settings, written_value
+from vskill_platform.settings import SettingFacts, Settings, describe_settings, shown_location, written_value
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
 from vskill_platform.web.auth import text_of, values_of
@@ -88,13 +88,13 @@ async def settings(request: Request) -> Response:
 
 
 def shown_settings(settings: Settings) -> tuple[ShownSetting, ...]:
-    """Every setting; of a secret only that it is set."""
+    """Every setting; of a secret only that it is set, of a server's location everything but the password."""
     return tuple(_shown(facts, getattr(settings, facts.field)) for facts in describe_settings())
 
 
 def _shown(facts: SettingFacts, value: object) -> ShownSetting:
     text = written_value(value)
-    shown = "set, and not shown" if facts.is_secret and text else text
+    shown = "set, and not shown" if facts.is_secret and text else shown_location(text)
     return ShownSetting(facts.variable, facts.sentence, shown, text == facts.default, facts.is_secret)
 
 

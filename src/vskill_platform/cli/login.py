@@ -1,0 +1,80 @@
+"""`login` and `logout`: tokens of registries elsewhere, for commands with `--registry`."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.output import json_option, print_json
+from vskill_platform.cli.process import run_async
+
+if TYPE_CHECKING:
+    from vskill_platform.actions.account import AccountView
+
+
+@click.command()
+@click.argument("registry", metavar="URL")
+def login(*, registry: str) -> None:
+    """Keep a token for the registry at URL, so that commands with --registry URL act as its account.
+
+    The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
+    """
+    from vskill_platform.cli.registries import check_address, read_tokens, write_tokens
+    from vskill_platform.settings import remote_variables
+
+    address = check_address(registry)
+    token = _read_token(address)
+    account = run_async(_who_am_i(address, token))
+    folder = remote_variables().folder
+    path = write_tokens(folder, {**read_tokens(folder), address: token})
+    scopes = f" with the scopes {', '.join(account.scopes)}" if account.scopes else ""
+    click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
+    click.echo(f"Try: vskill-platform --registry {address} status SUBMISSION_ID")
+
+
+@click.command()
+@click.argument("registry", metavar="URL")
+def logout(*, registry: str) -> None:
+    """Forget the token for the registry at URL. It stays valid until it is revoked there."""
+    from vskill_platform.cli.registries import check_address, read_tokens, write_tokens
+    from vskill_platform.settings import remote_variables
+
+    address, folder = check_address(registry), remote_variables().folder
+    tokens = read_tokens(folder)
+    if tokens.pop(address, None) is None:
+        click.echo(f"There is no token for {address} on this machine.")
+        return
+    write_tokens(folder, tokens)
+    click.echo(f"The token for {address} is forgotten here. Revoke it at {address}/account.")
+
+
+@click.command()
+@json_option
+def whoami(*, as_json: bool) -> None:
+    """Show the account that commands act as, and what it may do."""
+    from vskill_platform.actions.account import WHO_AM_I, OwnAccount
+
+    found = run_with_caller(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
+    if as_json:
+        print_json(found)
+    elif not found.account:
+        click.echo("The operator of this machine: every command may act on its store.")
+    else:
+        scopes = "" if found.scopes is None else f"; its token may {', '.join(found.scopes)}"
+        click.echo(f"{found.account} ({found.role}){scopes}")
+
+
+def _read_token(address: str) -> str:
+    if sys.stdin.isatty():
+        asked: str = click.prompt(f"A token of {address}/account", hide_input=True)
+        return asked.strip()
+    return sys.stdin.readline().strip()
+
+
+async def _who_am_i(address: str, token: str) -> "AccountView":
+    from vskill_platform.actions.account import WHO_AM_I, OwnAccount
+    from vskill_platform.cli.caller import remote_caller
+
+    async with remote_caller(address, token) as caller:
+        return await caller.call(WHO_AM_I, OwnAccount())

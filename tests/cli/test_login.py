@@ -1,0 +1,102 @@
+"""Signing in to a registry elsewhere: the token is checked, kept for nobody else's eyes, and used by later commands."""
+
+import asyncio
+import json
+import stat
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support.envs import open_test_env
+from tests.support.people import make_account, token_of
+from tests.support.streams import serving
+from vskill_platform.cli import cli
+from vskill_platform.store.accounts import Role
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """A registry on a real socket, run by a thread of its own; its address and a token of ann's."""
+    ready, stop = threading.Event(), threading.Event()
+    facts: dict[str, str] = {}
+
+    async def serve_until_stopped() -> None:
+        async with open_test_env("memory", tmp_path / "elsewhere") as env, serving(env) as address:
+            await make_account(env, "ann", Role.AUTHOR)
+            facts.update(address=address, token=await token_of(env, "ann", "read", "submit"))
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve_until_stopped()), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    yield facts
+    stop.set()
+    thread.join(60)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, data_dir):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "config" / "vskill-platform"
+
+
+def run(*arguments: str, code: int = 0, **options):
+    result = CliRunner().invoke(cli, arguments, prog_name="vskill-platform", **options)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_login_keeps_a_token_that_works_where_nobody_else_can_read_it(registry, home):
+    address = registry["address"]
+    said = run("login", address, input=registry["token"] + "\n")
+    assert f"Signed in to {address} as ann" in said.output
+    assert registry["token"] not in said.output
+    path = home / "registries.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text()) == {address: registry["token"]}
+    assert json.loads(run("--registry", address, "whoami", "--json").stdout) == {
+        "account": "ann",
+        "role": "author",
+        "scopes": ["read", "submit"],
+    }
+    assert "is forgotten" in run("logout", address).output
+    assert json.loads(path.read_text()) == {}
+    assert "Sign in" in run("--registry", address, "whoami", code=1).stderr
+
+
+def test_a_token_that_is_not_good_is_not_kept(registry, home):
+    said = run("login", registry["address"], input="vsk_wrong\n", code=1)
+    assert "not valid" in said.stderr
+    assert not home.exists()
+
+
+def test_a_program_names_registry_and_token_in_its_environment(registry, home, monkeypatch):
+    monkeypatch.setenv("VSKILL_PLATFORM_REGISTRY", registry["address"])
+    monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])
+    assert run("whoami").output.startswith("ann (author)")
+
+
+def test_without_a_registry_a_command_acts_on_this_machine(home, data_dir):
+    assert "operator of this machine" in run("whoami").output
+    assert "There is no account 'nobody'" in run("--as", "nobody", "whoami", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("http://skills.example.org", "use https"),
+        ("ftp://skills.example.org", "is not the address of a registry"),
+        ("https://user@skills.example.org", "is not the address of a registry"),
+        ("skills.example.org", "is not the address of a registry"),
+    ],
+)
+def test_an_address_that_would_give_the_token_away_or_is_none_is_refused(home, address, words):
+    assert words in run("login", address, input="vsk_x\n", code=1).stderr
+    assert words in run("--registry", address, "whoami", code=1).stderr
+
+
+def test_a_registry_elsewhere_knows_its_caller_by_the_token(home):
+    said = run("--registry", "https://skills.example.org", "--as", "ann", "whoami", code=1)
+    assert "knows you by your token" in said.stderr
