@@ -122,6 +122,9 @@ def test_owner_and_repository_may_be_called_like_a_view_of_files() -> None:
 
 def test_a_user_that_begins_with_a_tilde_is_allowed() -> None:
     assert normalise("https://git.sr.ht/~ann/tools").key == "git.sr.ht/~ann/tools"
+    assert normalise("https://git.sr.ht/~a/tools").owner == "~a"
+    with pytest.raises(InvalidInput):
+        normalise("https://git.sr.ht/~ä/tools")
 
 
 @pytest.mark.parametrize(

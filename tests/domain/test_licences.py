@@ -32,6 +32,8 @@ TAG = b"SPDX-License-Identifier: "
         (TAG, NOT_RECOGNISED),
         (TAG.replace(b" ", b""), NOT_RECOGNISED),
         (TAG + b" MIT", "MIT"),
+        (TAG + b" " + b"A" * 65, NOT_RECOGNISED),
+        (TAG + b"MIT\n" + TAG + b"0BSD\n", "MIT"),
         (b"\xc4\xb0 " + TAG + b"EUPL-1.2", NOT_RECOGNISED),
     ],
 )

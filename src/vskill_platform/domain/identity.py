@@ -287,7 +287,7 @@ def _path_behind_marker(rest: list[str]) -> str:
     view, after = rest[0], rest[1:]
     if view not in ("tree", "blob", "src"):
         raise _bad_url(f"The address shows {view!r}, not files.", "give the repository's address")
-    is_typed_ref = view == "src" and after[:1] and after[0] in _REF_KINDS
+    is_typed_ref = view == "src" and "".join(after[:1]) in _REF_KINDS
     path = after[2:] if is_typed_ref else after[1:]
     if view == "blob" and path and path[-1].lower() != SKILL_FILE.lower():
         raise _bad_url("The address shows a file other than SKILL.md.", "give the folder of SKILL.md")

@@ -95,6 +95,6 @@ def _tagged(text: str) -> str | None:
     # Case folding of odd letters may change the length; the tag is only believed where it stands.
     if start < 0 or text[start : start + len(_TAG)].lower() != _TAG:
         return None
-    words = text[start + len(_TAG) :][: _MOST_TAG + 2].split(None, 1)
+    words = text[start + len(_TAG) :].split()
     word = words[0] if words else ""
-    return word if word and len(word) <= _MOST_TAG and set(word) <= _TAG_CHARACTERS else None
+    return word if word and len(word) <= _MOST_TAG and _TAG_CHARACTERS.issuperset(word) else None
