@@ -190,10 +190,9 @@ class JudgeReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def cleared(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Those that the judge calls false positives; a finding that it also confirms is not cleared."""
-        words: dict[str, bool] = {}
-        for word in self.confirmations:
-            words[word.finding] = words.get(word.finding, False) or word.confirmed
-        return tuple(finding for finding in findings if words.get(finding.key) is False)
+        confirmed = {word.finding for word in self.confirmations if word.confirmed}
+        cleared = {word.finding for word in self.confirmations} - confirmed
+        return tuple(finding for finding in findings if finding.key in cleared)
 
 
 NO_JUDGE = JudgeReport(JudgeStatus.NONE)
