@@ -168,7 +168,6 @@ def _next_run(task: Task, subject: dict[str, str], now: int) -> Task:
         state=TaskState.ACTIVE,
         run=task.run + 1,
         subject=subject,
-        claim=None,
         next_attempt_at=now,
         attempts=Attempts(),
         rerun_requested=False,

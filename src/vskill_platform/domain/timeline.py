@@ -4,6 +4,8 @@ Pure, over the record alone. The submission's page and the API read it; there is
 kept, so none can disagree with the history.
 """
 
+import itertools
+
 import msgspec
 
 from vskill_platform.domain.states import State
@@ -22,10 +24,9 @@ class Stay(msgspec.Struct, frozen=True):
 
 def stays(record: Submission, now: int) -> tuple[Stay, ...]:
     """Every step of this run, oldest first."""
-    following = [event.at for event in record.history[1:]]
     ended = tuple(
-        Stay(event, left, max(left - event.at, 0))
-        for event, left in zip(record.history[:-1], following, strict=True)
+        Stay(event, following.at, max(following.at - event.at, 0))
+        for event, following in itertools.pairwise(record.history)
     )
     last = record.history[-1]
     open_ms = None if last.to.terminal else max(now - last.at, 0)
