@@ -18,7 +18,7 @@ from tools.files import ROOT, texts
 from tools.reference import without_parts
 from vskill_platform.cli import cli
 from vskill_platform.observability import Metrics
-from vskill_platform.settings import Settings, variable
+from vskill_platform.settings import REGISTRY_VARIABLE, TOKEN_VARIABLE, Settings, variable
 from vskill_platform.web.app import ENDPOINTS
 
 #: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.
@@ -60,6 +60,7 @@ def mentions(path: str, pattern: re.Pattern[str]) -> set[str]:
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_setting_that_a_page_mentions_exists(path):
     known = {variable(field.name) for field in msgspec.structs.fields(Settings)} | CLIENTS["vskill"].reads
+    known |= {REGISTRY_VARIABLE, TOKEN_VARIABLE}
     assert set(_SETTING.findall(PAGES[path])) - known == set()
 
 
@@ -84,9 +85,10 @@ def _misspelt(words: list[str]) -> str:
             if word.partition("=")[0] not in {*names, "-h", "--help"}:
                 return word
         elif isinstance(command, click.Group):
-            if word not in command.commands:
+            found = command.get_command(click.Context(command), word)
+            if found is None:
                 return word
-            command = command.commands[word]
+            command = found
     return ""
 
 

@@ -258,7 +258,7 @@ async def test_D7_a_second_decision_is_refused_and_told(env, rob, ada):
     text = await ada.do(
         f"/admin/review/{record.id}/approve", reason="yes", run=record.run, digest=record.digest
     )
-    assert "only what waits for a reviewer is decided" in text
+    assert "only what waits for a reviewer is approved" in text
     assert (await get_submission(record.id)).state is State.REJECTED
 
 

@@ -36,6 +36,9 @@ class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
 
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> Change:
+        if record.state is not State.NEEDS_REVIEW:
+            message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is approved."
+            raise TransitionError(message, submission=record.id)
         _require_same(record, request)
         if record.digest is None:
             raise TransitionError("No bytes are stored that could be published.", submission=record.id)
@@ -69,11 +72,8 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
 
 def _require_same(record: Submission, request: DecideSubmission) -> None:
     """TransitionError unless this is what the reviewer looked at."""
-    if record.state is not State.NEEDS_REVIEW:
-        message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is decided here."
-        raise TransitionError(message, submission=record.id)
     if (record.run, record.digest) != (request.run, request.digest):
-        message = f"It has changed since you looked: run {record.run} waits now. Look at it again."
+        message = f"It has changed since you looked: this is run {record.run} now. Look at it again."
         raise TransitionError(message, submission=record.id, run=record.run, digest=record.digest)
 
 
