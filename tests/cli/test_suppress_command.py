@@ -51,7 +51,7 @@ def test_a_rule_that_is_wrong_about_a_content_no_longer_keeps_it_back(run, waiti
     listed = run("review", "suppressions", waiting).stdout
     assert "DR-009" in listed and "a real name" in listed
     assert "counts again" in run("review", "unsuppress", waiting, "DR-009", "--reason", "it was right").stdout
-    (one,) = json.loads(run("review", "suppressions", waiting, "--json").stdout)
+    (one,) = json.loads(run("review", "suppressions", waiting, "--json").stdout)["suppressions"]
     assert one["active"] is False and len(one["history"]) == 2
 
 

@@ -280,10 +280,17 @@ async def test_a_refusal_leads_back_to_the_page_that_the_form_names_and_nowhere_
 async def test_a_rule_is_suppressed_for_this_content_and_counts_again(env, rob):
     record = await waiting(env)
     digest = str(record.digest)
-    await rob.do("/admin/suppressions/add", digest=digest, rule="EX-001", reason="an example")
+    page = f"/admin/review/{record.id}"
+    said = await rob.do(
+        "/admin/suppressions/add", digest=digest, rule="EX-001", reason="an example", back=page
+    )
+    assert said == "EX-001 no longer counts for this content. It is being judged again."
+    assert (await get_submission(record.id)).run == 2
+    said = await rob.do("/admin/suppressions/add", digest=digest, rule="NOT-A-RULE", reason="x")
+    assert "use one of EX-001" in said
     assert await suppressed_rules(digest) == {"EX-001"}
     assert "EX-001" in (await rob.get("/admin/suppressions")).text
-    assert "suppressed" in (await rob.get(f"/admin/review/{record.id}")).text
+    assert "suppressed" in (await rob.get(f"{page}?run=1")).text
     await rob.do("/admin/suppressions/remove", digest=digest, rule="EX-001", reason="no, it is real")
     assert await suppressed_rules(digest) == frozenset()
 

@@ -247,6 +247,19 @@ ASKED: tuple[Ask, ...] = (
         body={"run": 1, "reason": "not wanted"},
     ),
     post(
+        "/api/v1/suppressions/{digest}/{rule}",
+        "/api/v1/suppressions/{digest}/DR-999",
+        who="root",
+        body={"reason": "wrong here"},
+    ),
+    post(
+        "/api/v1/suppressions/{digest}/{rule}/remove",
+        "/api/v1/suppressions/{digest}/DR-999/remove",
+        who="root",
+        body={"reason": "right after all"},
+    ),
+    *get("/api/v1/suppressions", who="root"),
+    post(
         "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
     ),
     post("/api/v1/skills/{name}/reports", f"{NOTES}/reports", who="ada", body={"reason": "odd"}),

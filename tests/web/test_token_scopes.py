@@ -31,6 +31,8 @@ REPO = "https://github.com/acme/tools"
 NEEDS = {
     "POST /api/v1/review/{submission_id}/approve": "review",
     "POST /api/v1/review/{submission_id}/reject": "review",
+    "POST /api/v1/suppressions/{digest}/{rule}": "review",
+    "POST /api/v1/suppressions/{digest}/{rule}/remove": "review",
     "POST /api/v1/submissions": "submit",
     "POST /api/v1/submissions/bulk": "submit",
     "POST /api/v1/submissions/{submission_id}/cancel": "submit",

@@ -19,6 +19,9 @@ SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 AccountName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+#: Where a page of a list begins: what the page before answered.
+Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
+PageSize = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 
 
 class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from vskill_platform.actions import account, review, submissions
+from vskill_platform.actions import (
+    account,
+    review,
+    submissions,
+    suppressions,
+)
 from vskill_platform.actions.action import Action
 
-ACTIONS: tuple[Action[Any, Any], ...] = (*submissions.ACTIONS, *review.ACTIONS, *account.ACTIONS)
+ACTIONS: tuple[Action[Any, Any], ...] = (
+    *submissions.ACTIONS,
+    *review.ACTIONS,
+    *suppressions.ACTIONS,
+    *account.ACTIONS,
+)

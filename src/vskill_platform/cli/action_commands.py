@@ -1,7 +1,8 @@
 """Commands made from actions: parts of the path become arguments, the other fields options, and `#:` lines their help.
 A renderer prints the answer; `--json` prints it as the API gives it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -27,15 +28,20 @@ def command_for(
     arguments: tuple[str, ...] = (),
     fill: Fill | None = None,
     filled: tuple[str, ...] = (),
+    metavars: Mapping[str, str] = MappingProxyType({}),
+    about: str = "",
     confirm: str = "",
 ) -> click.Command:
     """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
-    looked up by `fill` and cannot be given; `confirm` is asked before anything is done."""
+    looked up by `fill` and cannot be given; `metavars` name arguments in the help, and `about` explains
+    them; `confirm` is asked before anything is done."""
     wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
     texts = field_texts(action.request)
     by_position = (*action.path_fields, *arguments)
     params: list[click.Parameter] = [
-        _argument(field) if field.name in by_position else _option(field, texts.get(wire[field.name], ""))
+        _argument(field, metavars.get(field.name))
+        if field.name in by_position
+        else _option(field, texts.get(wire[field.name], ""))
         for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
         if field.name not in filled
     ]
@@ -57,7 +63,7 @@ def command_for(
         else:
             show(answer)
 
-    help_text = f"{action.summary}.\n\n{action.about}".strip()
+    help_text = "\n\n".join(filter(None, (f"{action.summary}.", action.about, about)))
     return click.Command(name or action.command_words[-1], callback=callback, params=params, help=help_text)
 
 
@@ -66,10 +72,10 @@ def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:
     return lambda field: by_position.index(field.name) if field.name in by_position else len(by_position)
 
 
-def _argument(field: Any) -> click.Argument:
+def _argument(field: Any, metavar: str | None) -> click.Argument:
     kind, many = _click_type(inspect.type_info(field.type))
     needed = field.default is msgspec.NODEFAULT
-    return click.Argument([field.name], type=kind, nargs=-1 if many else 1, required=needed)
+    return click.Argument([field.name], type=kind, nargs=-1 if many else 1, required=needed, metavar=metavar)
 
 
 def _option(field: Any, text: str) -> click.Option:

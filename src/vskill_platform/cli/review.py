@@ -1,16 +1,11 @@
 """`review`: what a reviewer decides, and `block`: what nobody may publish. Each goes through the store's one function
 for it, with the reason in the history."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from vskill_platform.cli.errors import ActionGroup, PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
 from vskill_platform.cli.process import OPERATOR, run_in_env
-
-if TYPE_CHECKING:
-    from vskill_platform.domain.submission import Submission
 
 _reason = click.option("--reason", required=True, help="Why; shown in the history.")
 
@@ -55,101 +50,6 @@ def again(*, submission_id: str, reason: str) -> None:
 
     record = run_in_env(lambda: run_again(submission_id, by=OPERATOR, reason=reason))
     click.echo(f"{record.id}: run {record.run}, {record.state}")
-
-
-@review.command("suppress")
-@click.argument("submission_id")
-@click.argument("rule_id")
-@_reason
-@json_option
-def suppress(*, submission_id: str, rule_id: str, reason: str, as_json: bool) -> None:
-    """Say that a rule is wrong about a submission's content; a change of any byte ends that.
-
-    The content is judged again at once: a submission that waits for a person gets a new run.
-    """
-    from vskill_platform.store.actions import run_again
-    from vskill_platform.store.suppressions import Suppression, add_suppression
-
-    async def act() -> Suppression:
-        record = await _found_by(submission_id, rule_id)
-        done = await add_suppression(record.digest or "", rule_id, by=OPERATOR, reason=reason)
-        if record.state.value == "NEEDS_REVIEW":
-            await run_again(record.id, by=OPERATOR, reason=f"rule {rule_id} was suppressed: {reason}")
-        return done
-
-    done = run_in_env(act)
-    if as_json:
-        print_json(done)
-        return
-    click.echo(f"{done.rule_id} no longer counts for {done.digest}.")
-
-
-@review.command("unsuppress")
-@click.argument("submission_id")
-@click.argument("rule_id")
-@_reason
-def unsuppress(*, submission_id: str, rule_id: str, reason: str) -> None:
-    """Let a rule count again for a submission's content."""
-    from vskill_platform.store.suppressions import Suppression, remove_suppression
-
-    async def act() -> Suppression:
-        record = await _with_content(submission_id)
-        return await remove_suppression(record.digest or "", rule_id, by=OPERATOR, reason=reason)
-
-    done = run_in_env(act)
-    click.echo(f"{done.rule_id} counts again for {done.digest}.")
-
-
-@review.command("suppressions")
-@click.argument("submission_id")
-@json_option
-def suppressions(*, submission_id: str, as_json: bool) -> None:
-    """List what reviewers said about rules and a submission's content, withdrawn or not."""
-    from vskill_platform.store.suppressions import Suppression, list_suppressions
-
-    async def act() -> list[Suppression]:
-        return await list_suppressions((await _with_content(submission_id)).digest or "")
-
-    found = run_in_env(act)
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (one.rule_id, "yes" if one.active else "no", step.by, show_time(step.at), step.reason)
-        for one in found
-        for step in one.history[-1:]
-    ]
-    print_table(f"{len(rows)} suppressions", ("rule", "active", "by", "at (UTC)", "why"), rows)
-
-
-async def _with_content(submission_id: str) -> "Submission":
-    """The submission, whose content is known by now; InvalidInput where it is not."""
-    from vskill_platform.domain.errors import InvalidInput
-    from vskill_platform.submission_store import get_submission
-
-    record = await get_submission(submission_id)
-    if record.digest is None:
-        raise InvalidInput(
-            f"{submission_id} has not been fetched yet, so there is no content to speak of.",
-            field="SUBMISSION_ID",
-            fix="wait until it has been scanned",
-        )
-    return record
-
-
-async def _found_by(submission_id: str, rule_id: str) -> "Submission":
-    """The submission, about whose content this rule has spoken; a misspelt rule is said."""
-    from vskill_platform.domain.errors import InvalidInput
-
-    record = await _with_content(submission_id)
-    rules = record.decision.rule_ids if record.decision else ()
-    if rule_id not in rules:
-        raise InvalidInput(
-            f"{rule_id} is no rule that the decision about {submission_id} rests on.",
-            field="RULE_ID",
-            fix=f"use one of {', '.join(rules)}" if rules else "nothing needs to be suppressed",
-        )
-    return record
 
 
 @click.group(cls=PlatformGroup)

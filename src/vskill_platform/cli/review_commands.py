@@ -8,8 +8,17 @@ import click
 from vskill_platform.actions.review import APPROVE, REJECT
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+from vskill_platform.actions.suppressions import (
+    SUPPRESS,
+    SUPPRESSED,
+    UNSUPPRESS,
+    SuppressionChange,
+    SuppressionList,
+)
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.caller import Caller
+from vskill_platform.cli.output import print_table
+from vskill_platform.domain.errors import InvalidInput
 
 
 async def look_up_run(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
@@ -22,9 +31,52 @@ def show_decision(decided: SubmissionView) -> None:
     click.echo(f"{decided.id}: {decided.state} ({decided.meaning})")
 
 
+async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+    """The digest of a submission's content, where the submission was given instead."""
+    named = given["digest"]
+    if not named or not named.startswith("sub_"):
+        return given
+    seen = await caller.call(SHOW, SubmissionRequest(submission_id=named))
+    if seen.digest is None:
+        raise InvalidInput(
+            f"{named} has not been fetched yet, so there is no content.",
+            field="CONTENT",
+            fix="wait until it has been scanned",
+        )
+    return {**given, "digest": seen.digest}
+
+
+def show_suppression(done: SuppressionChange) -> None:
+    rule = done.suppression
+    verb = "no longer counts" if rule.active else "counts again"
+    click.echo(f"{rule.rule} {verb} for {rule.digest}.")
+    if done.new_runs:
+        click.echo(f"New runs: {', '.join(done.new_runs)}")
+    if done.rescans:
+        click.echo(f"Judged again: {', '.join(done.rescans)}")
+
+
+def show_suppressions(found: SuppressionList) -> None:
+    rows = [
+        (one.rule, one.digest, "yes" if one.active else "no", step.by, step.at, step.reason)
+        for one in found.suppressions
+        for step in one.history[-1:]
+    ]
+    columns = ("rule", "content", "active", "by", "at (UTC)", "why")
+    print_table(f"{len(rows)} suppressions{'; there are more' if found.after else ''}", columns, rows)
+
+
 _LOOKED_UP = ("run", "digest")
+_CONTENT: dict[str, Any] = {
+    "fill": look_up_digest,
+    "metavars": {"digest": "CONTENT"},
+    "about": "CONTENT is a digest, or the id of a submission that has the content.",
+}
 
 COMMANDS = (
     command_for(APPROVE, show_decision, fill=look_up_run, filled=_LOOKED_UP),
     command_for(REJECT, show_decision, fill=look_up_run, filled=_LOOKED_UP),
+    command_for(SUPPRESS, show_suppression, **_CONTENT),
+    command_for(UNSUPPRESS, show_suppression, **_CONTENT),
+    command_for(SUPPRESSED, show_suppressions, arguments=("digest",), **_CONTENT),
 )

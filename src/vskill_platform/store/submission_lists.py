@@ -73,6 +73,21 @@ async def find_submissions(
     return _read(page.items, page.after, Skips("find_submissions"), page.failed)
 
 
+async def submissions_with_digest(digest: str) -> list[Submission]:
+    """Every submission whose content this is. A read that fails raises: unknown is not "none"."""
+    kv = require_env("kv").kv
+    found: list[Submission] = []
+    after: str | None = None
+    while True:
+        page = await kv.select(SUBMISSIONS.prefix, where={"digest": Is(digest)}, order_by="key", after=after)
+        for error in page.failed.values():
+            raise error
+        found += _read(page.items, None, Skips("submissions_with_digest"), {}).items
+        after = page.after
+        if after is None:
+            return found
+
+
 async def _search(
     text: str, states: Collection[State], submitter: str | None, after: str | None, limit: int
 ) -> FoundSubmissions:

@@ -1,7 +1,7 @@
-"""Suppressions: a reviewer's word that a rule is wrong about one content. Each is bound to the rule and the digest,
-so a change of any byte ends it.
+"""Suppressions: rules that do not count for one content, because a reviewer found them wrong about it. Each is bound to
+the rule and the digest, so a change of any byte ends it. `actions.suppressions` decides which rules may be suppressed.
 
-The record keeps who said so, when and why, also after it was withdrawn: it is its own account.
+The record keeps who did it, when and why, also after the rule counts again.
 """
 
 import msgspec
@@ -11,13 +11,13 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.audit import record_audit
-from vskill_platform.store.records import decode
+from vskill_platform.store.records import Skips, decode
 from vskill_platform.submission_store import persist, require_reason
 from vskill_platform.worker_context import require_env
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One thing that somebody did to a suppression."""
+class SuppressionStep(msgspec.Struct, frozen=True):
+    """One change of a suppression."""
 
     #: `added` or `removed`
     action: str
@@ -34,7 +34,15 @@ class Suppression(msgspec.Struct, frozen=True, omit_defaults=True):
     rule_id: str
     active: bool
     #: oldest first, never shortened
-    history: tuple[Step, ...]
+    history: tuple[SuppressionStep, ...]
+
+
+class SuppressionPage(msgspec.Struct, frozen=True):
+    """A page of suppressions; `skipped` records could not be read, and are in the log by key."""
+
+    items: tuple[Suppression, ...]
+    after: str | None = None
+    skipped: int = 0
 
 
 async def add_suppression(digest: str, rule_id: str, *, by: str, reason: str) -> Suppression:
@@ -52,13 +60,25 @@ _PAGE = 20
 
 
 async def list_suppressions(digest: str) -> list[Suppression]:
-    """All that were ever said about this content, withdrawn ones too, by rule."""
+    """Every suppression of this content by rule, also those that ended."""
     found: list[Suppression] = []
     async for page in iterate_pages(require_env("kv").kv, keys.suppressions_of(digest), page=_PAGE):
         for error in page.failed.values():
             raise error
         found += [decode(entry, Suppression) for entry in page.items]
     return found
+
+
+async def page_suppressions(after: str | None, limit: int) -> SuppressionPage:
+    """Suppressions of every content, by digest and rule."""
+    env = require_env("kv")
+    page = await env.kv.scan(keys.SUPPRESS, after=after, limit=limit)
+    for error in page.failed.values():
+        raise error
+    skips = Skips("suppressions")
+    found = tuple(one for entry in page.items if (one := skips.decode(entry, Suppression)) is not None)
+    skips.report(env)
+    return SuppressionPage(found, page.after, skips.count)
 
 
 async def suppressed_rules(digest: str) -> frozenset[str]:
@@ -75,10 +95,10 @@ async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: s
         entry = await env.kv.get(key)
         known = decode(entry, Suppression) if entry else None
         if known is None and not active:
-            raise NotFound(f"rule {rule_id} is not suppressed for {digest}", digest=digest, rule=rule_id)
+            raise NotFound(f"Rule {rule_id} is not suppressed for {digest}.", digest=digest, rule=rule_id)
         if known is not None and known.active is active:
             return known
-        step = Step("added" if active else "removed", by, env.kv.now(), reason)
+        step = SuppressionStep("added" if active else "removed", by, env.kv.now(), reason)
         changed = Suppression(digest, rule_id, active, (*(known.history if known else ()), step))
         version = entry.version if entry else ABSENT
         audit = record_audit(

@@ -87,20 +87,22 @@ def size(count: int | None) -> str:
     raise AssertionError
 
 
-def iso(ms: int | None) -> str:
-    """Milliseconds as the value of a `<time datetime>`."""
-    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+def iso(at: int | str | None) -> str:
+    """A time, in milliseconds or as the API's text, as the value of a `<time datetime>`."""
+    return "" if at is None else _moment(at).isoformat(timespec="seconds")
 
 
-def day(ms: int | None) -> str:
-    return UNKNOWN if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%-d %B %Y")
+def day(at: int | str | None) -> str:
+    return UNKNOWN if at is None else _moment(at).strftime("%-d %B %Y")
 
 
-def when(ms: int | None) -> str:
+def when(at: int | str | None) -> str:
     """A time in full, in UTC."""
-    return (
-        UNKNOWN if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%-d %b %Y, %H:%M:%S UTC")
-    )
+    return UNKNOWN if at is None else _moment(at).strftime("%-d %b %Y, %H:%M:%S UTC")
+
+
+def _moment(at: int | str) -> datetime:
+    return datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at / 1000, UTC)
 
 
 def duration(ms: int | None) -> str:

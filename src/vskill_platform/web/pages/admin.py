@@ -16,6 +16,7 @@ from vskill_platform.web.pages import (
     admin_reports,
     admin_review,
     admin_skills,
+    admin_suppressions,
     admin_system,
 )
 from vskill_platform.web.pages.acting import admin_page
@@ -47,6 +48,7 @@ ENDPOINTS = (
     *admin_review.ENDPOINTS,
     *admin_reports.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,
+    *admin_suppressions.ENDPOINTS,
     *admin_skills.ENDPOINTS,
     *admin_collections.ENDPOINTS,
     *admin_queue.ENDPOINTS,

@@ -1,16 +1,13 @@
-"""The blocklist and the suppressions: what nobody may publish, and where a rule was judged to be wrong."""
+"""The blocklist: what nobody may publish."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, parse_target
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.store.blocklist import add_block, list_blocks, reapply_blocklist, remove_block
-from vskill_platform.store.records import Skips
-from vskill_platform.store.suppressions import Suppression
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import acting, admin_page, choice_of, reason_of, require_confirmed
@@ -19,10 +16,8 @@ from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
 LIST = "/admin/blocklist"
-SUPPRESSIONS = "/admin/suppressions"
 KINDS = tuple(kind.value for kind in TargetKind)
 SEVERITIES = tuple(severity.value for severity in Severity)
-PAGE = 100
 
 
 class BlocklistQuery(Asked, frozen=True):
@@ -30,12 +25,6 @@ class BlocklistQuery(Asked, frozen=True):
 
     kind: TargetKind = TargetKind.PLACE
     target: str = ""
-
-
-class SuppressionsQuery(Asked, frozen=True):
-    """Which page of the list."""
-
-    after: str | None = None
 
 
 async def entries(request: Request) -> Response:
@@ -84,28 +73,8 @@ async def lift(request: Request) -> Response:
     return see_other(request, LIST, f"No longer blocked: {target}. What no other entry hits runs again.")
 
 
-async def suppressions(request: Request) -> Response:
-    env = require_env("kv")
-    after = query_of(request, SuppressionsQuery).after
-    page = await env.kv.scan(keys.SUPPRESS, after=after, limit=PAGE)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("suppressions")
-    found = [one for entry in page.items if (one := skips.decode(entry, Suppression)) is not None]
-    skips.report(env)
-    return admin_page(
-        request,
-        "suppressions.html",
-        found=found,
-        skipped=skips.count,
-        after=page.after,
-        is_first=after is None,
-    )
-
-
 ENDPOINTS = (
     page(LIST, entries, guard=Guard.REVIEWER, query=BlocklistQuery),
     form(f"{LIST}/add", block, guard=Guard.REVIEWER, scope="review"),
     form(f"{LIST}/lift", lift, guard=Guard.REVIEWER, scope="review"),
-    page(SUPPRESSIONS, suppressions, guard=Guard.REVIEWER, query=SuppressionsQuery),
 )

@@ -8,9 +8,7 @@ from vskill_platform.actions.review import APPROVE, REJECT
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.states import State
 from vskill_platform.store import actions
-from vskill_platform.store.suppressions import add_suppression, remove_suppression
 from vskill_platform.submission_store import count_submissions, get_run, get_submission, list_submissions
-from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, reason_of
 from vskill_platform.web.pages.evidence import choose, compare, gather
@@ -89,33 +87,6 @@ async def run_again(request: Request) -> Response:
     )
 
 
-@acting(LIST)
-async def suppress(request: Request) -> Response:
-    """A rule is wrong about these bytes; it counts again once any of them changes."""
-    rule = await text_of(request, "rule", 100)
-    await add_suppression(
-        await text_of(request, "digest", 64),
-        rule,
-        by=principal_of(request).actor,
-        reason=await reason_of(request),
-    )
-    return see_other(
-        request, await back_of(request, LIST), f"{rule} does not count for this content any more."
-    )
-
-
-@acting("/admin/suppressions")
-async def unsuppress(request: Request) -> Response:
-    rule = await text_of(request, "rule", 100)
-    await remove_suppression(
-        await text_of(request, "digest", 64),
-        rule,
-        by=principal_of(request).actor,
-        reason=await reason_of(request),
-    )
-    return see_other(request, await back_of(request, "/admin/suppressions"), f"{rule} counts again.")
-
-
 _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
@@ -124,6 +95,4 @@ ENDPOINTS = (
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),
     form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER, scope="review"),
-    form("/admin/suppressions/add", suppress, guard=Guard.REVIEWER, scope="review"),
-    form("/admin/suppressions/remove", unsuppress, guard=Guard.REVIEWER, scope="review"),
 )
