@@ -142,6 +142,7 @@ def test_a_user_that_begins_with_a_tilde_is_allowed() -> None:
         ("https://bücher.example/a/b", "xn--bcher-kva.example", "xn--bcher-kva.example"),
         ("https://www.www.example.com/a/b", "example.com", "example.com"),
         ("https://www.com/a/b", "www.com", "www.com"),
+        ("https://a-b.c.example/a/b", "a-b.c.example", "a-b.c.example"),
     ],
 )
 def test_hosts_and_ports(url: str, host: str, segment: str) -> None:
@@ -189,6 +190,7 @@ REFUSED = [
     ("https://" + ".".join(["ü" * 8] * 28) + "/a/b", "", "repo_url"),
     ("https://-x.com/a/b", "", "repo_url"),
     ("https://x-.com/a/b", "", "repo_url"),
+    ("https://xy-.com/a/b", "", "repo_url"),
     ("https://a_b.com/a/b", "", "repo_url"),
     ("https://[::1]/a/b", "", "repo_url"),
     ("https://git.example.com:0/a/b", "", "repo_url"),
