@@ -25,7 +25,7 @@ from vskill_platform.web.app import create_app
 Prepare = Callable[[Env], Awaitable[dict[str, str]]]
 #: Records that actions write.
 KINDS = ("audit:", "block:", "open_report:", "report:", "skill:", "sub:", "subrun:", "suppress:", "task:")
-_ID = re2.compile(r"[0-9a-hjkmnp-tv-z]{26}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ID = re2.compile(r"\b[0-9a-hjkmnp-tv-z]{26}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: What the audit says about the account that acts.
 _OF_THE_TEST = {"account created", "signed in", "token created"}
 _FIRST_TIME = 100_000_000_000
@@ -94,7 +94,7 @@ class EntryPoints:
         folder = self._tmp_path / name
         folder.mkdir()
         found = {} if facts is None else facts
-        async with open_test_env("sqlite", folder, rate_limits="off") as env:
+        async with open_test_env("sqlite", folder, rate_limits="off", worker_id="w1") as env:
             await make_account(env, self._account, self._role)
             with active_env(env):
                 found |= await self._prepare(env)

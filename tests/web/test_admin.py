@@ -452,17 +452,20 @@ async def test_a_block_needs_a_confirmation_takes_effect_and_is_lifted(env, rob)
     form = {"kind": "name", "target": "Tidy", "severity": "high", "reason": "steals"}
     assert "tick the box" in await rob.do("/admin/blocklist/add", **form)
     assert await list_blocks() == []
-    assert await rob.do("/admin/blocklist/add", confirm="yes", **form) == "Blocked: name tidy."
+    assert await rob.do("/admin/blocklist/add", confirm="yes", **form) == (
+        "Blocked: name tidy. It hits 1 submission and 1 published version."
+    )
     assert (await get_skill(skill.canonical)).current_version is None
     (entry,) = await list_blocks()
     assert entry.discovered_by == "admin:rob"
     lifted = await rob.do(
-        "/admin/blocklist/lift", kind="name", value="tidy", reason="a mistake", confirm="yes"
+        "/admin/blocklist/lift", kind="name", target="tidy", reason="a mistake", confirm="yes"
     )
-    assert "No longer blocked" in lifted
+    assert "No longer blocked" in lifted and skill.canonical in lifted
+    assert (await get_skill(skill.canonical)).current_version is not None
     assert await list_blocks() == []
-    assert "no such entry" in await rob.do(
-        "/admin/blocklist/lift", kind="name", value="tidy", reason="x", confirm="yes"
+    assert "no entry for name tidy" in await rob.do(
+        "/admin/blocklist/lift", kind="name", target="tidy", reason="x", confirm="yes"
     )
 
 

@@ -259,6 +259,17 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "right after all"},
     ),
     *get("/api/v1/suppressions", who="root"),
+    *get("/api/v1/blocklist/entries", who="root"),
+    post(
+        "/api/v1/blocklist/entries",
+        who="root",
+        body={"kind": "place", "target": f"{REPO}/tree/main/skills/lnt", "reason": "steals keys"},
+    ),
+    post(
+        "/api/v1/blocklist/entries/lift",
+        who="root",
+        body={"kind": "name", "target": "bad", "reason": "a mistake"},
+    ),
     post(
         "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
     ),

@@ -33,6 +33,8 @@ NEEDS = {
     "POST /api/v1/review/{submission_id}/reject": "review",
     "POST /api/v1/suppressions/{digest}/{rule}": "review",
     "POST /api/v1/suppressions/{digest}/{rule}/remove": "review",
+    "POST /api/v1/blocklist/entries": "review",
+    "POST /api/v1/blocklist/entries/lift": "review",
     "POST /api/v1/submissions": "submit",
     "POST /api/v1/submissions/bulk": "submit",
     "POST /api/v1/submissions/{submission_id}/cancel": "submit",

@@ -4,6 +4,7 @@ from typing import Any
 
 from vskill_platform.actions import (
     account,
+    blocklist,
     review,
     submissions,
     suppressions,
@@ -14,5 +15,6 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
     *review.ACTIONS,
     *suppressions.ACTIONS,
+    *blocklist.ACTIONS,
     *account.ACTIONS,
 )

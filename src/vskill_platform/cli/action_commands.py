@@ -1,6 +1,7 @@
 """Commands made from actions: parts of the path become arguments, the other fields options, and `#:` lines their help.
 A renderer prints the answer; `--json` prints it as the API gives it."""
 
+import enum
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -82,6 +83,8 @@ def _option(field: Any, text: str) -> click.Option:
     kind, many = _click_type(inspect.type_info(field.type))
     needed = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
     default = None if needed else field.default
+    if isinstance(default, enum.Enum):
+        default = default.value
     help_text = text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
     name = f"--{field.name.replace('_', '-')}"
     if kind is click.BOOL:

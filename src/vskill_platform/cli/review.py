@@ -3,7 +3,7 @@ for it, with the reason in the history."""
 
 import click
 
-from vskill_platform.cli.errors import ActionGroup, PlatformGroup
+from vskill_platform.cli.errors import ActionGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
 from vskill_platform.cli.process import OPERATOR, run_in_env
 
@@ -52,64 +52,6 @@ def again(*, submission_id: str, reason: str) -> None:
     click.echo(f"{record.id}: run {record.run}, {record.state}")
 
 
-@click.group(cls=PlatformGroup)
+@click.group(cls=ActionGroup, commands_in="vskill_platform.cli.block_commands")
 def block() -> None:
     """Keep skills from being published, and take down those that are."""
-
-
-@block.command("list")
-@json_option
-def entries(*, as_json: bool) -> None:
-    """List every entry of the blocklist."""
-    from vskill_platform.store.blocklist import list_blocks
-
-    found = run_in_env(list_blocks)
-    if as_json:
-        print_json(found)
-        return
-    rows = [(str(e.target), e.severity.value, show_time(e.discovered_at), e.reason) for e in found]
-    print_table(f"{len(rows)} entries", ("target", "severity", "since (UTC)", "reason"), rows)
-
-
-@block.command("add")
-@click.argument("kind", type=click.Choice(["place", "repository", "digest", "name"]))
-@click.argument("target")
-@_reason
-@click.option("--severity", type=click.Choice(["low", "medium", "high", "critical"]), default="high")
-def add(*, kind: str, target: str, reason: str, severity: str) -> None:
-    """Block a place or repository (by URL), a content digest, or a name everywhere; effective at once."""
-    from vskill_platform.domain.blocklist import BlockEntry, parse_target
-    from vskill_platform.domain.scan import Severity
-    from vskill_platform.store.blocklist import add_block, reapply_blocklist
-    from vskill_platform.worker_context import require_env
-
-    blocked = parse_target(kind, target)
-
-    async def act() -> None:
-        now = require_env("kv").kv.now()
-        await add_block(BlockEntry(blocked, Severity(severity), reason, OPERATOR, now, now))
-        await reapply_blocklist()
-
-    run_in_env(act)
-    click.echo(f"Blocked: {blocked}")
-
-
-@block.command("remove")
-@click.argument("kind", type=click.Choice(["place", "repository", "digest", "name"]))
-@click.argument("target")
-@click.option("--reason", default="lifted", show_default=True, help="Why; kept in the audit.")
-def remove(*, kind: str, target: str, reason: str) -> None:
-    """Lift an entry; what no other entry hits gets a new run."""
-    from vskill_platform.domain.blocklist import parse_target
-    from vskill_platform.domain.errors import NotFound
-    from vskill_platform.store.blocklist import reapply_blocklist, remove_block
-
-    blocked = parse_target(kind, target)
-
-    async def act() -> None:
-        if not await remove_block(blocked, by=OPERATOR, reason=reason):
-            raise NotFound(f"There is no entry for {blocked}; 'block list' shows what there is.")
-        await reapply_blocklist()
-
-    run_in_env(act)
-    click.echo(f"No longer blocked: {blocked}")

@@ -14,6 +14,9 @@ from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import Identity, parse_place
 from vskill_platform.domain.scan import Severity
 
+#: How the reason of what an entry hits begins.
+BLOCK_REASON = "blocked ("
+
 _HEX = frozenset("0123456789abcdef")
 _DIGEST_LENGTH = 64
 
@@ -137,4 +140,4 @@ def merge(old: BlockEntry, new: BlockEntry) -> BlockEntry:
 def hit_reason(entries: Iterable[BlockEntry]) -> str | None:
     """Why something is blocked, by the worst of the entries that hit it; None without any."""
     worst = max(entries, key=lambda entry: (entry.severity.rank, entry.target), default=None)
-    return None if worst is None else f"blocked ({worst.target}): {worst.reason}"
+    return None if worst is None else f"{BLOCK_REASON}{worst.target}): {worst.reason}"

@@ -124,7 +124,12 @@ def parse_place(text: str) -> Identity:
 
 def submission_id(identity: Identity) -> str:
     """The id of the one submission of this place."""
-    return f"sub_{uuid.uuid5(SUBMISSION_NAMESPACE, identity.key)}"
+    return submission_id_at(identity.key)
+
+
+def submission_id_at(place: str) -> str:
+    """The same, of a place by its key."""
+    return f"sub_{uuid.uuid5(SUBMISSION_NAMESPACE, place)}"
 
 
 def has_control_characters(text: str) -> bool:

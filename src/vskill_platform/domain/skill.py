@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import FileEntry, digest_of
 from vskill_platform.domain.errors import (
     IdentityMismatch,
@@ -312,6 +313,22 @@ def take_down(
     return _changed(skill, change, allowed, _taken_down, number=number, digest=digest)
 
 
+def taken_down_by_block(ref: VersionRef) -> bool:
+    """Whether an entry of the blocklist took it down, and no rescan and no reviewer."""
+    is_system = ref.status is VersionStatus.TAKEN_DOWN and ref.by == "system"
+    # A rescan that found the entry says so in front of the entry's reason.
+    return is_system and ref.reason.removeprefix("rescan: ").startswith(BLOCK_REASON)
+
+
+def unblock(skill: PublishedSkill, change: Change, *, digest: str) -> PublishedSkill:
+    """No entry of the blocklist hits these bytes any more: what such an entry took down comes back."""
+
+    def lift(ref: VersionRef, change: Change) -> VersionRef:
+        return _restored(ref, change) if taken_down_by_block(ref) else ref
+
+    return _changed(skill, change, {Role.SYSTEM}, lift, digest=digest)
+
+
 def restore(
     skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
 ) -> PublishedSkill:
@@ -365,8 +382,10 @@ def _unyanked(ref: VersionRef, change: Change) -> VersionRef:
 
 
 def _taken_down(ref: VersionRef, change: Change) -> VersionRef:
-    """Once more is no error: blocks are applied again and again until nothing changes."""
-    if ref.status is VersionStatus.TAKEN_DOWN:
+    """Once more is no error: blocks are applied again and again until nothing changes. A reviewer's word replaces that
+    of a block, so that lifting the block does not bring the version back."""
+    outlasts_block = change.role is Role.REVIEWER and taken_down_by_block(ref)
+    if ref.status is VersionStatus.TAKEN_DOWN and not outlasts_block:
         return ref
     return _with_status(ref, VersionStatus.TAKEN_DOWN, change, owner_yanked=ref.owner_yanked)
 

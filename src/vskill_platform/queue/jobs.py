@@ -9,7 +9,7 @@ from vskill_platform.external_scan.due import Position, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import Progress, ask_for_checks
-from vskill_platform.rescan import request_due_rescans
+from vskill_platform.rescan import request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.standing import refresh_standing
 from vskill_platform.worker_context import require_env
@@ -54,7 +54,11 @@ def _text(value: str | int | None) -> str | None:
 async def reapply(state: JobState) -> JobState:
     """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
     applied = state.get("applied")
-    return {"applied": await reapply_blocklist(applied if isinstance(applied, int) else None)}
+    return {
+        "applied": await reapply_blocklist(
+            applied if isinstance(applied, int) else None, judge_again=request_rescan
+        )
+    }
 
 
 async def notify(state: JobState) -> JobState:

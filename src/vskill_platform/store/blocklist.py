@@ -5,7 +5,8 @@ blocked while it is being published does not go live. Applying entries to what i
 pass that is repeated whenever the version has risen, so a crash in the middle of one costs only time.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import TypeVar
 
 import msgspec
@@ -21,9 +22,9 @@ from vskill_platform.domain.blocklist import (
     targets_of,
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
-from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.identity import Identity, submission_id_at
 from vskill_platform.domain.naming import clash_slug, slug_of
-from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
@@ -44,6 +45,8 @@ from vskill_platform.submission_store import (
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
+
+UNBLOCKED = "no entry of the blocklist hits it any more"
 
 
 async def blocklist_version() -> int:
@@ -148,6 +151,74 @@ async def remove_block(target: BlockTarget, *, by: str = "system", reason: str =
     return await persist(write)
 
 
+# What an entry hits.
+
+
+class BlockHits(msgspec.Struct, frozen=True):
+    """What an entry hits, or would hit."""
+
+    #: by id
+    submissions: tuple[str, ...] = ()
+    #: by canonical name
+    skills: tuple[str, ...] = ()
+    #: how many versions of these skills
+    versions: int = 0
+    #: places of the same repository, or else of the same owner; only where nothing is hit
+    near: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.submissions or self.skills)
+
+
+async def find_hit_by(target: BlockTarget) -> BlockHits:
+    """What an entry for this target hits now, whether or not there is one."""
+    env = require_env("kv")
+    walk = _Walk(env)
+    submissions: list[str] = []
+    skills: list[str] = []
+    places: set[str] = set()
+    versions = 0
+    async for record in walk.records(SUBMISSIONS, Submission):
+        places.add(record.identity.key)
+        if target in targets_for(record):
+            submissions.append(record.id)
+    async for published in walk.records(SKILLS, PublishedSkill):
+        digests = [ref.digest for ref in published.versions]
+        if target in all_targets(published.identity, (published.name,)):
+            skills.append(published.canonical)
+            versions += len(digests)
+        elif target.kind is TargetKind.DIGEST and target.value in digests:
+            skills.append(published.canonical)
+            versions += digests.count(target.value)
+    walk.finish()
+    near = () if submissions or skills else _near(target, places)
+    return BlockHits(tuple(submissions), tuple(skills), versions, near)
+
+
+def _near(target: BlockTarget, places: set[str]) -> tuple[str, ...]:
+    """Known places of the same repository, or else of the same owner, the most alike first."""
+    for parts in (3, 2):
+        around = "/".join(target.value.split("/")[:parts]) + "/"
+        known = sorted(place for place in places if f"{place}/".startswith(around))
+        if known:
+            return tuple(get_close_matches(target.value, known, n=3, cutoff=0.0))
+    return ()
+
+
+async def places_with_records(targets: Iterable[BlockTarget]) -> frozenset[str]:
+    """Of these places, those that were ever submitted. A read that fails raises."""
+    wanted = {
+        keys.sub(submission_id_at(target.value)): target.value
+        for target in targets
+        if target.kind is TargetKind.PLACE
+    }
+    settled = await require_env("kv").kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    return frozenset(wanted[key] for key in settled.found)
+
+
 # Applying entries to what is queued or live already.
 
 
@@ -156,10 +227,16 @@ def targets_for(record: Submission) -> tuple[BlockTarget, ...]:
     return all_targets(record.identity, (record.skill_name, record.declared_name), record.digest)
 
 
-async def reapply_blocklist(applied: int | None = None) -> int:
-    """End runs and take versions down until the store agrees with the blocklist; the version it agrees with.
+#: Has a version judged again that came back.
+JudgeAgain = Callable[[PublishedSkill, VersionRef], Awaitable[object]]
 
-    `applied` is what the last pass returned: while the blocklist stands there, there is nothing to do.
+
+async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAgain | None = None) -> int:
+    """End and restart runs, take versions down and bring them back, until the store agrees with the blocklist; the
+    version it agrees with.
+
+    `applied` is what the last pass returned: while the blocklist stands there, there is nothing to do. `judge_again` is
+    called for every version that came back: the rules may have changed while it was down.
     """
     env = require_env("kv")
     version = await blocklist_version()
@@ -174,8 +251,9 @@ async def reapply_blocklist(applied: int | None = None) -> int:
         elif not hit and record.state is State.BLOCKED:
             await _restart(env, record)
     async for published in walk.records(SKILLS, PublishedSkill):
-        if any(target in entries for target in _targets_of_skill(published)):
-            await _take_down(env, published.canonical)
+        is_hit = any(target in entries for target in _targets_of_skill(published))
+        if is_hit or any(map(skill.taken_down_by_block, published.versions)):
+            await _agree(env, published.canonical, judge_again)
     walk.finish()
     return version
 
@@ -231,7 +309,7 @@ async def _restart(env: Env, record: Submission) -> None:
     async def decide(current: Submission) -> Change | None:
         if current.state is not State.BLOCKED or await find_hits(targets_for(current)):
             return None
-        step = Step(event_id, env.kv.now(), "system", "no entry of the blocklist hits it any more")
+        step = Step(event_id, env.kv.now(), "system", UNBLOCKED)
         return next_run(current, step, submitter=current.submitter, upload=current.upload)
 
     await update_submission(record.id, decide, event_id=event_id)
@@ -243,23 +321,28 @@ def _targets_of_skill(published: PublishedSkill) -> tuple[BlockTarget, ...]:
     return (*whole, *(digest_target(digest) for digest in sorted(digests)))
 
 
-async def _take_down(env: Env, canonical: str) -> None:
-    """Every version that an entry hits at this moment: all by place, repository or name, some by digest.
+async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> None:
+    """Take down every version that an entry hits at this moment: all by place, repository or name, some by digest.
+    Bring back what an entry took down, where none hits it any more.
 
     A submission that is PUBLISHED with such a version is BLOCKED in the same commit: where the pass could not read
     it, or breaks off here, and the entry is lifted before the next one, nobody would ever bring the version back.
     """
 
-    async def write() -> None:
+    async def write() -> tuple[PublishedSkill, PublishedSkill]:
         asserted = await assert_blocklist()
         published, version = await require_skill(canonical)
         hits = await find_hits(_targets_of_skill(published))
-        changed = _without_hit(published, hits, env.kv.now())
+        changed = _as_blocked(published, hits, env.kv.now())
         if changed != published:
             publisher = await _publisher_writes(env, changed)
             await env.kv.commit([asserted, *skill_writes(changed, version), *publisher])
+        return published, changed
 
-    await persist(write)
+    before, after = await persist(write)
+    for old, new in zip(before.versions, after.versions, strict=True):
+        if judge_again is not None and skill.taken_down_by_block(old) and new.status is VersionStatus.LIVE:
+            await judge_again(after, new)
 
 
 async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operation, ...]:
@@ -275,11 +358,14 @@ async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operatio
     return stored_form(Change(_blocked(record, step)), version, step.event_id)[1]
 
 
-def _without_hit(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:
+def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:
     whole = [entry for entry in hits if entry.target.kind is not TargetKind.DIGEST]
     for digest in dict.fromkeys(ref.digest for ref in published.versions):
         reason = hit_reason([*whole, *(entry for entry in hits if entry.target == digest_target(digest))])
         if reason is not None:
             step = skill.Change(Role.SYSTEM, "system", now, reason)
             published = skill.take_down(published, step, digest=digest)
+        else:
+            step = skill.Change(Role.SYSTEM, "system", now, UNBLOCKED)
+            published = skill.unblock(published, step, digest=digest)
     return published

@@ -19,7 +19,13 @@ from vskill_platform.domain.errors import BlobUnavailable, CursorGone, Unsupport
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
-from vskill_platform.store.blocklist import all_targets, blocklist_version, find_hits, list_blocks
+from vskill_platform.store.blocklist import (
+    all_targets,
+    blocklist_version,
+    find_hits,
+    list_blocks,
+    places_with_records,
+)
 from vskill_platform.submission_store import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.diffs import FileChange
@@ -139,7 +145,7 @@ class KeptThings:
         version = await blocklist_version()
         known = self._blocklist
         if known is None or known.version != version:
-            known = self._blocklist = _indexed(version, await list_blocks())
+            known = self._blocklist = await _indexed(version, await list_blocks())
         return known
 
     async def unblocked(self, skills: Sequence[PublishedSkill]) -> tuple[PublishedSkill, ...]:
@@ -249,7 +255,12 @@ async def _without_hits(skills: Sequence[PublishedSkill]) -> tuple[PublishedSkil
     return tuple(one for one, own in zip(skills, targets, strict=True) if hit.isdisjoint(own))
 
 
-def _indexed(version: int, entries: list[BlockEntry]) -> Blocklist:
-    places = [entry for entry in entries if entry.target.kind is TargetKind.PLACE]
-    tainted = {"/".join(entry.target.value.split("/")[:3]): entry for entry in places}
+async def _indexed(version: int, entries: list[BlockEntry]) -> Blocklist:
+    # A place that nobody has submitted, whether mistyped or blocked ahead, says nothing about its neighbours.
+    places = await places_with_records(entry.target for entry in entries)
+    tainted = {
+        "/".join(entry.target.value.split("/")[:3]): entry
+        for entry in entries
+        if entry.target.kind is TargetKind.PLACE and entry.target.value in places
+    }
     return Blocklist(version, {entry.target: entry for entry in entries}, tainted)

@@ -1,0 +1,222 @@
+"""What nobody may publish: reviewers block a place, a repository, a content or a name, and lift a block again. An entry
+is effective once written; what is queued or live is ended or brought back before the action answers."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, parse_target
+from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill, VersionRef
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.rescan import request_rescan
+from vskill_platform.store.blocklist import (
+    BlockHits,
+    add_block,
+    find_hit_by,
+    find_hits,
+    list_blocks,
+    reapply_blocklist,
+    remove_block,
+)
+
+ENTRIES = "/api/v1/blocklist/entries"
+
+#: How bad it is, unless the reviewer says otherwise.
+DEFAULT_SEVERITY = Severity.HIGH
+
+TargetText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
+
+
+class BlockSomething(ActionRequest, frozen=True, kw_only=True):
+    """What is blocked, and why."""
+
+    #: how far the block reaches
+    kind: TargetKind
+    #: an address for a place or a repository, 64 hexadecimal digits for a content, or a name
+    target: TargetText
+    #: why; everybody sees it
+    reason: Reason
+    severity: Severity = DEFAULT_SEVERITY
+    #: block a place that nobody has submitted yet
+    ahead: bool = False
+
+
+class LiftBlock(ActionRequest, frozen=True, kw_only=True):
+    """Which entry is lifted, and why."""
+
+    kind: TargetKind
+    #: as the list shows it, or as it was written
+    target: TargetText
+    #: why; kept in the audit
+    reason: Reason
+
+
+class ListBlocks(ActionRequest, frozen=True, kw_only=True):
+    """Every entry."""
+
+
+class BlockEntryView(Wire, frozen=True):
+    """An entry of the blocklist, as reviewers see it."""
+
+    kind: str
+    target: str
+    severity: str
+    reason: str
+    by: str
+    since: str
+
+
+class BlockEntryList(Wire, frozen=True):
+    """Every entry of the blocklist, the latest first."""
+
+    entries: tuple[BlockEntryView, ...]
+
+
+class BlockAdded(Wire, frozen=True):
+    """An entry, and what it hits."""
+
+    entry: BlockEntryView
+    #: submissions that it hits, by id
+    submissions: tuple[str, ...]
+    #: published skills that it hits, by full name
+    skills: tuple[str, ...]
+    #: how many versions of these skills
+    versions: int
+
+
+class BlockLifted(Wire, frozen=True):
+    """What is no longer blocked."""
+
+    kind: str
+    target: str
+    #: skills with versions that came back, by full name
+    skills: tuple[str, ...]
+    #: how many versions came back
+    versions: int
+
+
+async def block(services: Services, actor: Principal, request: BlockSomething) -> BlockAdded:
+    target = parse_target(request.kind.value, request.target)
+    hits = await find_hit_by(target)
+    if request.kind is TargetKind.PLACE and hits.nothing and not request.ahead:
+        raise _hits_nothing(target, hits)
+    now = services.kv.now()
+    entry = BlockEntry(target, request.severity, request.reason, actor.actor, now, now)
+    await add_block(entry)
+    await reapply_blocklist(judge_again=request_rescan)
+    return block_added(entry, hits)
+
+
+def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
+    return BlockAdded(_entry_view(entry), hits.submissions, hits.skills, hits.versions)
+
+
+def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
+    near = f"use one of {', '.join(hits.near)}; or " if hits.near else ""
+    return InvalidInput(
+        f"Nothing was ever submitted at {target.value}.",
+        field="target",
+        fix=f"{near}say that you block it ahead",
+        near=list(hits.near),
+    )
+
+
+async def lift(_services: Services, actor: Principal, request: LiftBlock) -> BlockLifted:
+    target = await _listed_target(request)
+    if target is None or not await remove_block(target, by=actor.actor, reason=request.reason):
+        message = f"There is no entry for {request.kind.value} {request.target[:200]}."
+        raise NotFound(message, field="target", fix="choose one that the list shows")
+    back: list[str] = []
+
+    async def judge_again(skill: PublishedSkill, ref: VersionRef) -> None:
+        back.append(skill.canonical)
+        await request_rescan(skill, ref)
+
+    await reapply_blocklist(judge_again=judge_again)
+    return BlockLifted(target.kind.value, target.value, tuple(dict.fromkeys(back)), len(back))
+
+
+async def _listed_target(request: LiftBlock) -> BlockTarget | None:
+    """The stored target, by its own text or by what a person writes for it; None where neither is listed."""
+    exact = BlockTarget(request.kind, request.target)
+    if await find_hits((exact,)):
+        return exact
+    written = parse_target(request.kind.value, request.target)
+    return written if await find_hits((written,)) else None
+
+
+async def list_entries(_services: Services, _actor: Principal, _request: ListBlocks) -> BlockEntryList:
+    found = sorted(await list_blocks(), key=lambda entry: (-entry.discovered_at, entry.target))
+    return BlockEntryList(tuple(map(_entry_view, found)))
+
+
+def _entry_view(entry: BlockEntry) -> BlockEntryView:
+    return BlockEntryView(
+        entry.target.kind.value,
+        entry.target.value,
+        entry.severity.value,
+        entry.reason,
+        entry.discovered_by,
+        iso_time(entry.discovered_at),
+    )
+
+
+_NO_TOOL = Missing("people decide what is blocked")
+
+BLOCK = Action(
+    name="block.add",
+    run=block,
+    request=BlockSomething,
+    answer=BlockAdded,
+    path=ENTRIES,
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    summary="Block a place, a repository, a content or a name",
+    about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A place that was "
+    "never submitted is refused unless `ahead` says that this is meant; it taints no other skill.",
+    tag="blocklist",
+    page="/admin/blocklist/add",
+    command="block add",
+    mcp=_NO_TOOL,
+)
+LIFT = Action(
+    name="block.remove",
+    run=lift,
+    request=LiftBlock,
+    answer=BlockLifted,
+    path=f"{ENTRIES}/lift",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound,),
+    summary="Lift a block",
+    about="Blocked submissions that no other entry hits run again. Every version that the block took down comes back "
+    "and is judged again, unless a rescan, a reviewer or another entry keeps it down.",
+    tag="blocklist",
+    page="/admin/blocklist/lift",
+    command="block remove",
+    mcp=_NO_TOOL,
+)
+BLOCKS = Action(
+    name="block.list",
+    run=list_entries,
+    request=ListBlocks,
+    answer=BlockEntryList,
+    method="GET",
+    path=ENTRIES,
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    summary="List every entry of the blocklist with who added it",
+    tag="blocklist",
+    page="/admin/blocklist",
+    command="block list",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (BLOCK, LIFT, BLOCKS)
