@@ -5,14 +5,18 @@ from typing import Any
 from vskill_platform.actions import (
     account,
     blocklist,
+    owners,
     review,
     submissions,
     suppressions,
+    versions,
 )
 from vskill_platform.actions.action import Action
 
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
+    *owners.ACTIONS,
+    *versions.ACTIONS,
     *review.ACTIONS,
     *suppressions.ACTIONS,
     *blocklist.ACTIONS,

@@ -2,21 +2,14 @@
 repository that it has proved to control or in its own namespace. Having been the first to submit gives nothing."""
 
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import CLAIM_FIX, ActionObject, Right, may
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store.owners import require_owner
 
 
 async def may_act(principal: Principal, record: Submission) -> bool:
-    if principal.account is None:
-        return False
-    if principal.is_reviewer or record.submitter == principal.account:
-        return True
-    try:
-        await require_owner(principal.account, record.identity)
-    except NotPermitted:
-        return False
-    return True
+    submitters = (record.submitter,) if record.submitter else ()
+    return await may(principal, Right.SUBMITTER, ActionObject(record.identity, submitters))
 
 
 async def require_rights(principal: Principal, record: Submission) -> None:
@@ -27,6 +20,4 @@ async def require_rights(principal: Principal, record: Submission) -> None:
         )
     if not await may_act(principal, record):
         message = "Only whoever submitted it, controls its repository, or reviews may do that."
-        raise NotPermitted(
-            message, submission=record.id, fix="prove control of the repository on your account's page"
-        )
+        raise NotPermitted(message, submission=record.id, fix=CLAIM_FIX)
