@@ -15,6 +15,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submission_views import SubmissionView
+from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -29,13 +30,12 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import Certification, PublishedSkill, Role
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.submit import Outcome, Submitted, submit_repository, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store import accounts, actions, withdrawals
+from vskill_platform.store import accounts, withdrawals
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
@@ -193,8 +193,9 @@ class People:
         world.trace.count(f"submitted: {done.outcome}")
         return done
 
-    async def _cancel(self, place: Place) -> Submission:
-        return await actions.cancel(place.id, by="user:sue", reason="changed my mind")
+    async def _cancel(self, place: Place) -> SubmissionView:
+        wanted = CancelSubmission(submission_id=place.id, reason="changed my mind")
+        return await CANCEL(require_env(), ROB, wanted)
 
     async def _reject(self, place: Place) -> SubmissionView:
         return await self._decide(REJECT, place, "not wanted")
@@ -210,8 +211,8 @@ class People:
         decision = DecideSubmission(submission_id=place.id, run=seen.run, digest=seen.digest, reason=reason)
         return await action(require_env(), ROB, decision)
 
-    async def _run_again(self, place: Place) -> Submission:
-        return await actions.run_again(place.id, by="admin:rob", reason="once more")
+    async def _run_again(self, place: Place) -> SubmissionView:
+        return await RERUN(require_env(), ROB, RerunSubmission(submission_id=place.id, reason="once more"))
 
     async def _block(self, place: Place) -> str:
         target = self._target(place)

@@ -50,6 +50,11 @@ class Broken(Exception):
         self.detail = detail
 
 
+def is_step(source: State, target: State) -> bool:
+    """Whether a run may go this way. What waits for a worker stays in its state when somebody asks for it now."""
+    return may_move(source, target) or source is target is State.RECEIVED
+
+
 def require(holds: object, invariant: str, detail: object) -> None:
     if not holds:
         raise Broken(invariant, str(detail))
@@ -194,7 +199,7 @@ class Watcher:
     def _check_event(self, last: Event, event: Event, name: str) -> None:
         require(event.seq == last.seq + 1, "history has no gap", f"{name}: {last} {event}")
         require(event.source is last.to, "each event begins where the last ended", f"{name}: {last} {event}")
-        require(may_move(last.to, event.to), "only allowed steps", f"{name}: {last.to} to {event.to}")
+        require(is_step(last.to, event.to), "only allowed steps", f"{name}: {last.to} to {event.to}")
         require(event.at >= last.at, "history is in order of time", f"{name}: {last} {event}")
         require(event.reason.strip(), "every event has a reason", f"{name}: {event}")
         overwritten = last.to.success and event.actor.startswith("worker:")

@@ -4,7 +4,7 @@ every step. The watcher in `checks` has seen each commit; here the whole is look
 import msgspec
 
 from simulator.actors import Filed, People
-from simulator.checks import LABELS, require
+from simulator.checks import LABELS, is_step, require
 from simulator.faults import Process
 from simulator.outside import Outside
 from simulator.plan import Listener
@@ -13,7 +13,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
-from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.notifications.deliveries import DELIVERY
@@ -93,9 +93,7 @@ async def _check_history(world: World, record: Submission, name: str) -> None:
         )
         require(before is None or event.at >= before.at, "history is in order of time", f"{name}: {event}")
         begins = run != last_run and event.to is State.RECEIVED
-        require(
-            begins or (before and may_move(before.to, event.to)), "only allowed steps", f"{name}: {event}"
-        )
+        require(begins or (before and is_step(before.to, event.to)), "only allowed steps", f"{name}: {event}")
         require(event.reason.strip(), "every event has a reason", f"{name}: {event}")
         before, last_run = event, run
     require(len({event.id for _, event in events}) == len(events), "every event has an id of its own", name)

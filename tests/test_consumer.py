@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import structlog
 
+from tests.support.acting import cancel
 from tests.support.faults import DeafBroker, HookedKV, state_written
 from tests.support.git_server import GitServer, git_server, skill_md
 from tests.support.manual_clock import ManualClock
@@ -34,7 +35,6 @@ from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
-from vskill_platform.store.actions import cancel
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env

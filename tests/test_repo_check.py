@@ -7,6 +7,7 @@ from contextvars import Context
 import msgspec
 import pytest
 
+from tests.support.acting import run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import git, git_server, skill_md
 from vskill_platform.domain import keys
@@ -30,7 +31,6 @@ from vskill_platform.repo_check import (
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.actions import run_again
 from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health, read_health
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import read_task

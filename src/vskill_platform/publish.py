@@ -88,6 +88,15 @@ async def publish(claim: HeldClaim, verified: Verified | None = None) -> None:
     await claim.end(State.PUBLISHED, "published", together, approved)
 
 
+async def require_publishable(record: Submission) -> None:
+    """Raise what publishing the stored bytes now would fail with: Blocked, LowerVersion or SourceGone."""
+    content = await _read_content(record)
+    names = (record.skill_name, content.manifest.name)
+    await require_unblocked(all_targets(record.identity, names, content.digest))
+    _, canonical, skill, _ = await place_of(record.identity)
+    publish_version(skill, _facts(record, content, canonical))
+
+
 async def _read_content(record: Submission) -> Content:
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)

@@ -469,7 +469,8 @@ def stored_form(change: Change, version: int, event_id: str) -> tuple[Submission
     if record.rerun_requested is not None and record.state.ends_run:
         rerun = record.rerun_requested
         now = require_env("kv").kv.now()
-        step = Step(f"{event_id}-rerun", now, "system", "submitted again during the last run")
+        reason = rerun.reason or "submitted again during the last run"
+        step = Step(f"{event_id}-rerun", now, rerun.actor or "system", reason)
         following = next_run(record, step, submitter=rerun.submitter, upload=rerun.upload)
         change = Change(following.record, (*following.operations, *change.operations))
     put = Put(change.record.key, msgspec.json.encode(change.record), version)

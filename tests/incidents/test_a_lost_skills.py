@@ -16,7 +16,7 @@ from tests.incidents.steps import (
     record_of,
     submit_place,
 )
-from tests.support.acting import approve
+from tests.support.acting import approve, run_again
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -50,7 +50,6 @@ from vskill_platform.kv.entries import Add, Delete, Operation, Put
 from vskill_platform.queue.health import MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import sweep
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.store.actions import run_again
 from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
 from vskill_platform.submission_store import (
     count_submissions,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.incidents.steps import awaiting_review, pass_time, record_of
-from tests.support.acting import approve, reject
+from tests.support.acting import approve, cancel, reject, run_again
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -40,7 +40,6 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import Job, JobState
 from vskill_platform.queue.schedule import job_health, run_job, run_schedule
-from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,

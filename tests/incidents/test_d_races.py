@@ -18,7 +18,7 @@ from tests.incidents.steps import (
     submit_place,
     until_state,
 )
-from tests.support.acting import approve, reject
+from tests.support.acting import approve, cancel, reject
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -51,7 +51,6 @@ from vskill_platform.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import load_settings
-from vskill_platform.store.actions import cancel
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.submission_store import (
     count_submissions,

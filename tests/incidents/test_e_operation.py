@@ -11,7 +11,7 @@ import pytest
 
 from tests.incidents.conftest import Opener
 from tests.incidents.steps import UnfinishedScanner, check_history, pass_time, record_of
-from tests.support.acting import reject
+from tests.support.acting import cancel, reject
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -54,7 +54,6 @@ from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.settings import SECRETS, Settings
-from vskill_platform.store.actions import cancel
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app

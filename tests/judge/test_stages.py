@@ -9,7 +9,7 @@ import pytest
 
 from tests.incidents.steps import UnfinishedScanner, record_of, submit_place
 from tests.judge.server import JudgeServer, Reply, judge_server, passes, replies, says
-from tests.support.acting import approve
+from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import ListedSources
 from vskill_platform.domain import keys
@@ -31,7 +31,6 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.contract import KV
 from vskill_platform.scan.rubric import RUBRIC
-from vskill_platform.store.actions import run_again
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.suppressions import (
     add_suppression,

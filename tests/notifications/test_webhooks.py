@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from tests.support.acting import cancel
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV, dying_once
 from tests.support.receiver import receiver
@@ -21,7 +22,6 @@ from vskill_platform.notifications.notices import NoticeType, notices_of
 from vskill_platform.notifications.post import check_url, post
 from vskill_platform.notifications.signature import new_secret, sign
 from vskill_platform.notifications.subscriptions import subscribe
-from vskill_platform.store.actions import cancel
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.tasks import read_task
 from vskill_platform.store.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
+from vskill_platform.actions.dead_letters import replay_dead_letter
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, SourceUnavailable, TransitionError
 from vskill_platform.domain.messages import TaskMessage
@@ -12,13 +14,14 @@ from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAIL
 from vskill_platform.domain.task import TaskState
 from vskill_platform.kv.entries import Put
 from vskill_platform.queue.control import pause_queue
-from vskill_platform.queue.dead_letters import list_dead_letters, replay_dead_letter
+from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.task_kinds import Done, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
+from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -126,7 +129,7 @@ async def test_a_worker_that_died_is_followed_by_another_and_too_many_deaths_end
     assert await work(env, kind()) == ["exhausted"]
     assert (await task()).state is TaskState.FAILED
     (letter,) = await list_dead_letters()
-    assert "run 2" in await replay_dead_letter(letter.id, by="admin:me")
+    assert "run 2" in await replay_dead_letter(require_env(), principal_for("admin:me"), letter.id)
     assert await list_dead_letters() == []
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.incidents.steps import UnfinishedScanner
-from tests.support.acting import approve
+from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import HookedKV
 from vskill_platform.archives import zip_archive
@@ -25,7 +25,6 @@ from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put
 from vskill_platform.signing.check import check_attestation
 from vskill_platform.signing.keys import MemoryKeys, public_from_jwks, public_from_pem
-from vskill_platform.store.actions import run_again
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import update_skill

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.acting import approve, reject
+from tests.support.acting import approve, cancel, reject
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -21,7 +21,6 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailab
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
 from vskill_platform.kv.contract import PAGE
-from vskill_platform.store.actions import cancel
 from vskill_platform.store.audit import (
     MOST_DETAIL,
     MOST_DETAILS,

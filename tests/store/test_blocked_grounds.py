@@ -2,22 +2,24 @@
 
 import pytest
 
+from tests.support.acting import principal_for, run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from vskill_platform.actions.dead_letters import replay_dead_letter
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import Blocked, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import Outcome
-from vskill_platform.queue.dead_letters import list_dead_letters, replay_dead_letter
-from vskill_platform.store.actions import run_again
+from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import get_skill
 from vskill_platform.submission_store import get_submission
+from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -126,16 +128,17 @@ async def test_the_dead_letter_of_a_blocked_place_is_kept(env):
     await block(env, place_target(record.identity))
     (letter,) = await list_dead_letters()
     with pytest.raises(Blocked):
-        await replay_dead_letter(letter.id, by="admin:bob")
+        await replay_dead_letter(require_env(), principal_for("admin:bob"), letter.id)
     assert await list_dead_letters() == [letter]
 
 
-async def test_what_a_worker_holds_is_left_to_it(env):
+async def test_what_a_worker_holds_is_left_to_it_and_runs_again_afterwards(env):
     record = (await submit_skill("demo")).submission
     assert record is not None
     assert isinstance(await claim_submission(record.id, 1), HeldClaim)
-    assert (await run_again(record.id, by="admin:bob", reason="now")).run == 1
-    assert await audited() == []
+    asked = await run_again(record.id, by="admin:bob", reason="now")
+    assert (asked.run, asked.claim is not None, asked.rerun_requested is not None) == (1, True, True)
+    assert await audited() == [("run again", "admin:bob", "now")]
 
 
 # Rescans that end in BLOCKED.

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.support.acting import approve, reject
+from tests.support.acting import approve, cancel, reject, run_again
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from vskill_platform.domain import skill as skill_domain
@@ -25,7 +25,6 @@ from vskill_platform.domain.skill import Certification, Role
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.submit import Outcome, submit_upload
-from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.store.blocklist import (
     add_block,
     blocklist_version,

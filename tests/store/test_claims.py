@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from tests.support.acting import cancel, run_again
 from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.faults import HookedKV
@@ -25,7 +26,6 @@ from vskill_platform.domain.submission import (
 )
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import (

@@ -13,6 +13,7 @@ import httpx2
 import msgspec
 import pytest
 
+from tests.support.acting import cancel
 from tests.support.envs import (
     make_submission,
     open_test_env,
@@ -30,7 +31,6 @@ from vskill_platform.domain.errors import RateLimited, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put, Settled
-from vskill_platform.store.actions import cancel
 from vskill_platform.web.channels import Skills, Submissions, submission_event
 from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits, Subscription
 

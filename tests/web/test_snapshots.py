@@ -21,7 +21,6 @@ from tests.support.envs import active_env
 from tests.support.manual_clock import ManualClock
 from tests.support.people import session_of
 from tests.support.shelf import Shelf, open_shelf
-from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise, submission_id
@@ -31,7 +30,6 @@ from vskill_platform.signing.keys import PublicKey, SigningKey
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.browser import SESSION_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint
@@ -59,8 +57,6 @@ RANDOM = frozenset({"requestId", "secret", "token"})
 LONGEST = 20_000
 ANALYSER_SECRET = "a-secret-for-snapshots"
 REPO = "https://github.com/acme/tools"
-#: What ada controls.
-KIT = "https://github.com/other/kit"
 SKILL = "/api/v1/skills/acme/tools/lint"
 #: A name that one skill has.
 NOTES = "/api/v1/skills/notes"
@@ -116,14 +112,6 @@ def discovery(template: str, scope: str, name: str) -> Iterator[Ask]:
     )
 
 
-def owners_do(verb: str, template: str, path: str) -> Iterator[Ask]:
-    """By an owner with the full name, and by somebody else with a short one."""
-    body = {"reason": f"to {verb}"}
-    full = f"/api/v1/skills/{{owner}}/{{repo}}/{{slug}}{template}"
-    yield post(full, f"/api/v1/skills/other/kit/lint{path}", who="ada", body=body)
-    yield post(f"/api/v1/skills/{{name}}{template}", f"{NOTES}{path}", who="ada", body=body)
-
-
 ASKED: tuple[Ask, ...] = (
     *get("/healthz", hide=frozenset({"version"})),
     *get("/readyz", hide=frozenset({"store"})),
@@ -171,7 +159,6 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account", who="ada"),
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
-    *get("/api/v1/owners", "/api/v1/owners", "/api/v1/owners?account=root", who="ada"),
     *get("/feed.xml"),
     *get("/robots.txt"),
     *get("/sitemap.xml"),
@@ -246,6 +233,18 @@ ASKED: tuple[Ask, ...] = (
         "/api/v1/submissions/{waiting}/rerun",
         who="ada",
         body={"reason": "now"},
+    ),
+    post(
+        "/api/v1/submissions/{submission_id}/appeal",
+        "/api/v1/submissions/{waiting}/appeal",
+        who="ada",
+        body={"reason": "it is fine"},
+    ),
+    post(
+        "/api/v1/review/{submission_id}/again",
+        "/api/v1/review/{unknown}/again",
+        who="root",
+        body={"reason": "look again"},
     ),
     post(
         "/api/v1/review/{submission_id}/approve",
@@ -331,12 +330,6 @@ ASKED: tuple[Ask, ...] = (
         body={"jsonrpc": "2.0", "id": 1, "method": "ping"},
         headers={"accept": "application/json, text/event-stream"},
     ),
-    post("/api/v1/owners/check", who="ada", body={"repoUrl": REPO}),
-    post("/api/v1/owners/claim", who="ada", body={"repoUrl": REPO}),
-    *owners_do("yank", "/versions/{version}/yank", "/versions/1.0.0/yank"),
-    *owners_do("unyank", "/versions/{version}/unyank", "/versions/1.0.0/unyank"),
-    *owners_do("delete", "/delete", "/delete"),
-    post("/api/v1/owners/transfer", who="ada", body={"repoUrl": KIT, "to": "root", "reason": "moved on"}),
     Ask(endpoint="DELETE /api/v1/auth/sign-out-all", who="ada"),
 )
 #: Numbers of this moment: `tests/test_observability.py` holds them.
@@ -453,7 +446,7 @@ async def fill(shelf: Shelf) -> dict[str, str]:
     ):
         skill = await shelf.publish(name, body, extra=extra)
         clock.advance(60_000)
-    await shelf.publish("lint", "Another.", repo=KIT)
+    await shelf.publish("lint", "Another.", repo="https://github.com/other/kit")
     await shelf.publish("bad", "Bad.")
     shelf.sources.put(
         REPO, "skills/waiting", (SkillFile("SKILL.md", "100644", FILE.replace(b"sent", b"waiting")),)
@@ -466,9 +459,6 @@ async def fill(shelf: Shelf) -> dict[str, str]:
         await create_collection("team", title="The team", by="admin:eve", reason="for all")
         await add_skills("team", ["acme/tools/lint"], by="admin:eve", reason="for all")
         await request_scans(skill.versions[-1].digest)
-        owner = Owner("ada", clock.now(), "file", "c" * 40)
-        known = Ownership(normalise(KIT).repo_key, KIT, (owner,))
-        await shelf.env.kv.put(keys.owner(normalise(KIT)), msgspec.json.encode(known))
     index = (await shelf.client.get("/.well-known/agent-skills/index.json")).json()
     own = (await shelf.client.get("/acme/tools/lint/.well-known/agent-skills/index.json")).json()
     return {

@@ -26,7 +26,6 @@ from vskill_platform.domain.submission import Claim, RecordedDecision, Submissio
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.appeals import why_not
 from vskill_platform.store.audit import list_audit
 from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.render import UNKNOWN
@@ -283,32 +282,26 @@ async def test_asking_for_a_review_puts_the_same_bytes_before_a_person(env: Env)
     assert "a false alarm" in asked.history[-1].reason
     assert (await get_run(record.id, 1)).state is State.TIER1_FAILED
     assert await run_until_quiet(env) == 0, "nobody has to work on it"
-    assert any(entry.action == "ask for review" for entry in (await list_audit()).items)
+    assert any(entry.action == "appeal" for entry in (await list_audit()).items)
     await approve(record.id, by="admin:eve", reason="it is", digest=record.digest)
     await run_until_quiet(env, recover=True)
     assert (await get_submission(record.id)).state is State.PUBLISHED
 
 
-async def test_what_a_person_refused_is_not_asked_about_again(env: Env):
+async def test_an_appeal_is_decided_once_and_the_page_says_why_there_is_no_other(env: Env):
     record = await failed_one(env, submitter="ann")
     place = f"/submissions/{record.id}"
     async with browsing(env, "ann") as client:
         hidden = form_fields((await client.get(place)).text, f"{place}/review")
         await client.post(f"{place}/review", data={**hidden, "reason": "please"})
+        assert "An appeal waits for a reviewer" in (await client.get(place)).text
         await reject(record.id, by="admin:eve", reason="no")
         text = (await client.get(place)).text
         assert offered(text, record) == {"resubmit"}
+        assert "There is no appeal: a reviewer has decided the appeal about these very bytes." in text
         await client.post(f"{place}/review", data={**hidden, "reason": "please"})
-        assert "A person has decided" in (await client.get(place)).text
+        assert "A reviewer has decided the appeal" in (await client.get(place)).text
     assert (await get_submission(record.id)).state is State.REJECTED
-
-
-def test_only_what_a_machine_refused_can_be_appealed():
-    digest = "0" * 64
-    for state in State:
-        record = make_submission("any", state=state, digest=digest)
-        assert (why_not(record) is None) == (state in {State.TIER1_FAILED, State.REJECTED})
-    assert why_not(make_submission("any", state=State.REJECTED)) is not None, "nothing was fetched"
 
 
 async def test_anybody_may_have_a_repository_looked_at_again(env: Env):
@@ -337,7 +330,7 @@ async def test_an_upload_is_run_again_by_its_owner_only(env: Env):
     async with browsing(env) as stranger:
         text = (await stranger.get(f"/submissions/{record.id}")).text
         assert offered(text, record) == set()
-        assert "has proved control" in text
+        assert "may cancel it or appeal" in text
 
 
 async def test_foreign_text_is_inert(env: Env):

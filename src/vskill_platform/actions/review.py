@@ -4,19 +4,31 @@ looked at: where either has changed since, nothing is decided."""
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import view_of
+from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
 from vskill_platform.domain import submission
-from vskill_platform.domain.errors import NotFound, TransitionError
+from vskill_platform.domain.errors import (
+    Blocked,
+    InvalidManifest,
+    LowerVersion,
+    NoSkillFound,
+    NotFound,
+    NotPermitted,
+    SourceGone,
+    TransitionError,
+)
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.publish import require_publishable
+from vskill_platform.store.blocklist import find_hits, targets_for
 from vskill_platform.submission_store import Change
 
 REVIEW = "/api/v1/review"
@@ -40,8 +52,10 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
             message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is approved."
             raise TransitionError(message, submission=record.id)
         _require_same(record, request)
+        await require_other_reviewer(services, actor, record)
         if record.digest is None:
-            raise TransitionError("No bytes are stored that could be published.", submission=record.id)
+            message = "No bytes are stored that could be published; start a new run."
+            raise TransitionError(message, submission=record.id)
         approved = submission.move(
             record,
             State.AUTO_APPROVED,
@@ -51,6 +65,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
                 f"approved by a reviewer: {step.reason}", certification=Certification.CERTIFIED.value
             ),
         )
+        await _require_publishable(approved)
         return Change(approved, (submission_send(record.id, record.run),))
 
     changed = await change_submission(
@@ -62,7 +77,12 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> Change:
         _require_same(record, request)
-        return Change(submission.move(record, State.REJECTED, step, decision=RecordedDecision(step.reason)))
+        await require_other_reviewer(services, actor, record)
+        to = State.REJECTED
+        if record.appeals_block and await find_hits(targets_for(record)):
+            # The block stands, so the run ends as blocked again.
+            to = State.BLOCKED
+        return Change(submission.move(record, to, step, decision=RecordedDecision(step.reason)))
 
     changed = await change_submission(
         services, actor, request.submission_id, "reject", request.reason, decide
@@ -77,6 +97,21 @@ def _require_same(record: Submission, request: DecideSubmission) -> None:
         raise TransitionError(message, submission=record.id, run=record.run, digest=record.digest)
 
 
+async def _require_publishable(approved: Submission) -> None:
+    """TransitionError where publishing these bytes would fail, with what to do: nothing is approved in vain."""
+    try:
+        await require_publishable(approved)
+    except Blocked as error:
+        advice = "Lift the block first, then approve."
+        raise TransitionError(f"{error}. {advice}", submission=approved.id, fix=advice) from error
+    except LowerVersion as error:
+        advice = "Reject it, and ask for a higher version in the front matter of SKILL.md."
+        raise TransitionError(f"{error} {advice}", submission=approved.id, fix=advice) from error
+    except (SourceGone, NoSkillFound, InvalidManifest):
+        # No decision about these bytes brings them back or makes a skill of them: the run ends with that reason.
+        return
+
+
 _NO_TOOL = Missing("people decide; an agent that reads skills must not approve them")
 
 APPROVE = Action(
@@ -87,7 +122,7 @@ APPROVE = Action(
     path=f"{REVIEW}/{{submission_id}}/approve",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
-    errors=(NotFound, TransitionError),
+    errors=(NotFound, NotPermitted, TransitionError),
     summary="Publish the stored bytes of a submission",
     tag="review",
     page="/admin/review/{submission_id}/approve",
@@ -104,4 +139,21 @@ REJECT = msgspec.structs.replace(
     command="review reject",
 )
 
-ACTIONS = (APPROVE, REJECT)
+LOOK_AGAIN = Action(
+    name="review.again",
+    run=rerun,
+    request=RerunSubmission,
+    answer=SubmissionView,
+    path=f"{REVIEW}/{{submission_id}}/again",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, TransitionError, Blocked),
+    summary="Start a new run, or make a waiting one due now",
+    about="As `submission.rerun`, for reviewers and with their scope.",
+    tag="review",
+    page="/admin/review/{submission_id}/again",
+    command="review again",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (APPROVE, REJECT, LOOK_AGAIN)

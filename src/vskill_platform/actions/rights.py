@@ -48,7 +48,7 @@ _MEANINGS = {
 OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 
 #: How an account comes to control a repository.
-CLAIM_FIX = "claim the repository on your account page, or with 'vskill-platform owner claim'"
+CLAIM_FIX = "prove control of the repository on your account page, or with 'vskill-platform owner claim'"
 
 
 class ActionObject(msgspec.Struct, frozen=True):
@@ -87,10 +87,14 @@ async def require_right(principal: Principal, right: Right, acted_on: ActionObje
     """Raise NotPermitted with what would give the right."""
     if await may(principal, right, acted_on):
         return
+    owner = acted_on.identity.owner
+    if right is Right.SUBMITTER and acted_on.identity.is_upload:
+        message = f"Only its submitter, the account {owner} or a reviewer may do this."
+        raise NotPermitted(message, account=principal.account)
     if right is Right.SUBMITTER:
         message = "Only its submitter, an owner of its repository or a reviewer may do this."
     elif acted_on.identity.is_upload:
-        message = f"Only the account {acted_on.identity.owner} may do this: the skill is in its namespace."
+        message = f"Only the account {owner} may do this: the skill is in its namespace."
         raise NotPermitted(message, account=principal.account)
     else:
         message = f"Only an owner of {acted_on.identity.url} may do this; submitting it gives no such right."

@@ -1,16 +1,24 @@
 """Submissions as everybody may follow them, and what their submitters do with them."""
 
-from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, SubmissionId
+import msgspec
+
+from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.changes import change_submission
+from vskill_platform.actions.checks import ActionRequest, Reason, SubmissionId
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.submission_views import SubmissionView, position_view, submission_view
 from vskill_platform.actions.visibility import viewer_for
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain import submission
+from vskill_platform.domain.errors import Blocked, NotFound, TransitionError
+from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Rerun, Step, Submission
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.audit import was_audited
+from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.store.statistics import estimate_ms, position_of, recent_activity, waits
-from vskill_platform.submission_store import get_submission
+from vskill_platform.submission_store import Change, get_submission, next_run
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -21,10 +29,27 @@ class SubmissionRequest(ActionRequest, frozen=True, kw_only=True):
     submission_id: SubmissionId
 
 
+class CancelSubmission(SubmissionRequest, frozen=True, kw_only=True):
+    """A submission whose run is to end."""
+
+    #: why; shown in the public history
+    reason: Reason
+
+
+class RerunSubmission(SubmissionRequest, frozen=True, kw_only=True):
+    """A submission that is to run again."""
+
+    #: why; shown in the public history
+    reason: Reason
+
+
 async def object_of(_services: Services, request: SubmissionRequest) -> ActionObject:
     """What rights on a submission are evaluated on."""
-    record = await get_submission(request.submission_id)
-    return ActionObject(record.identity, (record.submitter,) if record.submitter else ())
+    return rights_object(await get_submission(request.submission_id))
+
+
+def rights_object(record: Submission) -> ActionObject:
+    return ActionObject(record.identity, record.submitters)
 
 
 async def show(services: Services, actor: Principal, request: SubmissionRequest) -> SubmissionView:
@@ -41,6 +66,66 @@ async def view_of(services: Services, viewer: Principal, record: Submission) -> 
     return submission_view(record, viewer_for(viewer), now, position_view(position, left))
 
 
+async def cancel(services: Services, actor: Principal, request: CancelSubmission) -> SubmissionView:
+    """End a run that is not over. A requested rerun is cancelled too."""
+
+    async def decide(record: Submission, step: Step) -> Change:
+        if record.state.terminal:
+            message = f"It is {record.state} already; there is nothing to cancel."
+            raise TransitionError(message, submission=record.id)
+        return Change(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "cancel", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+async def rerun(services: Services, actor: Principal, request: RerunSubmission) -> SubmissionView:
+    """Start a new run where the last one is over, and make one that waits due now. While a worker is at it or an
+    approval is being published, the next run begins after that. The history says who wanted it and why."""
+
+    async def decide(record: Submission, step: Step) -> Change | None:
+        asserted = await assert_blocklist()
+        await _refuse_blocked(record)
+        # A request for the next run leaves no event in this run's history, so the audit tells whether it was written.
+        if await was_audited(step.event_id):
+            return None
+        change = _run_again(record, step)
+        return Change(change.record, (*change.operations, asserted))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "run again", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+def _run_again(record: Submission, step: Step) -> Change:
+    if record.state.ends_run:
+        return next_run(record, step, submitter=None, upload=record.upload)
+    if record.claim is None and record.state is State.RECEIVED:
+        return Change(submission.make_due(record, step), (submission_send(record.id, record.run),))
+    wanted = Rerun(step.at, upload=record.upload, actor=step.actor, reason=step.reason)
+    requested = submission.request_rerun(record, wanted)
+    if record.claim is not None:
+        return Change(requested)
+    # An approval waits to be published: that is due now, and the next run follows it.
+    due = msgspec.structs.replace(requested, next_attempt_at=step.at)
+    return Change(due, (submission_send(record.id, record.run),))
+
+
+async def _refuse_blocked(record: Submission) -> None:
+    """As for submitting it: by the place, its names, and uploaded bytes. What a repository holds now the run will
+    see."""
+    names = (record.skill_name, record.declared_name)
+    reason = await why_blocked(record.identity, names, record.upload)
+    if reason is not None:
+        message = f"{record.identity.key} is blocked, so it cannot run again: {reason}. Lift the block first."
+        raise Blocked(message, submission=record.id)
+
+
+_NO_TOOL = Missing("no agent has asked for it yet")
+
 SHOW = Action(
     name="submission.show",
     run=show,
@@ -56,7 +141,42 @@ SHOW = Action(
     tag="submissions",
     page="/submissions/{submission_id}",
     command="status",
-    mcp=Missing("no agent has asked for it yet"),
+    mcp=_NO_TOOL,
+)
+CANCEL = Action(
+    name="submission.cancel",
+    run=cancel,
+    request=CancelSubmission,
+    answer=SubmissionView,
+    path=f"{SUBMISSIONS}/{{submission_id}}/cancel",
+    right=Right.SUBMITTER,
+    scope=TokenScope.SUBMIT,
+    acts_on=object_of,
+    errors=(NotFound, TransitionError),
+    summary="Cancel a submission of one's own",
+    tag="submissions",
+    page="/submissions/{submission_id}/cancel",
+    command="submission cancel",
+    mcp=_NO_TOOL,
+)
+RERUN = Action(
+    name="submission.rerun",
+    run=rerun,
+    request=RerunSubmission,
+    answer=SubmissionView,
+    path=f"{SUBMISSIONS}/{{submission_id}}/rerun",
+    right=Right.SUBMITTER,
+    scope=TokenScope.SUBMIT,
+    acts_on=object_of,
+    errors=(NotFound, TransitionError, Blocked),
+    summary="Verify a submission of one's own once more",
+    about="While a worker is at it, or an approval is being published, the next run begins after that: "
+    "`rerunRequested` is true then.",
+    tag="submissions",
+    page="/submissions/{submission_id}/resubmit",
+    command="submission rerun",
+    mcp=_NO_TOOL,
+    allowance=Allowance.SUBMISSIONS,
 )
 
-ACTIONS = (SHOW,)
+ACTIONS = (SHOW, CANCEL, RERUN)

@@ -4,19 +4,17 @@ from typing import Any
 
 from vskill_platform.actions import (
     account,
+    appeals,
     blocklist,
-    owners,
     review,
     submissions,
     suppressions,
-    versions,
 )
 from vskill_platform.actions.action import Action
 
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
-    *owners.ACTIONS,
-    *versions.ACTIONS,
+    *appeals.ACTIONS,
     *review.ACTIONS,
     *suppressions.ACTIONS,
     *blocklist.ACTIONS,

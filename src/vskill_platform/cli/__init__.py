@@ -28,6 +28,7 @@ from vskill_platform.cli.scan import scan
 from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.skills import skill
 from vskill_platform.cli.status import status
+from vskill_platform.cli.submission import submission
 from vskill_platform.cli.submit import submit
 from vskill_platform.cli.token import token
 from vskill_platform.cli.verify import verify
@@ -59,7 +60,7 @@ def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) 
 #: Roles, then what authors do, then what reviewers and operators do.
 COMMANDS = (
     *(serve, worker, schedule),
-    *(scan, submit, status, skill, owner, verify, demo),
+    *(scan, submit, status, submission, skill, owner, verify, demo),
     *(queue, review, block, report, audit, repo, webhook, keys, doctor),
     *(backup, restore, migrate),
     *(login, logout, whoami, admin, token, collection, completion),

@@ -49,9 +49,11 @@ def list_letters(*, as_json: bool) -> None:
 @click.argument("letter_id", type=int)
 def replay(*, letter_id: int) -> None:
     """Start a new run of the submission that a dead letter is about."""
-    from vskill_platform.queue.dead_letters import replay_dead_letter
+    from vskill_platform.actions import principal
+    from vskill_platform.actions.dead_letters import replay_dead_letter
+    from vskill_platform.worker_context import require_env
 
-    click.echo(run_in_env(lambda: replay_dead_letter(letter_id, by=OPERATOR)))
+    click.echo(run_in_env(lambda: replay_dead_letter(require_env(), principal.OPERATOR, letter_id)))
 
 
 @dead_letters.command("discard")

@@ -5,9 +5,7 @@ import click
 
 from vskill_platform.cli.errors import ActionGroup
 from vskill_platform.cli.output import json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import OPERATOR, run_in_env
-
-_reason = click.option("--reason", required=True, help="Why; shown in the history.")
+from vskill_platform.cli.process import run_in_env
 
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.review_commands")
@@ -28,28 +26,6 @@ def waiting(*, as_json: bool) -> None:
         return
     rows = [(one.id, one.skill_name, show_time(one.updated_at), one.history[-1].reason) for one in page.items]
     print_table(f"{len(rows)} wait for a person", ("submission", "skill", "since (UTC)", "why"), rows)
-
-
-@review.command("cancel")
-@click.argument("submission_id")
-@_reason
-def cancel(*, submission_id: str, reason: str) -> None:
-    """Take a submission off the queue."""
-    from vskill_platform.store.actions import cancel as act
-
-    record = run_in_env(lambda: act(submission_id, by=OPERATOR, reason=reason))
-    click.echo(f"{record.id}: {record.state}")
-
-
-@review.command("again")
-@click.argument("submission_id")
-@_reason
-def again(*, submission_id: str, reason: str) -> None:
-    """Start a new run, or make a waiting one due now."""
-    from vskill_platform.store.actions import run_again
-
-    record = run_in_env(lambda: run_again(submission_id, by=OPERATOR, reason=reason))
-    click.echo(f"{record.id}: run {record.run}, {record.state}")
 
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.block_commands")

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from vskill_platform.actions.review import APPROVE, REJECT
-from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.submissions import CANCEL, SHOW, SubmissionRequest
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
     SUPPRESSED,
@@ -18,6 +17,7 @@ from vskill_platform.actions.suppressions import (
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.caller import Caller
 from vskill_platform.cli.output import print_table
+from vskill_platform.cli.submission_commands import show_rerun, show_state
 from vskill_platform.domain.errors import InvalidInput
 
 
@@ -25,10 +25,6 @@ async def look_up_run(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
     """The run and the digest that wait now."""
     seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["submission_id"]))
     return {**given, "run": seen.run, "digest": seen.digest}
-
-
-def show_decision(decided: SubmissionView) -> None:
-    click.echo(f"{decided.id}: {decided.state} ({decided.meaning})")
 
 
 async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
@@ -74,8 +70,10 @@ _CONTENT: dict[str, Any] = {
 }
 
 COMMANDS = (
-    command_for(APPROVE, show_decision, fill=look_up_run, filled=_LOOKED_UP),
-    command_for(REJECT, show_decision, fill=look_up_run, filled=_LOOKED_UP),
+    command_for(APPROVE, show_state, fill=look_up_run, filled=_LOOKED_UP),
+    command_for(REJECT, show_state, fill=look_up_run, filled=_LOOKED_UP),
+    command_for(CANCEL, show_state),
+    command_for(LOOK_AGAIN, show_rerun),
     command_for(SUPPRESS, show_suppression, **_CONTENT),
     command_for(UNSUPPRESS, show_suppression, **_CONTENT),
     command_for(SUPPRESSED, show_suppressions, arguments=("digest",), **_CONTENT),

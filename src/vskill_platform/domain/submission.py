@@ -33,6 +33,8 @@ UNAVAILABLE_FIRST_MS = 10_000
 UNAVAILABLE_MOST_MS = 900_000
 UNAVAILABLE_END_MS = 24 * 3_600_000
 
+#: Accounts that a submission remembers as its submitters.
+MOST_SUBMITTERS = 20
 
 #: How far two estimates of the store's clock may lie apart.
 CLOCK_SLACK_MS = 5_000
@@ -88,12 +90,15 @@ class Attempts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Rerun(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Submitted again while a worker held the claim: the next run starts from this."""
+    """Submitted again, or asked to run again, while a run was under way: the next run starts from this."""
 
     at: int
     submitter: str | None = None
     #: The upload's content digest; None for a repository.
     upload: str | None = None
+    #: Who asked for the next run and why; empty where it was submitted again.
+    actor: str = ""
+    reason: str = ""
 
 
 class Approval(msgspec.Struct, frozen=True):
@@ -102,6 +107,18 @@ class Approval(msgspec.Struct, frozen=True):
     digest: str
     by: str
     at: int
+
+
+class Appeal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A request that a reviewer look again at how the run before this one ended."""
+
+    by: str
+    at: int
+    reason: str
+    #: How that run ended.
+    against: State
+    #: The reviewer who ended it so; None: the platform did.
+    decided_by: str | None = None
 
 
 class RecordedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -127,7 +144,10 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     updated_at: int
     history: tuple[Event, ...]
     source: Source = Source.API
+    #: The account that submitted it last.
     submitter: str | None = None
+    #: Accounts that submitted it before that one, the latest first.
+    earlier_submitters: tuple[str, ...] = ()
     claim: Claim | None = None
     next_attempt_at: int | None = None
     attempts: Attempts = Attempts()
@@ -146,6 +166,19 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The key of the published skill, never a guess by name.
     published: str | None = None
     published_version: str | None = None
+    #: Set in a run that an appeal began.
+    appeal: Appeal | None = None
+
+    @property
+    def submitters(self) -> tuple[str, ...]:
+        """Every account that submitted it, the latest first: each keeps its rights."""
+        return () if self.submitter is None else (self.submitter, *self.earlier_submitters)
+
+    @property
+    def appeals_block(self) -> bool:
+        """Whether it waits for a reviewer to decide if a block was right: until then the block does not end it."""
+        waits = self.state is State.NEEDS_REVIEW
+        return waits and self.appeal is not None and self.appeal.against is State.BLOCKED
 
     @property
     def key(self) -> str:
@@ -226,6 +259,16 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
         fields["next_attempt_at"] = step.at
     return msgspec.structs.replace(
         record, state=to, updated_at=event.at, history=(*record.history, event), **fields
+    )
+
+
+def make_due(record: Submission, step: Step) -> Submission:
+    """A submission that waits for a worker, due now. The state stays, and the history says who wanted it."""
+    if record.state is not State.RECEIVED or record.claim is not None:
+        raise TransitionError("only a submission that waits for a worker is made due", submission=record.id)
+    event = _event(record, State.RECEIVED, step)
+    return msgspec.structs.replace(
+        record, updated_at=event.at, history=(*record.history, event), next_attempt_at=step.at
     )
 
 
@@ -341,13 +384,15 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
             f"a new run starts only when the last one is over, not in {record.state}", submission=record.id
         )
     event = _event(record, State.RECEIVED, step)
+    submitters = _submitters(record, submitter)
     return msgspec.structs.replace(
         record,
         state=State.RECEIVED,
         run=record.run + 1,
         updated_at=event.at,
         history=(event,),
-        submitter=submitter if submitter is not None else record.submitter,
+        submitter=next(iter(submitters), None),
+        earlier_submitters=submitters[1:],
         claim=None,
         next_attempt_at=step.at,
         attempts=Attempts(),
@@ -359,11 +404,20 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         approval=None,
         decision=None,
         evidence=None,
+        appeal=None,
     )
 
 
+def _submitters(record: Submission, submitter: str | None) -> tuple[str, ...]:
+    """Every submitter after one more, the latest first; None is nobody who signed in."""
+    if submitter is None:
+        return record.submitters
+    earlier = (name for name in record.submitters if name != submitter)
+    return (submitter, *earlier)[:MOST_SUBMITTERS]
+
+
 def request_rerun(record: Submission, rerun: Rerun) -> Submission:
-    """Remember that it was submitted again; the latest wins. State and claim stay as they are."""
+    """Remember that it is to run again; the latest wins. State and claim stay as they are."""
     return msgspec.structs.replace(record, rerun_requested=rerun)
 
 
@@ -376,10 +430,12 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
     if record.state is not State.RECEIVED or record.claim is not None:
         raise TransitionError("only a submission that waits for a worker is refreshed", submission=record.id)
     kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
+    submitters = _submitters(record, submitter)
     return msgspec.structs.replace(
         record,
         upload=upload,
-        submitter=submitter if submitter is not None else record.submitter,
+        submitter=next(iter(submitters), None),
+        earlier_submitters=submitters[1:],
         commit=None,
         digest=None,
         declared_name=None,

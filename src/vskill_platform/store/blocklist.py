@@ -246,7 +246,7 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
     entries = {entry.target for entry in await list_blocks()}
     async for record in walk.records(SUBMISSIONS, Submission):
         hit = any(target in entries for target in targets_for(record))
-        if hit and may_move(record.state, State.BLOCKED):
+        if hit and may_move(record.state, State.BLOCKED) and not record.appeals_block:
             await _end_run(env, record)
         elif not hit and record.state is State.BLOCKED:
             await _restart(env, record)
@@ -290,7 +290,7 @@ async def _end_run(env: Env, record: Submission) -> None:
     async def decide(current: Submission) -> Change | None:
         asserted = await assert_blocklist()
         reason = hit_reason(await find_hits(targets_for(current)))
-        if reason is None or not may_move(current.state, State.BLOCKED):
+        if reason is None or not may_move(current.state, State.BLOCKED) or current.appeals_block:
             return None
         return Change(_blocked(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
 

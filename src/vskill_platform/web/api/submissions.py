@@ -1,8 +1,4 @@
-"""Submissions: following them, and taking them back; `handing_in` is how they come.
-
-Whoever submitted while signed in, or has proved to control the repository, may cancel and rerun it; reviewers may do
-so with any.
-"""
+"""Following submissions: lists, counts, runs and places in the line."""
 
 from typing import Annotated, Literal
 
@@ -21,23 +17,20 @@ from vskill_platform.actions.submission_views import (
     submission_card,
     submission_view,
 )
-from vskill_platform.actions.submissions import SUBMISSIONS, view_of
-from vskill_platform.actions.wire import PLAIN, Asked, Sent, Wire
+from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.wire import PLAIN, Asked, Wire
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import Category, State, states_in
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store import actions
 from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
 from vskill_platform.store.submission_lists import Order, find_submissions
-from vskill_platform.web.principal import Guard, principal_of, viewer_of
+from vskill_platform.web.principal import principal_of, viewer_of
 from vskill_platform.web.responses import json_response
-from vskill_platform.web.rights import require_rights
-from vskill_platform.web.routing import body_of, get, post, query_of
+from vskill_platform.web.routing import get, query_of
 from vskill_platform.worker_context import require_env
 
 MOST_IDS = 100
 
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
@@ -174,36 +167,6 @@ async def _record(request: Request) -> Submission:
     return await submission_store.get_submission(request.path_params["submission_id"])
 
 
-# Taking back, and once more.
-
-
-class ReasonBody(Sent, frozen=True):
-    """Why."""
-
-    reason: Reason
-
-
-async def cancel_view(request: Request) -> Response:
-    body = await body_of(request, ReasonBody)
-    record = await _own(request)
-    done = await actions.cancel(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await view_of(require_env(), principal_of(request), done))
-
-
-async def rerun_view(request: Request) -> Response:
-    body = await body_of(request, ReasonBody)
-    record = await _own(request)
-    done = await actions.run_again(record.id, by=principal_of(request).actor, reason=body.reason)
-    return json_response(await view_of(require_env(), principal_of(request), done))
-
-
-async def _own(request: Request) -> Submission:
-    """The submission, if the account may act on it."""
-    record = await _record(request)
-    await require_rights(principal_of(request), record)
-    return record
-
-
 _ONE = f"{SUBMISSIONS}/{{submission_id}}"
 
 ENDPOINTS = (
@@ -239,27 +202,5 @@ ENDPOINTS = (
         problems=(404,),
         tag="submissions",
         summary="Read the runs of a submission, the latest first",
-    ),
-    post(
-        f"{_ONE}/cancel",
-        cancel_view,
-        guard=Guard.AUTHOR,
-        scope="submit",
-        body=ReasonBody,
-        answer=SubmissionView,
-        problems=(404, 409),
-        tag="submissions",
-        summary="Cancel a submission of one's own",
-    ),
-    post(
-        f"{_ONE}/rerun",
-        rerun_view,
-        guard=Guard.AUTHOR,
-        scope="submit",
-        body=ReasonBody,
-        answer=SubmissionView,
-        problems=(404, 409),
-        tag="submissions",
-        summary="Verify a submission of one's own once more",
     ),
 )

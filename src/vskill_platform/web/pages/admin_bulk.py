@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import REJECT, DecideSubmission
+from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store import actions
 from vskill_platform.store.audit import note
 from vskill_platform.submission_store import count_submissions, list_submissions
 from vskill_platform.web.auth import text_of
@@ -183,9 +183,9 @@ async def _act(action: Action, record: Submission, principal: Principal, reason:
             )
             await REJECT(require_env(), principal, decision)
         elif action is Action.CANCEL:
-            await actions.cancel(record.id, by=principal.actor, reason=reason)
+            await CANCEL(require_env(), principal, CancelSubmission(submission_id=record.id, reason=reason))
         else:
-            await actions.run_again(record.id, by=principal.actor, reason=reason)
+            await RERUN(require_env(), principal, RerunSubmission(submission_id=record.id, reason=reason))
     except PlatformError as error:
         if error.status >= 500:
             raise

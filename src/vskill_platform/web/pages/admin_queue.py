@@ -4,20 +4,22 @@ very function that the schedule and the command line call (B12)."""
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.dead_letters import replay_dead_letter
+from vskill_platform.actions.submissions import CANCEL, RERUN
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.states import State
 from vskill_platform.queue.control import current_pause, pause_queue, resume_queue
-from vskill_platform.queue.dead_letters import discard_dead_letter, list_dead_letters, replay_dead_letter
+from vskill_platform.queue.dead_letters import discard_dead_letter, list_dead_letters
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.actions import cancel, run_again
 from vskill_platform.store.audit import note
 from vskill_platform.submission_store import get_stuck_submissions
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import (
+    act_by_form,
     acting,
     admin_page,
     back_of,
@@ -25,6 +27,7 @@ from vskill_platform.web.pages.acting import (
     reason_of,
     require_confirmed,
 )
+from vskill_platform.web.pages.admin_review import rerun_words
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page
 from vskill_platform.worker_context import require_env
@@ -57,9 +60,8 @@ async def queue(request: Request) -> Response:
 @acting(PLACE)
 async def requeue_one(request: Request) -> Response:
     submission_id = await text_of(request, "submission", 100)
-    record = await run_again(submission_id, by=principal_of(request).actor, reason=await reason_of(request))
-    where = await back_of(request, PLACE)
-    return see_other(request, where, f"{record.skill_name}: run {record.run} is {record.state.meaning}.")
+    record = await act_by_form(request, RERUN, submission_id=submission_id)
+    return see_other(request, await back_of(request, PLACE), rerun_words(record))
 
 
 @acting(PLACE)
@@ -83,9 +85,8 @@ async def requeue_all(request: Request) -> Response:
 @acting(PLACE)
 async def cancel_one(request: Request) -> Response:
     submission_id = await text_of(request, "submission", 100)
-    reason = await reason_of(request)
     await require_confirmed(request)
-    record = await cancel(submission_id, by=principal_of(request).actor, reason=reason)
+    record = await act_by_form(request, CANCEL, submission_id=submission_id)
     return see_other(request, await back_of(request, PLACE), f"{record.skill_name} is cancelled.")
 
 
@@ -109,7 +110,7 @@ async def resume(request: Request) -> Response:
 @acting(PLACE)
 async def replay(request: Request) -> Response:
     letter_id = await number_of(request, "letter")
-    runs = await replay_dead_letter(letter_id, by=principal_of(request).actor)
+    runs = await replay_dead_letter(require_env(), principal_of(request), letter_id)
     return see_other(request, PLACE, f"Replayed: {runs}.")
 
 

@@ -4,15 +4,16 @@ looked at, so nothing else is ever approved by it."""
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.review import APPROVE, REJECT
+from vskill_platform.actions.appeals import OTHERS_ONLY_MS
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.states import State
-from vskill_platform.store import actions
 from vskill_platform.submission_store import count_submissions, get_run, get_submission, list_submissions
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, reason_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
 from vskill_platform.web.pages.evidence import choose, compare, gather
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import form, page, query_of
 
 LIST = "/admin/review"
@@ -61,6 +62,7 @@ async def evidence(request: Request) -> Response:
         shown=choose(found, asked.file),
         differences=await compare(found),
         here=f"{LIST}/{submission_id}",
+        others_only_ms=OTHERS_ONLY_MS,
     )
 
 
@@ -78,13 +80,15 @@ async def reject(request: Request) -> Response:
 
 @acting(LIST)
 async def run_again(request: Request) -> Response:
-    submission_id: str = request.path_params["submission_id"]
-    record = await actions.run_again(
-        submission_id, by=principal_of(request).actor, reason=await reason_of(request)
-    )
-    return see_other(
-        request, await back_of(request, LIST), f"{record.skill_name}: run {record.run} is due now."
-    )
+    record = await act_by_form(request, LOOK_AGAIN)
+    return see_other(request, await back_of(request, LIST), rerun_words(record))
+
+
+def rerun_words(record: SubmissionView) -> str:
+    """What will happen, in words."""
+    if record.rerun_requested:
+        return f"{record.skill_name}: the next run begins when run {record.run} is over."
+    return f"{record.skill_name}: run {record.run} is due now."
 
 
 _ONE = LIST + "/{submission_id}"
@@ -94,5 +98,5 @@ ENDPOINTS = (
     page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),
-    form(f"{_ONE}/again", run_again, guard=Guard.REVIEWER, scope="review"),
+    form(f"{_ONE}/again", run_again, action=LOOK_AGAIN),
 )

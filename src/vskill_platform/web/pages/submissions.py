@@ -1,5 +1,5 @@
 """One submission: every step with its duration, where it stands in the line, when it is tried again, and on failure
-the rule, the file, the line and what to do. With the forms to cancel it, submit it again, or ask for a review.
+the rule, the file, the line and what to do. With the forms to cancel it, submit it again, or appeal.
 
 The page is whole without a script; with one, its parts are loaded again whenever the submission changes.
 """
@@ -11,7 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.appeals import APPEAL, why_no_appeal
+from vskill_platform.actions.rights import Right, may
 from vskill_platform.actions.submission_views import published_name
+from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.scan import Finding, Kind, StaticReport
@@ -20,19 +23,16 @@ from vskill_platform.domain.submission import EXHAUSTED, Source, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
 from vskill_platform.intake.submit import Outcome, submit_repository
 from vskill_platform.kv.entries import Capability
-from vskill_platform.store import actions
-from vskill_platform.store.appeals import ask_for_review, why_not
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
 from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
-from vskill_platform.web.pages.acting import acting, reason_of, require_confirmed
-from vskill_platform.web.principal import Guard, principal_of, viewer_of
+from vskill_platform.web.pages.acting import act_by_form, acting, require_confirmed
+from vskill_platform.web.principal import principal_of, viewer_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
-from vskill_platform.web.rights import may_act, require_rights
 from vskill_platform.web.routing import form, get, page, query_of
 from vskill_platform.worker_context import require_env
 
@@ -171,18 +171,17 @@ def _remedies(record: Submission) -> tuple[str, ...]:
 
 
 async def _offers(request: Request, record: Submission) -> Offers:
-    has_rights = await may_act(principal_of(request), record)
-    can_review = why_not(record) is None
+    has_rights = await may(principal_of(request), Right.SUBMITTER, rights_object(record))
+    refusal = why_no_appeal(record)
     note = ""
-    if not has_rights and (not record.state.terminal or can_review):
-        note = (
-            "Whoever submitted it while signed in, or has proved control of its repository, may cancel it or ask for "
-            "a review."
-        )
+    if not has_rights and (not record.state.terminal or refusal is None):
+        note = "Its submitters, owners of its repository and reviewers may cancel it or appeal."
+    elif has_rights and record.state.failure and refusal is not None:
+        note = f"There is no appeal: {refusal[0].lower()}{refusal[1:]}"
     return Offers(
         cancel=has_rights and not record.state.terminal,
         resubmit=record.state.ends_run and (has_rights or not record.identity.is_upload),
-        review=has_rights and can_review,
+        review=has_rights and refusal is None,
         note=note,
     )
 
@@ -196,26 +195,24 @@ def _place(request: Request) -> str:
 
 @acting("/queue")
 async def cancel(request: Request) -> Response:
-    record = await _record_to_act_on(request)
     await require_confirmed(request)
-    await actions.cancel(record.id, by=principal_of(request).actor, reason=await reason_of(request))
+    await act_by_form(request, CANCEL)
     return see_other(request, _place(request), "It was cancelled.")
 
 
 @acting("/queue")
-async def review(request: Request) -> Response:
-    record = await _record_to_act_on(request)
-    await ask_for_review(record.id, by=principal_of(request).actor, reason=await reason_of(request))
+async def appeal(request: Request) -> Response:
+    await act_by_form(request, APPEAL)
     return see_other(request, _place(request), "A reviewer will look at it.")
 
 
 @acting("/queue")
 async def resubmit(request: Request) -> Response:
-    """The same door as submitting: anybody may have a public repository looked at again."""
+    """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
+    again."""
     record, principal = await get_submission(request.path_params["submission_id"]), principal_of(request)
     if record.identity.is_upload:
-        await require_rights(principal, record)
-        await actions.run_again(record.id, by=principal.actor, reason="submitted again on its page")
+        await act_by_form(request, RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has begun.")
     done = await submit_repository(
         record.repo_url, record.skill_path, source=Source.WEB, submitter=principal.account
@@ -236,12 +233,6 @@ _OUTCOMES = {
 }
 
 
-async def _record_to_act_on(request: Request) -> Submission:
-    record = await get_submission(request.path_params["submission_id"])
-    await require_rights(principal_of(request), record)
-    return record
-
-
 async def live(request: Request) -> Response:
     channel = Submissions(viewer_of(request), frozenset({request.path_params["submission_id"]}))
     return await open_stream(request, channel, query_of(request, StreamQuery).after)
@@ -250,9 +241,9 @@ async def live(request: Request) -> Response:
 _ONE = "/submissions/{submission_id}"
 
 ENDPOINTS = (
-    page(_ONE, submission, query=RunQuery),
+    page(_ONE, submission, query=RunQuery, action=SHOW),
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
-    form(f"{_ONE}/cancel", cancel, guard=Guard.AUTHOR, scope="submit"),
-    form(f"{_ONE}/review", review, guard=Guard.AUTHOR, scope="submit", allowance=Allowance.REPORTS),
+    form(f"{_ONE}/cancel", cancel, action=CANCEL),
+    form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
     form(f"{_ONE}/resubmit", resubmit, scope="submit", allowance=Allowance.SUBMISSIONS),
 )

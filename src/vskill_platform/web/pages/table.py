@@ -8,7 +8,6 @@ from vskill_platform.web.pages import (
     docs,
     home,
     owners,
-    ownership,
     queue,
     signin,
     skill,
@@ -31,6 +30,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
     *account.ENDPOINTS,
-    *ownership.ENDPOINTS,
     *admin.ENDPOINTS,
 )

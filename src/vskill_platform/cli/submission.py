@@ -1,0 +1,10 @@
+"""`submission`: what submitters do with their submissions."""
+
+import click
+
+from vskill_platform.cli.errors import ActionGroup
+
+
+@click.group(cls=ActionGroup, commands_in="vskill_platform.cli.submission_commands")
+def submission() -> None:
+    """Cancel, rerun or appeal a submission."""
