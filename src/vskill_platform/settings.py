@@ -184,6 +184,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     known_bad_digests: tuple[Digest, ...] = ()
     #: Name of the registry in its attestations.
     registry_name: Name = "vskill-platform"
+    #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.
+    four_eyes: Literal["off", "on"] = "off"
     #: Owners whose skills count as a trusted vendor's.
     trusted_owners: tuple[OwnerPlace, ...] = ()
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.

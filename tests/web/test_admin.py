@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 import pytest
+import re2
 
 from tests.support.envs import (
     make_submission,
@@ -221,7 +222,7 @@ async def test_AC_a_reviewer_approves_the_bytes_and_they_are_published(env, rob)
     text = await rob.do(
         f"/admin/review/{record.id}/approve", reason="read it all", run=record.run, digest=record.digest
     )
-    assert text == "doubtful is approved and will be published."
+    assert text == "doubtful is approved and will be published. Nothing else waits."
     await run_until_quiet(env)
     done = await get_submission(record.id)
     assert done.state is State.PUBLISHED
@@ -240,6 +241,24 @@ async def test_a_rejection_has_its_reason_in_the_history(env, rob):
     )
     done = await get_submission(record.id)
     assert (done.state, done.history[-1].reason) == (State.REJECTED, "it downloads and runs code")
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+async def test_a_decision_leads_to_the_next_that_waits(env, rob, action):
+    records = []
+    for name in ("old", "middle", "new"):
+        records.append(await waiting(env, name))
+        env.clock.advance(1_000)
+    old, middle, new = records
+
+    async def decide(record: Submission) -> str:
+        path = f"/admin/review/{record.id}/{action}"
+        answer = await rob.send(path, reason="seen", run=record.run, digest=record.digest)
+        return str(answer.headers["location"])
+
+    assert await decide(middle) == f"/admin/review/{old.id}"
+    assert await decide(old) == f"/admin/review/{new.id}"
+    assert await decide(new) == "/admin/review"
 
 
 @pytest.mark.parametrize("action", ["approve", "reject", "again"])
@@ -386,25 +405,30 @@ async def test_a_job_runs_now_and_its_success_is_shown(env, ada):
 async def test_a_bulk_action_shows_what_it_would_do_changes_nothing_and_then_does_it(env, ada):
     records = [await waiting(env, f"many-{number}") for number in range(3)]
     await waiting(env, "other")
-    page = (await ada.get("/admin/bulk?state=NEEDS_REVIEW&place=many-&action=reject")).text
+    page = (await ada.get("/admin/bulk?state=NEEDS_REVIEW&place=many-&hours=&verb=reject")).text
     assert "3 would end as rejected" in page
     assert {(await get_submission(one.id)).state for one in records} == {State.NEEDS_REVIEW}
-    form = {
-        "state": "NEEDS_REVIEW",
-        "place": "many-",
-        "why": "",
-        "hours": "0",
-        "action": "reject",
-        "reason": "spam",
-    }
-    assert "tick the box" in await ada.do("/admin/bulk", expected="3", **form)
-    assert "it would be 3 now, and was 4" in await ada.do("/admin/bulk", expected="4", confirm="yes", **form)
+    items = re2.findall('name="item" value="([^"]*)"', page)
+    assert sorted(items) == sorted(f"{one.id} 1 {one.digest}" for one in records)
+    form = {"verb": "reject", "reason": "spam", "item": items}
+    assert "tick the box" in await ada.do("/admin/bulk", **form)
     assert {(await get_submission(one.id)).state for one in records} == {State.NEEDS_REVIEW}
-    assert await ada.do("/admin/bulk", expected="3", confirm="yes", **form) == "Done to 3 submissions."
+    assert await ada.do("/admin/bulk", confirm="yes", **form) == "Done to 3 submissions."
     for one in records:
         done = await get_submission(one.id)
         assert (done.state, done.history[-1].reason) == (State.REJECTED, "spam")
     assert "bulk reject" in [entry.action for entry in (await list_audit()).items]
+    again = await ada.do("/admin/bulk", confirm="yes", **form)
+    assert again.startswith("Done to 0 submissions. 3 were left alone: ")
+
+
+async def test_many_are_approved_at_once(env, ada):
+    records = [await waiting(env, f"many-{number}") for number in range(2)]
+    page = (await ada.get("/admin/bulk?state=NEEDS_REVIEW&hours=&place=&why=&verb=approve")).text
+    assert "2 would be published with these bytes" in page
+    items = re2.findall('name="item" value="([^"]*)"', page)
+    await ada.do("/admin/bulk", verb="approve", reason="all read", item=items, confirm="yes")
+    assert {(await get_submission(one.id)).state for one in records} == {State.AUTO_APPROVED}
 
 
 async def test_a_bulk_filter_finds_the_words_that_the_queue_shows(env, ada):
@@ -422,21 +446,14 @@ async def test_a_bulk_filter_finds_the_words_that_the_queue_shows(env, ada):
 )
 async def test_a_bulk_action_counts_only_what_it_can_be_done_to(env, ada, state, action, expected):
     await put_record(env, make_submission("one", state=State(state)))
-    page = (await ada.get(f"/admin/bulk?state={state}&action={action}")).text
+    page = (await ada.get(f"/admin/bulk?state={state}&verb={action}")).text
     assert f"{expected} would" in page
 
 
-@pytest.mark.parametrize(("field", "value"), [("state", "active"), ("action", "explode"), ("hours", "-1")])
+@pytest.mark.parametrize(("field", "value"), [("verb", "explode"), ("item", "sub_x many"), ("reason", "")])
 async def test_a_bulk_form_with_what_no_page_offers_is_refused_by_field(env, ada, field, value):
-    form = {
-        "state": "REJECTED",
-        "action": "again",
-        "hours": "0",
-        "expected": "0",
-        "reason": "why",
-        "confirm": "yes",
-    }
-    assert (await ada.do("/admin/bulk", **{**form, field: value})).startswith(field)
+    form = {"verb": "again", "item": "sub_x 1", "reason": "why", "confirm": "yes"}
+    assert field in await ada.do("/admin/bulk", **{**form, field: value})
 
 
 async def test_E4_a_bulk_filter_that_does_not_exist_is_a_400(ada):

@@ -271,6 +271,12 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "right after all"},
     ),
     *get("/api/v1/suppressions", who="root"),
+    *get("/api/v1/review", who="root"),
+    post(
+        "/api/v1/review/bulk",
+        who="root",
+        body={"verb": "approve", "items": [{"id": "{unknown}", "run": 1}], "reason": "all alike"},
+    ),
     *get("/api/v1/blocklist/entries", who="root"),
     post(
         "/api/v1/blocklist/entries",

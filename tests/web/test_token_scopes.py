@@ -36,6 +36,7 @@ NEEDS = {
     "POST /api/v1/suppressions/{digest}/{rule}/remove": "review",
     "POST /api/v1/blocklist/entries": "review",
     "POST /api/v1/blocklist/entries/lift": "review",
+    "POST /api/v1/review/bulk": "admin",
     "POST /api/v1/submissions": "submit",
     "POST /api/v1/submissions/bulk": "submit",
     "POST /api/v1/submissions/{submission_id}/appeal": "submit",

@@ -4,6 +4,7 @@ together. A worker that holds the submission meanwhile loses its claim and stops
 from collections.abc import Awaitable, Callable
 
 from vskill_platform.actions.action import Services
+from vskill_platform.actions.four_eyes import is_own
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Put
@@ -35,6 +36,8 @@ def audit_step(actor: Principal, verb: str, record: Submission, step: Step) -> P
     details = {"run": str(record.run), "state": record.state.value, "place": record.identity.key}
     if record.digest is not None:
         details["digest"] = record.digest
+    if is_own(actor, record):
+        details["own"] = "yes"
     return record_audit(
         verb, record.id, by=actor.actor, reason=step.reason, details=details, entry_id=step.event_id
     )

@@ -6,11 +6,13 @@ import msgspec
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
+from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSize, Reason, SubmissionId
+from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
+from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import (
     Blocked,
@@ -29,7 +31,7 @@ from vskill_platform.domain.submission import Approval, RecordedDecision, Step, 
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.publish import require_publishable
 from vskill_platform.store.blocklist import find_hits, targets_for
-from vskill_platform.submission_store import Change
+from vskill_platform.submission_store import Change, count_submissions, list_submissions
 
 REVIEW = "/api/v1/review"
 
@@ -46,13 +48,75 @@ class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
+class ListWaiting(ActionRequest, frozen=True, kw_only=True):
+    """Which page of what waits."""
+
+    #: the `after` of the page before
+    after: Cursor | None = None
+    limit: PageSize = 50
+
+
+class WaitingSubmission(Wire, frozen=True):
+    """A submission that waits for a reviewer: what a decision names, and what the list shows."""
+
+    id: str
+    run: int
+    digest: str | None
+    skill_name: str
+    repo_url: str
+    skill_path: str
+    #: why it waits
+    reason: str
+    #: of the static scan; null where there was none
+    score: int | None
+    #: null where nobody was signed in
+    submitter: str | None
+    since: str
+
+
+class WaitingPage(Wire, frozen=True):
+    """A page of what waits."""
+
+    items: tuple[WaitingSubmission, ...]
+    #: asks for the next page; null on the last
+    after: str | None
+    #: how many wait in all
+    total: int
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+async def list_waiting(_services: Services, _actor: Principal, request: ListWaiting) -> WaitingPage:
+    found = await list_submissions([State.NEEDS_REVIEW], after=request.after, limit=request.limit)
+    counts = await count_submissions()
+    items = tuple(map(_waiting, found.items))
+    return WaitingPage(items, found.after, counts.by_state[State.NEEDS_REVIEW], found.skipped)
+
+
+def _waiting(record: Submission) -> WaitingSubmission:
+    return WaitingSubmission(
+        id=record.id,
+        run=record.run,
+        digest=record.digest,
+        skill_name=record.skill_name,
+        repo_url=record.repo_url,
+        skill_path=record.skill_path,
+        reason=record.why,
+        score=record.evidence.score if record.evidence else None,
+        submitter=record.submitter,
+        since=iso_time(record.updated_at),
+    )
+
+
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> Change:
         if record.state is not State.NEEDS_REVIEW:
             message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is approved."
             raise TransitionError(message, submission=record.id)
-        _require_same(record, request)
+        require_same(record, request)
+        require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
+        step = msgspec.structs.replace(step, reason=mark_own(actor, record, step.reason))
         if record.digest is None:
             message = "No bytes are stored that could be published; start a new run."
             raise TransitionError(message, submission=record.id)
@@ -60,7 +124,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
             record,
             State.AUTO_APPROVED,
             step,
-            approval=Approval(record.digest, step.actor, step.at),
+            approval=Approval(record.digest, step.actor, step.at, is_own(actor, record)),
             decision=RecordedDecision(
                 f"approved by a reviewer: {step.reason}", certification=Certification.CERTIFIED.value
             ),
@@ -76,7 +140,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> Change:
-        _require_same(record, request)
+        require_same(record, request)
         await require_other_reviewer(services, actor, record)
         to = State.REJECTED
         if record.appeals_block and await find_hits(targets_for(record)):
@@ -90,7 +154,7 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
     return await view_of(services, actor, changed)
 
 
-def _require_same(record: Submission, request: DecideSubmission) -> None:
+def require_same(record: Submission, request: DecideSubmission) -> None:
     """TransitionError unless this is what the reviewer looked at."""
     if (record.run, record.digest) != (request.run, request.digest):
         message = f"It has changed since you looked: this is run {record.run} now. Look at it again."
@@ -156,4 +220,20 @@ LOOK_AGAIN = Action(
     mcp=_NO_TOOL,
 )
 
-ACTIONS = (APPROVE, REJECT, LOOK_AGAIN)
+WAITING = Action(
+    name="review.list",
+    run=list_waiting,
+    request=ListWaiting,
+    answer=WaitingPage,
+    method="GET",
+    path=REVIEW,
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    summary="List what waits for a reviewer, the latest first",
+    tag="review",
+    page="/admin/review",
+    command="review list",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (APPROVE, REJECT, LOOK_AGAIN, WAITING)

@@ -120,6 +120,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     #: null where it does not wait for a worker
     position: PositionView | None
     history: tuple[HistoryEvent, ...]
+    #: a reviewer approved their own submission
+    approved_by_submitter: bool = False
 
 
 class StatsView(Wire, frozen=True):
@@ -188,6 +190,7 @@ def submission_view(
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
         history=tuple(_event(event, viewer) for event in record.history),
+        approved_by_submitter=record.approval is not None and record.approval.own,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSize, Reason
+from vskill_platform.actions.four_eyes import require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire, iso_time
@@ -102,6 +103,8 @@ class SuppressionList(Wire, frozen=True):
 async def suppress(services: Services, actor: Principal, request: SuppressRule) -> SuppressionChange:
     found = await submissions_with_digest(request.digest)
     await _require_rule(services, request, found)
+    for record in found:
+        require_other_eyes(services, actor, record)
     done = await add_suppression(request.digest, request.rule, by=actor.actor, reason=request.reason)
     reason = f"rule {request.rule} was suppressed: {request.reason}"
     ids = [record.id for record in found if _is_held_by(record, request)]

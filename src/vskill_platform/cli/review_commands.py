@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, WAITING, WaitingPage
 from vskill_platform.actions.submissions import CANCEL, SHOW, SubmissionRequest
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
@@ -42,6 +42,13 @@ async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any
     return {**given, "digest": seen.digest}
 
 
+def show_waiting(found: WaitingPage) -> None:
+    rows = [(one.id, one.skill_name, one.since, one.reason) for one in found.items]
+    print_table(f"{found.total} wait for a reviewer", ("submission", "skill", "since (UTC)", "why"), rows)
+    if found.after is not None:
+        click.echo(f"More: --after {found.after}")
+
+
 def show_suppression(done: SuppressionChange) -> None:
     rule = done.suppression
     verb = "no longer counts" if rule.active else "counts again"
@@ -70,6 +77,7 @@ _CONTENT: dict[str, Any] = {
 }
 
 COMMANDS = (
+    command_for(WAITING, show_waiting),
     command_for(APPROVE, show_state, fill=look_up_run, filled=_LOOKED_UP),
     command_for(REJECT, show_state, fill=look_up_run, filled=_LOOKED_UP),
     command_for(CANCEL, show_state),

@@ -101,12 +101,14 @@ class Rerun(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
-class Approval(msgspec.Struct, frozen=True):
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
     """A reviewer's approval of exactly these bytes."""
 
     digest: str
     by: str
     at: int
+    #: By whoever submitted it.
+    own: bool = False
 
 
 class Appeal(msgspec.Struct, frozen=True, omit_defaults=True):

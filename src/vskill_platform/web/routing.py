@@ -136,7 +136,7 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         raise
     if endpoint.method != "GET":
         await auth.check_csrf(request, is_form=endpoint.is_form)
-    scope["query"] = parse_query(request, endpoint.query)
+    scope["query"] = parse_query(request, endpoint.query, skip_empty=not endpoint.documented)
     if endpoint.documented:
         check_path(scope["path_params"])
     if endpoint.allowance is not None:
@@ -239,8 +239,9 @@ def _too_large(limit: int) -> LimitExceeded:
     )
 
 
-def parse_query(request: Request, kind: type[T]) -> T:
-    """The parameters as the struct; each name at most once, none that the struct does not know."""
+def parse_query(request: Request, kind: type[T], *, skip_empty: bool = False) -> T:
+    """The parameters as the struct; each name at most once, none that the struct does not know. `skip_empty`: what a
+    form on a page leaves empty is left out."""
     if not request.scope["query_string"]:
         return _convert({}, kind)
     pairs = request.query_params.multi_items()
@@ -258,6 +259,8 @@ def parse_query(request: Request, kind: type[T]) -> T:
             raise InvalidInput(
                 f"There is no query parameter {name[:80]!r} here; {fix}.", field=name[:80], fix=fix
             )
+    if skip_empty:
+        given = {name: value for name, value in given.items() if value.strip()}
     return _convert(given, kind)
 
 

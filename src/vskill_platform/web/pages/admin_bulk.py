@@ -1,60 +1,34 @@
 """The same thing done to many submissions: a filter, what it finds and what would happen, and then, once somebody
-confirms it, the doing. Each one goes through the store's own function: what moved meanwhile is left alone."""
-
-import enum
-from collections import Counter
+confirms it, the doing. The form names each submission as it was shown: what has changed since is left alone."""
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import REJECT, DecideSubmission
-from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
+from vskill_platform.actions.bulk import BULK, MOST_AT_ONCE, BulkVerb
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store.audit import note
 from vskill_platform.submission_store import count_submissions, list_submissions
-from vskill_platform.web.auth import text_of
+from vskill_platform.web.auth import values_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import (
-    acting,
-    admin_page,
-    choice_of,
-    number_of,
-    reason_of,
-    require_confirmed,
-)
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
 PLACE = "/admin/bulk"
-#: Done in one go; the page says when there are more.
-MOST_AT_ONCE = 500
 #: Looked at for the filter in one go.
 MOST_LOOKED_AT = 20_000
 MOST_SHOWN = 50
 HOUR_MS = 3_600_000
 
 
-class Action(enum.StrEnum):
-    """What can be done to many."""
-
-    AGAIN = "again"
-    CANCEL = "cancel"
-    REJECT = "reject"
-
-
-STATES = tuple(state.value for state in State)
-ACTIONS = tuple(action.value for action in Action)
-
 WORDS = {
-    Action.AGAIN: "start a new run, or make a waiting one due now",
-    Action.CANCEL: "take off the queue",
-    Action.REJECT: "end as rejected",
+    BulkVerb.AGAIN: "start a new run, or make a waiting one due now",
+    BulkVerb.CANCEL: "take off the queue",
+    BulkVerb.APPROVE: "be published with these bytes",
+    BulkVerb.REJECT: "end as rejected",
 }
 
 
@@ -68,7 +42,7 @@ class BulkQuery(Asked, frozen=True):
     why: str = ""
     #: Unchanged for so many hours.
     hours: int = 0
-    action: Action = Action.AGAIN
+    verb: BulkVerb = BulkVerb.AGAIN
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -94,8 +68,8 @@ async def bulk(request: Request) -> Response:
         most_shown=MOST_SHOWN,
         counts=counts.by_state,
         states=tuple(State),
-        acts=tuple((action.value, WORDS[action]) for action in Action),
-        words=WORDS[asked.action],
+        verbs=tuple((verb.value, WORDS[verb]) for verb in BulkVerb),
+        words=WORDS[asked.verb],
         query=request.url.query,
     )
 
@@ -114,7 +88,7 @@ async def _find(asked: BulkQuery) -> Found:
         if after is None:
             break
     chosen = matching[:MOST_AT_ONCE]
-    able = [record for record in chosen if _is_able(asked.action, record)]
+    able = [record for record in chosen if _is_able(asked.verb, record)]
     return Found(
         records=tuple(able),
         refused=len(chosen) - len(able),
@@ -131,69 +105,38 @@ def _fits(asked: BulkQuery, record: Submission) -> bool:
     )
 
 
-def _is_able(action: Action, record: Submission) -> bool:
-    if action is Action.CANCEL:
+def _is_able(verb: BulkVerb, record: Submission) -> bool:
+    if verb is BulkVerb.CANCEL:
         return not record.state.terminal
-    if action is Action.REJECT:
+    if verb is BulkVerb.APPROVE:
+        return record.state is State.NEEDS_REVIEW and record.digest is not None
+    if verb is BulkVerb.REJECT:
         return may_move(record.state, State.REJECTED)
     return record.claim is None
 
 
 @acting(PLACE)
 async def do_bulk(request: Request) -> Response:
-    """What the dry run showed: the filter is asked again, and nothing is done if it finds a different number."""
-    asked = BulkQuery(
-        state=State(await choice_of(request, "state", STATES)),
-        place=await text_of(request, "place"),
-        why=await text_of(request, "why"),
-        hours=await number_of(request, "hours"),
-        action=Action(await choice_of(request, "action", ACTIONS)),
-    )
-    reason = await reason_of(request)
+    """What the dry run showed, and nothing else: each submission as it was shown."""
     await require_confirmed(request)
-    found = await _find(asked)
-    expected = await number_of(request, "expected")
-    if len(found.records) != expected:
-        message = (
-            f"Nothing was done: it would be {len(found.records)} now, and was {expected} when you looked"
-        )
-        raise InvalidInput(message, field="expected", fix="look at the list again")
-    principal = principal_of(request)
-    await note(
-        f"bulk {asked.action.value}",
-        asked.state.value if asked.state else "",
-        by=principal.actor,
-        reason=reason,
-        details={"place": asked.place, "why": asked.why, "count": str(expected)},
-    )
-    outcomes = Counter([await _act(asked.action, record, principal, reason) for record in found.records])
-    text = f"Done to {outcomes['done']} submissions."
-    if outcomes["refused"]:
-        text += f" {outcomes['refused']} had moved on meanwhile and were left alone."
-    if found.more:
-        text += " There are more: look again."
+    items = [_seen(value) for value in await values_of(request, "item") if value]
+    if not items:
+        raise InvalidInput("No submission was chosen.", field="item", fix="look at the list again")
+    done = await act_by_form(request, BULK, items=items)
+    text = f"Done to {len(done.done)} submissions."
+    if done.refused:
+        text += f" {len(done.refused)} were left alone: {done.refused[0].reason}"
     return see_other(request, PLACE, text)
 
 
-async def _act(action: Action, record: Submission, principal: Principal, reason: str) -> str:
-    try:
-        if action is Action.REJECT:
-            decision = DecideSubmission(
-                submission_id=record.id, run=record.run, digest=record.digest, reason=reason
-            )
-            await REJECT(require_env(), principal, decision)
-        elif action is Action.CANCEL:
-            await CANCEL(require_env(), principal, CancelSubmission(submission_id=record.id, reason=reason))
-        else:
-            await RERUN(require_env(), principal, RerunSubmission(submission_id=record.id, reason=reason))
-    except PlatformError as error:
-        if error.status >= 500:
-            raise
-        return "refused"
-    return "done"
+def _seen(value: str) -> dict[str, object]:
+    """An item of the form: id, run and digest."""
+    submission_id, _, rest = value.partition(" ")
+    run, _, digest = rest.partition(" ")
+    return {"id": submission_id, "run": run, "digest": digest or None}
 
 
 ENDPOINTS = (
-    page(PLACE, bulk, guard=Guard.ADMIN, query=BulkQuery),
-    form(PLACE, do_bulk, guard=Guard.ADMIN, scope="admin"),
+    page(PLACE, bulk, action=BULK, query=BulkQuery),
+    form(PLACE, do_bulk, action=BULK),
 )

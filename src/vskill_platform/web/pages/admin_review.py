@@ -5,19 +5,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.appeals import OTHERS_ONLY_MS
-from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, WAITING, ListWaiting
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.states import State
-from vskill_platform.submission_store import count_submissions, get_run, get_submission, list_submissions
+from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
 from vskill_platform.web.pages.evidence import choose, compare, gather
-from vskill_platform.web.principal import Guard
+from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.worker_context import require_env
 
 LIST = "/admin/review"
-PAGE = 50
+#: Among how many that wait the next one is looked for.
+NEXT_OF = 200
 
 
 class ReviewQuery(Asked, frozen=True):
@@ -35,15 +37,8 @@ class EvidenceQuery(Asked, frozen=True):
 
 async def waiting(request: Request) -> Response:
     after = query_of(request, ReviewQuery).after
-    found = await list_submissions([State.NEEDS_REVIEW], after=after, limit=PAGE)
-    counts = await count_submissions()
-    return admin_page(
-        request,
-        "review.html",
-        found=found,
-        total=counts.by_state[State.NEEDS_REVIEW],
-        is_first=after is None,
-    )
+    found = await WAITING(require_env(), principal_of(request), ListWaiting(after=after))
+    return admin_page(request, "review.html", found=found, is_first=after is None)
 
 
 async def evidence(request: Request) -> Response:
@@ -69,13 +64,24 @@ async def evidence(request: Request) -> Response:
 @acting(LIST)
 async def approve(request: Request) -> Response:
     approved = await act_by_form(request, APPROVE)
-    return see_other(request, LIST, f"{approved.skill_name} is approved and will be published.")
+    told = f"{approved.skill_name} is approved and will be published."
+    return await _lead_on(request, approved, told)
 
 
 @acting(LIST)
 async def reject(request: Request) -> Response:
     rejected = await act_by_form(request, REJECT)
-    return see_other(request, LIST, f"{rejected.skill_name} is rejected.")
+    return await _lead_on(request, rejected, f"{rejected.skill_name} is rejected.")
+
+
+async def _lead_on(request: Request, decided: SubmissionView, told: str) -> Response:
+    """To the next submission that waits, further down the list or else from its top; to the list where none does."""
+    waits = await WAITING(require_env(), principal_of(request), ListWaiting(limit=NEXT_OF))
+    began = decided.history[-2].at if len(decided.history) > 1 else ""
+    rest = [one for one in waits.items if one.since <= began] or list(waits.items)
+    if not rest:
+        return see_other(request, LIST, f"{told} Nothing else waits.")
+    return see_other(request, f"{LIST}/{rest[0].id}", f"{told} This is the next one of {waits.total}.")
 
 
 @acting(LIST)
@@ -94,7 +100,7 @@ def rerun_words(record: SubmissionView) -> str:
 _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
-    page(LIST, waiting, guard=Guard.REVIEWER, query=ReviewQuery),
+    page(LIST, waiting, action=WAITING, query=ReviewQuery),
     page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),

@@ -1,0 +1,125 @@
+"""The same decision about many submissions. Each names the run and the digest that were looked at, goes through the
+action for one, and what has changed since is left alone."""
+
+import enum
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, REVIEW, DecideSubmission, require_same
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submissions import CANCEL, CancelSubmission, RerunSubmission
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.audit import note
+from vskill_platform.submission_store import get_submission
+
+#: Done in one go.
+MOST_AT_ONCE = 500
+_SERVER_ERROR = 500
+
+
+class BulkVerb(enum.StrEnum):
+    """What can be done to many."""
+
+    AGAIN = "again"
+    CANCEL = "cancel"
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class SeenSubmission(msgspec.Struct, frozen=True, rename="camel"):
+    """A submission as it was looked at."""
+
+    id: SubmissionId
+    run: int
+    #: null where nothing was fetched
+    digest: Digest | None = None
+
+
+class DecideMany(ActionRequest, frozen=True, kw_only=True):
+    """One decision about many submissions."""
+
+    verb: BulkVerb
+    #: those that were looked at
+    items: Annotated[tuple[SeenSubmission, ...], msgspec.Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    #: why; shown in the history of each
+    reason: Reason
+
+
+class RefusedItem(Wire, frozen=True):
+    """A submission that was left alone."""
+
+    id: str
+    reason: str
+
+
+class ManyDecided(Wire, frozen=True):
+    """What became of them."""
+
+    #: those that it was done to, by id
+    done: tuple[str, ...]
+    refused: tuple[RefusedItem, ...]
+
+
+async def decide_many(services: Services, actor: Principal, request: DecideMany) -> ManyDecided:
+    details = {"count": str(len(request.items))}
+    await note(
+        f"bulk {request.verb.value}", "submissions", by=actor.actor, reason=request.reason, details=details
+    )
+    done: list[str] = []
+    refused: list[RefusedItem] = []
+    for item in request.items:
+        seen = DecideSubmission(
+            submission_id=item.id, run=item.run, digest=item.digest, reason=request.reason
+        )
+        try:
+            await _VERBS[request.verb](services, actor, seen)
+        except PlatformError as error:
+            if error.status >= _SERVER_ERROR:
+                raise
+            refused.append(RefusedItem(item.id, error.message))
+        else:
+            done.append(item.id)
+    return ManyDecided(tuple(done), tuple(refused))
+
+
+async def _cancel(services: Services, actor: Principal, seen: DecideSubmission) -> None:
+    require_same(await get_submission(seen.submission_id), seen)
+    await CANCEL(services, actor, CancelSubmission(submission_id=seen.submission_id, reason=seen.reason))
+
+
+async def _run_again(services: Services, actor: Principal, seen: DecideSubmission) -> None:
+    require_same(await get_submission(seen.submission_id), seen)
+    await LOOK_AGAIN(services, actor, RerunSubmission(submission_id=seen.submission_id, reason=seen.reason))
+
+
+_VERBS: dict[BulkVerb, Callable[[Services, Principal, DecideSubmission], Awaitable[object]]] = {
+    BulkVerb.APPROVE: APPROVE,
+    BulkVerb.REJECT: REJECT,
+    BulkVerb.CANCEL: _cancel,
+    BulkVerb.AGAIN: _run_again,
+}
+
+BULK = Action(
+    name="review.bulk",
+    run=decide_many,
+    request=DecideMany,
+    answer=ManyDecided,
+    path=f"{REVIEW}/bulk",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="Decide about many submissions at once",
+    about="Each item names the run and the digest that were looked at. What has changed since is left alone.",
+    tag="review",
+    page="/admin/bulk",
+    command=Missing("a shell loop over the commands for one submission does it"),
+    mcp=Missing("people decide about submissions"),
+)
+
+ACTIONS = (BULK,)
