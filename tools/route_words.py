@@ -90,6 +90,12 @@ _FOR_EVERYBODY = {
 
 _FOR_ACCOUNTS = {
     "GET /account": "One's own submissions, repositories, tokens and password",
+    "POST /account/claim": "Claim a repository: get a line to commit to it",
+    "POST /account/check": "Check a claim: look for that line in the repository",
+    "POST /account/transfer": "Hand a repository over to another account",
+    f"POST {_SKILL}/yank": "Withdraw a version, as an owner",
+    f"POST {_SKILL}/unyank": "Bring a version back that an owner withdrew",
+    f"POST {_SKILL}/delete": "Delete the skill, as an owner: every version is withdrawn",
     "POST /account/tokens": "Make a token",
     "POST /account/tokens/revoke": "Revoke a token",
     "POST /account/password": "Change the password",

@@ -33,6 +33,7 @@ _TOOLS = "the reference shows it"
 EXEMPT: Mapping[str, str] = {
     "SkillCard.github_stars": f"{_WIRE}; we do not count stars, and unknown is null",
     "SkillCard.alternate_repos": f"{_WIRE}; a skill has one repository here",
+    "ClaimStarted.path": "the claimant's program reads which file to commit; it is the same for everybody",
     "StatsView.degraded": f"{_WIRE}; a count that failed is a 503, never a smaller number",
     "Tenant.role": f"{_WIRE}; an account owns its namespace",
     "Tenant.installation_id": f"{_WIRE}; there are no installations here",

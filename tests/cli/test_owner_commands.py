@@ -7,12 +7,12 @@ import pytest
 
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
+from vskill_platform.actions.owners import PROOF_FILE
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli, skills
 from vskill_platform.cli import reports as report_commands
 from vskill_platform.cli import repos as repo_commands
 from vskill_platform.settings import process_settings
-from vskill_platform.store.owners import PROOF_FILE
 from vskill_platform.store.repo_health import Reach
 from vskill_platform.store.reports import Category, ReportStatus
 from vskill_platform.worker_context import run_with_worker_env
@@ -56,31 +56,36 @@ def test_yank_and_unyank_as_an_owner(run, tidy):
     assert (found["currentVersion"], found["versions"][0]["status"]) == ("1.0.0", "live")
 
 
-def test_a_stranger_is_told_how_to_prove_it(run, server):
+def test_a_stranger_is_told_how_to_claim_it(run, server):
     server.repo("ann/tools", FILES)
     run("submit", URL)
     work()
-    refused = run("skill", "yank", "tools", "1.0.0", "--reason", "mine", "--account", "eve", code=1).stderr
-    assert "eve has not proved control" in refused and "owner claim" in refused
+    run("admin", "create", "eve", "--role", "author", "--generate")
+    refused = run("--as", "eve", "skill", "yank", "tools", "1.0.0", "--reason", "mine", code=1).stderr
+    assert f"Only an owner of {URL}" in refused and "owner claim" in refused
 
 
 def test_claim_check_list_and_transfer(run, server):
     repo = server.repo("ann/tools", FILES)
-    text = run("owner", "claim", URL, "--account", "ann").stdout
+    for name in ("ann", "bob"):
+        run("admin", "create", name, "--role", "author", "--generate")
+    assert "add --as ACCOUNT" in run("owner", "claim", URL, code=1).stderr
+    text = run("--as", "ann", "owner", "claim", URL).stdout
     token = text.splitlines()[1].strip()
-    assert PROOF_FILE in text and "owner check" in text
-    assert "There is no file" in run("owner", "check", URL, "--account", "ann", code=1).stderr
+    assert PROOF_FILE in text and f"vskill-platform --as ann owner check {URL}" in text
+    assert "There is no file" in run("--as", "ann", "owner", "check", URL, code=1).stderr
+    assert f"Claimed, not proved yet: {URL}" in run("--as", "ann", "owner", "list").stdout
     repo.commit({**FILES, PROOF_FILE: token})
-    assert run("owner", "check", URL, "--account", "ann").stdout == f"ann is an owner of {URL}.\n"
-    (one,) = json.loads(run("owner", "list", "--json").stdout)
+    assert run("--as", "ann", "owner", "check", URL).stdout == f"{URL} is controlled by ann.\n"
+    (one,) = json.loads(run("owner", "list", "--json").stdout)["repositories"]
     assert [owner["account"] for owner in one["owners"]] == ["ann"]
     assert URL in run("owner", "list").stdout
-    moved = run("owner", "transfer", URL, "bob", "--account", "ann", "--reason", "moved on").stdout
-    assert moved == f"{URL} now belongs to bob.\n"
-    assert json.loads(run("owner", "list", "--account", "ann", "--json").stdout) == []
-    started = json.loads(run("owner", "claim", URL, "--json").stdout)
+    moved = run("--as", "ann", "owner", "transfer", URL, "bob", "--reason", "moved on").stdout
+    assert moved == f"{URL} is controlled by bob.\n"
+    assert json.loads(run("owner", "list", "--account", "ann", "--json").stdout)["repositories"] == []
+    started = json.loads(run("--as", "ann", "owner", "claim", URL, "--json").stdout)
     assert started["path"] == PROOF_FILE
-    assert json.loads(run("owner", "check", URL, "--account", "bob", "--json").stdout)["repo"]
+    assert json.loads(run("--as", "bob", "owner", "check", URL, "--json").stdout)["repo"]
 
 
 def test_takedown_restore_and_delete(run, tidy):

@@ -1,19 +1,15 @@
 """Withdrawing and bringing back: by owners and reviewers, each within their rights, each accounted for."""
 
-import asyncio
-
 import msgspec
 import pytest
 
-from tests.support.acting import approve, run_again
+from tests.support.acting import approve, delete, run_again, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_target
 from vskill_platform.domain.errors import (
     Blocked,
-    InvalidInput,
     NotFound,
-    NotPermitted,
     StoreUnavailable,
     VersionStatusError,
 )
@@ -27,7 +23,7 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.skills import get_skill, update_skill
-from vskill_platform.store.withdrawals import delete, restore, take_down, unyank, yank
+from vskill_platform.store.withdrawals import restore, take_down
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
 
 pytestmark = pytest.mark.anyio
@@ -70,39 +66,6 @@ async def block(env, target) -> None:
     await add_block(BlockEntry(target, Severity.HIGH, "steals keys", "admin:eve", env.kv.now()))
 
 
-async def test_an_owner_yanks_a_version_and_brings_it_back(env, demo):
-    changed = await yank(DEMO, "1.0.1", account="ann", reason="broken")
-    assert (changed.current_version, await statuses()) == ("1.0.0", {"1.0.0": "live", "1.0.1": "yanked"})
-    entry = (await list_audit()).items[0]
-    assert (entry.action, entry.target, entry.by, entry.reason) == ("yank", DEMO, "user:ann", "broken")
-    assert entry.details == {"version": "1.0.1"}
-    assert (await unyank(DEMO, "1.0.1", account="ann", reason="it works")).current_version == "1.0.1"
-    assert await actions() == ["yank", "unyank"]
-
-
-async def test_only_an_owner_may(env, demo):
-    for act in (yank, unyank):
-        with pytest.raises(NotPermitted):
-            await act(DEMO, "1.0.1", account="bob", reason="mine now")
-    with pytest.raises(NotPermitted):
-        await delete(DEMO, account="bob", reason="mine now")
-    assert await actions() == [] and await statuses() == {"1.0.0": "live", "1.0.1": "live"}
-
-
-async def test_what_cannot_be_is_refused_and_not_accounted_for(env, demo):
-    with pytest.raises(VersionStatusError):
-        await unyank(DEMO, "1.0.1", account="ann", reason="x")
-    with pytest.raises(NotFound):
-        await yank(DEMO, "9.9.9", account="ann", reason="x")
-    with pytest.raises(NotFound):
-        await yank("a/b/c", "1.0.0", account="ann", reason="x")
-    with pytest.raises(NotFound):
-        await take_down("a/b/c", by="admin:eve", reason="x")
-    with pytest.raises(InvalidInput):
-        await yank(DEMO, "1.0.1", account="ann", reason=" ")
-    assert await actions() == []
-
-
 async def test_a_reviewer_takes_down_and_only_a_reviewer_restores(env, demo):
     await take_down(DEMO, "1.0.1", by="admin:eve", reason="complaints")
     with pytest.raises(VersionStatusError):
@@ -111,6 +74,12 @@ async def test_a_reviewer_takes_down_and_only_a_reviewer_restores(env, demo):
     assert (await get_skill(DEMO)).withdrawn and await enumerate_published_skills() == []
     assert (await restore(DEMO, by="admin:bob", reason="sorry")).current_version == "1.0.1"
     assert await actions() == ["take down", "take down", "restore"]
+
+
+async def test_taking_down_what_is_not_there_is_refused(env):
+    with pytest.raises(NotFound):
+        await take_down("a/b/c", by="admin:eve", reason="x")
+    assert await actions() == []
 
 
 async def test_taking_down_twice_changes_and_accounts_for_nothing_more(env, demo):
@@ -177,56 +146,6 @@ async def test_an_unknown_outcome_is_recognised(env, demo, act):
         else:
             await delete(DEMO, account="ann", reason="broken")
     assert died and len(await actions()) == 1
-
-
-async def test_two_at_once_yank_once(env, demo):
-    results = await asyncio.gather(
-        *(yank(DEMO, "1.0.1", account="ann", reason="broken") for _ in range(4)), return_exceptions=True
-    )
-    assert sum(isinstance(one, VersionStatusError) for one in results) == 3
-    assert await actions() == ["yank"]
-
-
-# Deleting.
-
-
-async def test_deleting_yanks_everything_and_dequeues_the_submission_in_one_commit(env, demo):
-    hooked = HookedKV(env.kv)
-    with active_env(env, kv=hooked):
-        changed = await delete(DEMO, account="ann", reason="not mine to give")
-    assert len(hooked.commits) == 1 and changed.withdrawn
-    assert await statuses() == {"1.0.0": "yanked", "1.0.1": "yanked"}
-    record = await get_submission(demo.id)
-    assert (record.state, record.history[-1].actor) == (State.DEQUEUED, "user:ann")
-    assert "deleted by its owner: not mine to give" in record.history[-1].reason
-    assert await actions() == ["delete"]
-    assert await enumerate_published_skills() == []
-
-
-async def test_a_run_under_way_does_not_publish_what_was_deleted(env, demo):
-    again = (await submit_skill("demo", "third", namespace="ann")).submission
-    assert again is not None
-    assert (await get_submission(again.id)).state is State.RECEIVED
-    await delete(DEMO, account="ann", reason="gone")
-    await run_until_quiet(env)
-    assert (await get_submission(again.id)).state is State.DEQUEUED
-    assert (await get_skill(DEMO)).withdrawn
-
-
-async def test_what_is_blocked_stays_blocked_when_its_owner_deletes_it(env, demo):
-    await block(env, place_target(PLACE))
-    await reapply_blocklist()
-    await delete(DEMO, account="ann", reason="gone")
-    assert (await get_submission(demo.id)).state is State.BLOCKED
-    assert set((await statuses()).values()) == {"taken_down"}
-
-
-async def test_submitting_again_after_deleting_publishes_again(env, demo):
-    await delete(DEMO, account="ann", reason="gone")
-    again = await submit_skill("demo", "back", namespace="ann")
-    assert again.outcome is Outcome.REQUEUED
-    await run_until_quiet(env)
-    assert (await get_skill(DEMO)).current_version == "1.0.2"
 
 
 # What a take-down means for the submission.

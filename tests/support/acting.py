@@ -3,9 +3,19 @@ and the bytes that are there now."""
 
 from vskill_platform.actions.appeals import APPEAL, AppealSubmission
 from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.owners import (
+    CHECK,
+    CLAIM,
+    TRANSFER,
+    ClaimStarted,
+    OwnedRepository,
+    RepositoryRequest,
+    TransferRepository,
+)
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
+from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.accounts import Role
 from vskill_platform.submission_store import get_submission
@@ -55,3 +65,34 @@ async def appeal(submission_id: str, *, by: str, reason: str) -> Submission:
         require_env(), principal_for(by), AppealSubmission(submission_id=submission_id, reason=reason)
     )
     return await get_submission(submission_id)
+
+
+# Owners, by the names of their accounts.
+
+
+async def claim(account: str, url: str) -> ClaimStarted:
+    return await CLAIM(require_env(), principal_for(f"user:{account}"), RepositoryRequest(repo_url=url))
+
+
+async def check(account: str, url: str) -> OwnedRepository:
+    return await CHECK(require_env(), principal_for(f"user:{account}"), RepositoryRequest(repo_url=url))
+
+
+async def transfer(url: str, *, account: str, to: str, reason: str) -> OwnedRepository:
+    request = TransferRepository(repo_url=url, to=to, reason=reason)
+    return await TRANSFER(require_env(), principal_for(f"user:{account}"), request)
+
+
+async def yank(skill: str, version: str, *, account: str, reason: str) -> SkillState:
+    request = WithdrawVersion(skill=skill, version=version, reason=reason)
+    return await YANK(require_env(), principal_for(f"user:{account}"), request)
+
+
+async def unyank(skill: str, version: str, *, account: str, reason: str) -> SkillState:
+    request = WithdrawVersion(skill=skill, version=version, reason=reason)
+    return await UNYANK(require_env(), principal_for(f"user:{account}"), request)
+
+
+async def delete(skill: str, *, account: str, reason: str) -> SkillState:
+    request = DeleteSkill(skill=skill, reason=reason)
+    return await DELETE(require_env(), principal_for(f"user:{account}"), request)

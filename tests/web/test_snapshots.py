@@ -21,6 +21,7 @@ from tests.support.envs import active_env
 from tests.support.manual_clock import ManualClock
 from tests.support.people import session_of
 from tests.support.shelf import Shelf, open_shelf
+from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise, submission_id
@@ -30,6 +31,7 @@ from vskill_platform.signing.keys import PublicKey, SigningKey
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.collections import add_skills, create_collection
+from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.browser import SESSION_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint
@@ -57,6 +59,8 @@ RANDOM = frozenset({"requestId", "secret", "token"})
 LONGEST = 20_000
 ANALYSER_SECRET = "a-secret-for-snapshots"
 REPO = "https://github.com/acme/tools"
+#: What ada controls.
+KIT = "https://github.com/other/kit"
 SKILL = "/api/v1/skills/acme/tools/lint"
 #: A name that one skill has.
 NOTES = "/api/v1/skills/notes"
@@ -112,6 +116,14 @@ def discovery(template: str, scope: str, name: str) -> Iterator[Ask]:
     )
 
 
+def owners_do(verb: str, template: str, path: str) -> Iterator[Ask]:
+    """By an owner with the full name, and by somebody else with a short one."""
+    body = {"reason": f"to {verb}"}
+    full = f"/api/v1/skills/{{owner}}/{{repo}}/{{slug}}{template}"
+    yield post(full, f"/api/v1/skills/other/kit/lint{path}", who="ada", body=body)
+    yield post(f"/api/v1/skills/{{name}}{template}", f"{NOTES}{path}", who="ada", body=body)
+
+
 ASKED: tuple[Ask, ...] = (
     *get("/healthz", hide=frozenset({"version"})),
     *get("/readyz", hide=frozenset({"store"})),
@@ -159,6 +171,7 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account", who="ada"),
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
+    *get("/api/v1/owners", "/api/v1/owners", "/api/v1/owners?account=root", who="ada"),
     *get("/feed.xml"),
     *get("/robots.txt"),
     *get("/sitemap.xml"),
@@ -336,6 +349,12 @@ ASKED: tuple[Ask, ...] = (
         body={"jsonrpc": "2.0", "id": 1, "method": "ping"},
         headers={"accept": "application/json, text/event-stream"},
     ),
+    post("/api/v1/owners/check", who="ada", body={"repoUrl": REPO}),
+    post("/api/v1/owners/claim", who="ada", body={"repoUrl": REPO}),
+    *owners_do("yank", "/versions/{version}/yank", "/versions/1.0.0/yank"),
+    *owners_do("unyank", "/versions/{version}/unyank", "/versions/1.0.0/unyank"),
+    *owners_do("delete", "/delete", "/delete"),
+    post("/api/v1/owners/transfer", who="ada", body={"repoUrl": KIT, "to": "root", "reason": "moved on"}),
     Ask(endpoint="DELETE /api/v1/auth/sign-out-all", who="ada"),
 )
 #: Numbers of this moment: `tests/test_observability.py` holds them.
@@ -452,7 +471,7 @@ async def fill(shelf: Shelf) -> dict[str, str]:
     ):
         skill = await shelf.publish(name, body, extra=extra)
         clock.advance(60_000)
-    await shelf.publish("lint", "Another.", repo="https://github.com/other/kit")
+    await shelf.publish("lint", "Another.", repo=KIT)
     await shelf.publish("bad", "Bad.")
     shelf.sources.put(
         REPO, "skills/waiting", (SkillFile("SKILL.md", "100644", FILE.replace(b"sent", b"waiting")),)
@@ -465,6 +484,9 @@ async def fill(shelf: Shelf) -> dict[str, str]:
         await create_collection("team", title="The team", by="admin:eve", reason="for all")
         await add_skills("team", ["acme/tools/lint"], by="admin:eve", reason="for all")
         await request_scans(skill.versions[-1].digest)
+        owner = Owner("ada", clock.now(), "file", "c" * 40)
+        known = Ownership(normalise(KIT).repo_key, KIT, (owner,))
+        await shelf.env.kv.put(keys.owner(normalise(KIT)), msgspec.json.encode(known))
     index = (await shelf.client.get("/.well-known/agent-skills/index.json")).json()
     own = (await shelf.client.get("/acme/tools/lint/.well-known/agent-skills/index.json")).json()
     return {

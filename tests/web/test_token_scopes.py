@@ -29,6 +29,15 @@ pytestmark = pytest.mark.anyio
 REPO = "https://github.com/acme/tools"
 #: The scope that each state change needs.
 NEEDS = {
+    "POST /api/v1/owners/claim": "own",
+    "POST /api/v1/owners/check": "own",
+    "POST /api/v1/owners/transfer": "own",
+    "POST /api/v1/skills/{owner}/{repo}/{slug}/versions/{version}/yank": "own",
+    "POST /api/v1/skills/{name}/versions/{version}/yank": "own",
+    "POST /api/v1/skills/{owner}/{repo}/{slug}/versions/{version}/unyank": "own",
+    "POST /api/v1/skills/{name}/versions/{version}/unyank": "own",
+    "POST /api/v1/skills/{owner}/{repo}/{slug}/delete": "own",
+    "POST /api/v1/skills/{name}/delete": "own",
     "POST /api/v1/review/{submission_id}/approve": "review",
     "POST /api/v1/review/{submission_id}/reject": "review",
     "POST /api/v1/review/{submission_id}/again": "review",
@@ -58,6 +67,12 @@ NEEDS = {
     "POST /submissions/{submission_id}/cancel": "submit",
     "POST /submissions/{submission_id}/review": "submit",
     "POST /submissions/{submission_id}/resubmit": "submit",
+    "POST /account/claim": "own",
+    "POST /account/check": "own",
+    "POST /account/transfer": "own",
+    "POST /skills/{owner}/{repo}/{slug}/yank": "own",
+    "POST /skills/{owner}/{repo}/{slug}/unyank": "own",
+    "POST /skills/{owner}/{repo}/{slug}/delete": "own",
     "POST /account/tokens": "own",
     "POST /account/tokens/revoke": "own",
     "POST /account/password": "own",

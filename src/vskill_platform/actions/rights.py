@@ -48,7 +48,7 @@ _MEANINGS = {
 OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 
 #: How an account comes to control a repository.
-CLAIM_FIX = "prove control of the repository on your account page, or with 'vskill-platform owner claim'"
+CLAIM_FIX = "claim the repository on your account page, or with 'vskill-platform owner claim'"
 
 
 class ActionObject(msgspec.Struct, frozen=True):

@@ -7,15 +7,19 @@ from vskill_platform.actions import (
     appeals,
     blocklist,
     bulk,
+    owners,
     review,
     submissions,
     suppressions,
+    versions,
 )
 from vskill_platform.actions.action import Action
 
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
     *appeals.ACTIONS,
+    *owners.ACTIONS,
+    *versions.ACTIONS,
     *review.ACTIONS,
     *bulk.ACTIONS,
     *suppressions.ACTIONS,

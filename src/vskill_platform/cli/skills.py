@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.errors import ActionGroup
 from vskill_platform.cli.output import (
     UNKNOWN,
     console,
@@ -19,7 +19,6 @@ from vskill_platform.cli.output import (
     print_table,
     show_time,
 )
-from vskill_platform.cli.owner import account_option
 from vskill_platform.cli.process import OPERATOR, run_in_env
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ CATEGORIES = ("malware", "vulnerability", "impersonation", "spam", "licence", "o
 _reason = click.option("--reason", required=True, help="Why; shown with the version and kept in the audit.")
 
 
-@click.group(cls=PlatformGroup)
+@click.group(cls=ActionGroup, commands_in="vskill_platform.cli.skill_commands")
 def skill() -> None:
     """Look at published skills, withdraw versions and bring them back."""
 
@@ -66,42 +65,6 @@ def export() -> None:
         click.echo(msgspec.json.encode(camel(found)))
 
 
-@skill.command("yank")
-@click.argument("name")
-@click.argument("version")
-@account_option
-@_reason
-def yank(*, name: str, version: str, account: str, reason: str) -> None:
-    """Withdraw a version, as an owner."""
-    from vskill_platform.store.withdrawals import yank as act
-
-    _tell(_with(name, lambda canonical: act(canonical, version, account=account, reason=reason)))
-
-
-@skill.command("unyank")
-@click.argument("name")
-@click.argument("version")
-@account_option
-@_reason
-def unyank(*, name: str, version: str, account: str, reason: str) -> None:
-    """Bring a version back that an owner had withdrawn, as an owner."""
-    from vskill_platform.store.withdrawals import unyank as act
-
-    _tell(_with(name, lambda canonical: act(canonical, version, account=account, reason=reason)))
-
-
-@skill.command("delete")
-@click.argument("name")
-@account_option
-@_reason
-@click.confirmation_option(prompt="Withdraw every version and end its submission?")
-def delete(*, name: str, account: str, reason: str) -> None:
-    """Withdraw every version and take the submission off the queue, as an owner."""
-    from vskill_platform.store.withdrawals import delete as act
-
-    _tell(_with(name, lambda canonical: act(canonical, account=account, reason=reason)))
-
-
 @skill.command("takedown")
 @click.argument("name")
 @click.argument("version", required=False)
@@ -129,7 +92,7 @@ def restore(*, name: str, version: str | None, reason: str) -> None:
 @click.argument("version", required=False)
 @click.option("--reason", required=True, help="What is wrong with it.")
 @click.option("--category", type=click.Choice(CATEGORIES), default="other", show_default=True)
-@account_option
+@click.option("--account", default="local", show_default=True, help="The account that acts.")
 @json_option
 def report(
     *, name: str, version: str | None, reason: str, category: str, account: str, as_json: bool

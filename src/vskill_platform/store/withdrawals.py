@@ -1,9 +1,9 @@
-"""Withdrawing versions and bringing them back: an owner yanks and unyanks, a reviewer takes down and restores, and an
-owner deletes a skill as a whole.
+"""Withdrawing versions and bringing them back: what a reviewer takes down and restores, and the one write for all who
+change the status of versions (owners: `actions.versions`).
 
-Each is one commit of the skill's record, its audit entry, and the submission where it follows: what is deleted is
-DEQUEUED, what a reviewer takes down waits for a person, and what a reviewer restores is approved. Nothing here brings
-back what the blocklist hits: the commit asserts the blocklist that was looked at.
+Each is one commit of the skill's record, its audit entry, and the submission where it follows: what a reviewer takes
+down waits for a person, and what a reviewer restores is approved. Nothing here brings back what the blocklist hits: the
+commit asserts the blocklist that was looked at.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,12 @@ from vskill_platform.domain.blocklist import BlockTarget, hit_reason
 from vskill_platform.domain.errors import Blocked
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
-from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
-from vskill_platform.store.owners import require_owner
-from vskill_platform.store.skills import get_skill, require_skill, skill_writes
+from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     Change,
     commit_change,
@@ -35,81 +34,9 @@ from vskill_platform.worker_context import require_env
 ALL = "all versions"
 
 #: From the record as it is to what it becomes, at this time.
-Alter = Callable[[PublishedSkill, int], PublishedSkill]
+AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
 #: What becomes of the submission whose version this is; None leaves it as it is.
 Follow = Callable[[Submission, VersionRef, Step], Change | None]
-
-
-# What an owner does.
-
-
-async def yank(canonical: str, number: str, *, account: str, reason: str) -> PublishedSkill:
-    """An owner withdraws a version."""
-    await _require_owner(canonical, account)
-    by = f"user:{account}"
-
-    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.yank(found, skill.Change(Role.OWNER, by, now, reason), number=number)
-
-    return await _alter(canonical, alter, "yank", number, by=by, reason=reason)
-
-
-async def unyank(canonical: str, number: str, *, account: str, reason: str) -> PublishedSkill:
-    """An owner brings a version back that an owner had withdrawn."""
-    await _require_owner(canonical, account)
-    by = f"user:{account}"
-
-    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.unyank(found, skill.Change(Role.OWNER, by, now, reason), number=number)
-
-    return await _alter(canonical, alter, "unyank", number, by=by, reason=reason, bringing_back=True)
-
-
-async def delete(canonical: str, *, account: str, reason: str) -> PublishedSkill:
-    """An owner deletes a skill: every version is yanked and its submission DEQUEUED, in one commit.
-
-    Its number and its names stay taken, and a new submission starts a new run. A submission that is BLOCKED stays so.
-    """
-    await _require_owner(canonical, account)
-    require_reason(reason)
-    env = require_env("kv")
-    by = f"user:{account}"
-    event_id = env.clock.new_id()
-
-    async def write() -> PublishedSkill:
-        found, version = await require_skill(canonical)
-        if await was_audited(event_id):
-            return found
-        now = env.kv.now()
-        changed = skill.yank(found, skill.Change(Role.OWNER, by, now, reason))
-        audit = record_audit("delete", canonical, by=by, reason=reason, entry_id=event_id)
-        operations: list[Operation] = [audit, *(skill_writes(changed, version) if changed != found else ())]
-        ended = await _dequeued(found, Step(event_id, now, by, f"deleted by its owner: {reason}"))
-        if ended is None:
-            await env.kv.commit(operations)
-        else:
-            before, after, writes = ended
-            await commit_change([*operations, *writes], before, after)
-        return changed
-
-    return await persist(write)
-
-
-async def _dequeued(
-    found: PublishedSkill, step: Step
-) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
-    """Also a run that is under way: it must not publish what its owner has just deleted."""
-    known = None if found.submission is None else await read_submission(found.submission)
-    if known is None or not may_move(known[0].state, State.DEQUEUED):
-        return None
-    record, version = known
-    ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step)
-    stored, writes = stored_form(Change(ended), version, step.event_id)
-    return record, stored, writes
-
-
-async def _require_owner(canonical: str, account: str) -> None:
-    await require_owner(account, (await get_skill(canonical)).identity)
 
 
 # What a reviewer does.
@@ -125,7 +52,7 @@ async def take_down(canonical: str, number: str | None = None, *, by: str, reaso
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.take_down(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
 
-    return await _alter(canonical, alter, "take down", number, by=by, reason=reason, follow=_to_review)
+    return await alter_skill(canonical, alter, "take down", number, by=by, reason=reason, follow=_to_review)
 
 
 def _to_review(record: Submission, ref: VersionRef, step: Step) -> Change | None:
@@ -145,7 +72,7 @@ async def restore(canonical: str, number: str | None = None, *, by: str, reason:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.restore(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
 
-    return await _alter(
+    return await alter_skill(
         canonical, alter, "restore", number, by=by, reason=reason, bringing_back=True, follow=_approved
     )
 
@@ -162,9 +89,9 @@ def _approved(record: Submission, ref: VersionRef, step: Step) -> Change | None:
     return Change(moved, (submission_send(record.id, record.run),))
 
 
-async def _alter(
+async def alter_skill(
     canonical: str,
-    alter: Alter,
+    alter: AlterSkill,
     action: str,
     number: str | None,
     *,

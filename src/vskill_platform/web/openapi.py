@@ -26,6 +26,7 @@ TAGS = {
     "queue": "Whether anything is stuck, and how fast the line moves.",
     "blocklist": "What may not be installed, and why.",
     "external scans": "What other analysers say about a content.",
+    "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
     "review": "What reviewers decide about submissions that wait for them.",
     "reports": "What people say is wrong with a skill.",
     "account": "One's own account and tokens.",

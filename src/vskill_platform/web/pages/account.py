@@ -1,18 +1,22 @@
-"""One's own account: submissions, repositories, tokens and the password. A token is shown once, by the answer to the
-form that made it."""
+"""One's own account: submissions, tokens and the password; `ownership` has what is done with repositories. A token is
+shown once, by the answer to the form that made it."""
 
+from typing import Annotated
+
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.owners import ClaimStarted, read_owned
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import MAX_URL
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.query import Is
 from vskill_platform.store.accounts import get_user, set_password, sign_out_everywhere
 from vskill_platform.store.attempts import count_attempt
-from vskill_platform.store.owners import list_owners
 from vskill_platform.store.passwords import fits
 from vskill_platform.store.records import Skips
 from vskill_platform.store.tokens import (
@@ -37,29 +41,35 @@ PAGE = 25
 
 
 class AccountQuery(Asked, frozen=True):
-    """Which page of one's submissions."""
+    """Which page of one's submissions, and the address of a repository to claim."""
 
     after: str | None = None
+    claim: Annotated[str, msgspec.Meta(max_length=MAX_URL)] = ""
 
 
 async def show(request: Request) -> Response:
-    return await _page(request)
+    return await account_page(request)
 
 
-async def _page(request: Request, made: NewToken | None = None) -> Response:
+async def account_page(
+    request: Request, *, made: NewToken | None = None, claimed: ClaimStarted | None = None
+) -> Response:
+    """The page; after a form, with the token that the form made."""
     name = principal_of(request).name
-    after = query_of(request, AccountQuery).after if made is None else None
-    submissions, following = await submissions_of(name, after)
+    asked = query_of(request, AccountQuery) if request.method == "GET" else AccountQuery()
+    submissions, following = await submissions_of(name, asked.after)
     user = await get_user(name)
     shown = render(
         request,
         "account.html",
-        201 if made else 200,
+        201 if made or claimed else 200,
         user=user,
         tokens=await list_tokens(name),
         submissions=submissions,
         after=following,
-        owned=(await list_owners(name)).items,
+        owned=await read_owned(require_env(), name),
+        claim_url=asked.claim,
+        claimed=claimed,
         made=made,
         scopes=SCOPES_OF[user.role],
         days=DEFAULT_DAYS,
@@ -99,7 +109,7 @@ async def make_token(request: Request) -> Response:
         days=await number_of(request, "days"),
         made_with=await shown_token(principal),
     )
-    return await _page(request, made)
+    return await account_page(request, made=made)
 
 
 @acting("/account")

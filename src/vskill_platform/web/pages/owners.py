@@ -1,20 +1,27 @@
 """A publisher's page: everything that one owner has published, and what is known about the owner."""
 
+import asyncio
 from typing import Annotated
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import Filter, Sort
 from vskill_platform.web.pages.skills import SORTS, listed
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
 PAGE_SIZE = 60
+#: That the page names.
+MOST_REPOSITORIES = 20
 
 
 class OwnerQuery(Asked, frozen=True):
@@ -42,16 +49,28 @@ async def owner(request: Request) -> Response:
     found = await listed(request, Filter(owner=name), asked.sort, asked.after or None, PAGE_SIZE)
     if not found.items and not asked.after:
         raise NotFound(f"No published skill belongs to {name[:100]}.", owner=name[:100])
+    profile = _profile(name, found.items)
     return render(
         request,
         "owner.html",
         name=name,
-        profile=_profile(name, found.items),
+        profile=profile,
+        claimable=await _claimable(principal_of(request), profile),
         skills=found.items,
         asked=asked,
         sorts=SORTS,
         more=found.after,
     )
+
+
+async def _claimable(principal: Principal, profile: Profile) -> list[str]:
+    """The repositories that whoever is signed in could claim."""
+    if principal.account is None:
+        return []
+    shown = [url for url, _ in profile.repositories[:MOST_REPOSITORIES]]
+    places = [ActionObject(normalise(url)) for url in shown]
+    mine = await asyncio.gather(*(may(principal, Right.OWNER, place) for place in places))
+    return [url for url, is_mine in zip(shown, mine, strict=True) if not is_mine]
 
 
 def _profile(name: str, skills: tuple[PublishedSkill, ...]) -> Profile:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
@@ -25,6 +26,7 @@ from vskill_platform.store.reports import Category, file_report
 from vskill_platform.store.skills import resolve
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
+from vskill_platform.web.flash import flash_of, told
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.limits import client_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
@@ -77,7 +79,7 @@ async def skill(request: Request) -> Response:
     style = Style(shift=2, base=f"{place}/files/")
     readme = None if text is None else await render_aside(body_of(text), style)
     reported = query_of(request, ReportedQuery).reported
-    return _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
+    return await _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
 
 
 async def flat(request: Request) -> Response:
@@ -88,7 +90,7 @@ async def flat(request: Request) -> Response:
 
 async def files(request: Request) -> Response:
     dossier = await _versioned(request)
-    return _render(request, "skill_files.html", dossier, "files", shown=None)
+    return await _render(request, "skill_files.html", dossier, "files", shown=None)
 
 
 async def file(request: Request) -> Response:
@@ -96,7 +98,7 @@ async def file(request: Request) -> Response:
     path = request.path_params["path"]
     for one in await read_files(dossier):
         if one.path == path:
-            return _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
+            return await _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
     raise NotFound(
         f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}", path=path[:200]
     )
@@ -104,14 +106,14 @@ async def file(request: Request) -> Response:
 
 async def versions(request: Request) -> Response:
     dossier = await read_dossier(_canonical(request))
-    return _render(request, "skill_versions.html", dossier, "versions")
+    return await _render(request, "skill_versions.html", dossier, "versions")
 
 
 async def security(request: Request) -> Response:
     dossier = await _versioned(request)
     findings = dossier.scan.findings if dossier.scan else ()
     counted = [one for one in findings if one.kind is not Kind.CAPABILITY]
-    return _render(
+    return await _render(
         request,
         "skill_security.html",
         dossier,
@@ -129,7 +131,7 @@ async def changes(request: Request) -> Response:
     after = await read_dossier(_canonical(request), asked.to or None)
     old, new = await read_files(before), await read_files(after)
     found = await compare(old, new, kept_of(request).diff_turn)
-    return _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
+    return await _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
 
 
 async def report(request: Request) -> Response:
@@ -138,8 +140,10 @@ async def report(request: Request) -> Response:
     values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
     errors = _report_errors(values)
     if errors:
-        told = {"errors": errors, "values": values}
-        return _render(request, "skill.html", dossier, "about", 400, readme=None, reported="", **told)
+        refused = {"errors": errors, "values": values}
+        return await _render(
+            request, "skill.html", dossier, "about", 400, readme=None, reported="", **refused
+        )
     principal = principal_of(request)
     reporter = principal.actor if principal.account else f"user:{client_of(request)}"
     filed = await file_report(
@@ -161,12 +165,13 @@ def _report_errors(values: dict[str, str]) -> dict[str, str]:
     return errors
 
 
-def _render(
+async def _render(
     request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
 ) -> Response:
     base = base_address(request)
+    place = ActionObject(dossier.skill.identity)
     shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
-    return render(
+    rendered = render(
         request,
         template,
         status,
@@ -179,8 +184,11 @@ def _render(
         ways=ways_to_install(request, dossier),
         why=_why_not(dossier),
         report_kinds=[(one.value, one.value.capitalize()) for one in Category],
+        is_owner=await may(principal_of(request), Right.OWNER, place),
+        flash=flash_of(request),
         **shown,
     )
+    return told(request, rendered)
 
 
 async def _versioned(request: Request) -> Dossier:

@@ -8,6 +8,7 @@ from vskill_platform.web.pages import (
     docs,
     home,
     owners,
+    ownership,
     queue,
     signin,
     skill,
@@ -30,5 +31,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
     *account.ENDPOINTS,
+    *ownership.ENDPOINTS,
     *admin.ENDPOINTS,
 )

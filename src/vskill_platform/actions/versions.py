@@ -1,0 +1,198 @@
+"""What owners do with published versions: withdraw one, bring it back, delete a skill as a whole.
+
+Nothing here brings back what the blocklist hits, or what a reviewer took down.
+"""
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest, Reason, SkillName, VersionNumber
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain import skill, submission
+from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
+from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.kv.entries import Operation
+from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.skills import require_skill, resolve, skill_writes
+from vskill_platform.store.withdrawals import AlterSkill, alter_skill
+from vskill_platform.submission_store import Change, commit_change, persist, read_submission, stored_form
+
+
+class SkillRequest(ActionRequest, frozen=True, kw_only=True):
+    """One skill."""
+
+    #: its full name, or a short one that means exactly one skill
+    skill: SkillName
+
+
+class WithdrawVersion(SkillRequest, frozen=True, kw_only=True):
+    """One version of a skill, and what an owner says about it."""
+
+    version: VersionNumber
+    #: why; shown with the version
+    reason: Reason
+
+
+class DeleteSkill(SkillRequest, frozen=True, kw_only=True):
+    """A skill that its owner gives up."""
+
+    #: why; shown with its versions and in the history of its submission
+    reason: Reason
+
+
+class VersionState(Wire, frozen=True):
+    """Whether a version can be installed."""
+
+    version: str
+    #: live, yanked or taken_down
+    status: VersionStatus
+    #: why it has this status
+    reason: str
+
+
+class SkillState(Wire, frozen=True):
+    """A skill after the change."""
+
+    skill: str
+    #: the newest version that can be installed; null where there is none
+    current_version: str | None
+    #: newest first
+    versions: tuple[VersionState, ...]
+
+
+async def object_of(_services: Services, request: SkillRequest) -> ActionObject:
+    """What rights on a skill are evaluated on."""
+    return ActionObject((await resolve(request.skill)).identity)
+
+
+async def yank(_services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.yank(found, _change(actor, now, request.reason), number=request.version)
+
+    return await _alter(actor, request, alter, "yank")
+
+
+async def unyank(_services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.unyank(found, _change(actor, now, request.reason), number=request.version)
+
+    return await _alter(actor, request, alter, "unyank", bringing_back=True)
+
+
+async def delete(services: Services, actor: Principal, request: DeleteSkill) -> SkillState:
+    """One commit. The skill's numbers and names stay taken; a submission that is BLOCKED stays so."""
+    canonical = (await resolve(request.skill)).canonical
+    event_id = services.clock.new_id()
+    said = f"deleted by {'the operator' if actor.operator else 'its owner'}: {request.reason}"
+
+    async def write() -> PublishedSkill:
+        found, version = await require_skill(canonical)
+        if await was_audited(event_id):
+            return found
+        now = services.kv.now()
+        changed = skill.yank(found, _change(actor, now, request.reason))
+        audit = record_audit("delete", canonical, by=actor.actor, reason=request.reason, entry_id=event_id)
+        operations: list[Operation] = [audit, *(skill_writes(changed, version) if changed != found else ())]
+        ended = await _end_submission(found, Step(event_id, now, actor.actor, said))
+        if ended is None:
+            await services.kv.commit(operations)
+        else:
+            before, after, writes = ended
+            await commit_change([*operations, *writes], before, after)
+        return changed
+
+    return state_of(await persist(write))
+
+
+async def _end_submission(
+    found: PublishedSkill, step: Step
+) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
+    """Also a run that is under way: it must not publish what its owner has just deleted."""
+    known = None if found.submission is None else await read_submission(found.submission)
+    if known is None or not may_move(known[0].state, State.DEQUEUED):
+        return None
+    record, version = known
+    ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step)
+    stored, writes = stored_form(Change(ended), version, step.event_id)
+    return record, stored, writes
+
+
+async def _alter(
+    actor: Principal, request: WithdrawVersion, alter: AlterSkill, verb: str, *, bringing_back: bool = False
+) -> SkillState:
+    changed = await alter_skill(
+        (await resolve(request.skill)).canonical,
+        alter,
+        verb,
+        request.version,
+        by=actor.actor,
+        reason=request.reason,
+        bringing_back=bringing_back,
+    )
+    return state_of(changed)
+
+
+def _change(actor: Principal, now: int, reason: str) -> skill.Change:
+    return skill.Change(Role.OWNER, actor.actor, now, reason)
+
+
+def state_of(found: PublishedSkill) -> SkillState:
+    versions = tuple(VersionState(ref.number, ref.status, ref.reason) for ref in reversed(found.versions))
+    return SkillState(found.canonical, found.current_version, versions)
+
+
+_NO_TOOL = Missing("an agent that reads skills must not withdraw them")
+_SKILL = "/api/v1/skills/{skill}"
+
+YANK = Action(
+    name="skill.yank",
+    run=yank,
+    request=WithdrawVersion,
+    answer=SkillState,
+    path=f"{_SKILL}/versions/{{version}}/yank",
+    right=Right.OWNER,
+    scope=TokenScope.OWN,
+    acts_on=object_of,
+    errors=(NotFound, Ambiguous, VersionStatusError),
+    summary="Withdraw a version",
+    about="Nobody can install it any more, and the newest version that is left is current. An owner may bring it back.",
+    tag="owners",
+    page="/skills/{owner}/{repo}/{slug}/yank",
+    command="skill yank",
+    mcp=_NO_TOOL,
+)
+UNYANK = msgspec.structs.replace(
+    YANK,
+    name="skill.unyank",
+    run=unyank,
+    path=f"{_SKILL}/versions/{{version}}/unyank",
+    errors=(NotFound, Ambiguous, VersionStatusError, Blocked),
+    summary="Bring a withdrawn version back",
+    about="Only what an owner withdrew; what a reviewer took down, a reviewer brings back.",
+    page="/skills/{owner}/{repo}/{slug}/unyank",
+    command="skill unyank",
+)
+DELETE = Action(
+    name="skill.delete",
+    run=delete,
+    request=DeleteSkill,
+    answer=SkillState,
+    path=f"{_SKILL}/delete",
+    right=Right.OWNER,
+    scope=TokenScope.OWN,
+    acts_on=object_of,
+    errors=(NotFound, Ambiguous),
+    summary="Delete a skill: withdraw every version and end its submission",
+    about="Its name and version numbers stay taken. Submitting it again publishes the next version.",
+    tag="owners",
+    page="/skills/{owner}/{repo}/{slug}/delete",
+    command="skill delete",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (YANK, UNYANK, DELETE)

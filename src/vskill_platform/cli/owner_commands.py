@@ -1,0 +1,74 @@
+"""The commands of owners of repositories."""
+
+import shlex
+
+import click
+
+from vskill_platform.actions.owners import (
+    CHECK,
+    CLAIM,
+    LIST,
+    TRANSFER,
+    ClaimStarted,
+    OwnedAnswer,
+    OwnedRepository,
+)
+from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.connection import Connection
+from vskill_platform.cli.output import print_table
+
+
+def show_claim(started: ClaimStarted) -> None:
+    click.echo(f"1. Commit a file {started.path} to the default branch of {started.url} with this line:")
+    click.echo(f"   {started.token}")
+    click.echo(f"2. Before {_time(started.expires_at)} UTC, run: {_check_command(started.url)}")
+    click.echo(
+        "The token is shown only now. It is of no use to anybody else, so it may stand there in public."
+    )
+
+
+def _check_command(url: str) -> str:
+    """The command that checks the claim, on the same registry and as the same account."""
+    connection = click.get_current_context().find_object(Connection) or Connection()
+    words = ["vskill-platform"]
+    if connection.registry:
+        words += ["--registry", connection.registry]
+    if connection.account:
+        words += ["--as", connection.account]
+    return shlex.join([*words, "owner", "check", url])
+
+
+def show_owners(repository: OwnedRepository) -> None:
+    owners = ", ".join(one.account for one in repository.owners)
+    click.echo(f"{repository.url} is controlled by {owners}.")
+
+
+def show_owned(owned: OwnedAnswer) -> None:
+    rows = [
+        (one.url, owner.account, owner.how, _time(owner.since))
+        for one in owned.repositories
+        for owner in one.owners
+    ]
+    title = f"{len(owned.repositories)} repositories with owners"
+    print_table(title, ("repository", "account", "how", "since (UTC)"), rows)
+    if owned.github_login is not None:
+        until = _time(owned.github_until or "")
+        click.echo(
+            f"Everything of github.com/{owned.github_login}, by signing in with GitHub; until {until} UTC."
+        )
+    for claim in owned.claims:
+        click.echo(f"Claimed, not proved yet: {claim.url}; until {_time(claim.expires_at)} UTC.")
+    if owned.unreadable:
+        click.echo(f"{owned.unreadable} records could not be read; the log names them.", err=True)
+
+
+def _time(text: str) -> str:
+    return text.replace("T", " ").partition(".")[0]
+
+
+COMMANDS = (
+    command_for(CLAIM, show_claim, arguments=("repo_url",)),
+    command_for(CHECK, show_owners, arguments=("repo_url",)),
+    command_for(LIST, show_owned),
+    command_for(TRANSFER, show_owners, arguments=("repo_url", "to")),
+)

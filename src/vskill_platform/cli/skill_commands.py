@@ -1,0 +1,22 @@
+"""The commands of whoever maintains a published skill. A SKILL is a full name (owner/repository/skill) or a short one
+that means exactly one skill."""
+
+import click
+
+from vskill_platform.actions.versions import DELETE, UNYANK, YANK, SkillState
+from vskill_platform.cli.action_commands import command_for
+
+
+def show_state(changed: SkillState) -> None:
+    current = (
+        f"version {changed.current_version} is current" if changed.current_version else "no version is live"
+    )
+    states = ", ".join(f"{one.version} {one.status.value}" for one in changed.versions)
+    click.echo(f"{changed.skill}: {current} ({states})")
+
+
+COMMANDS = (
+    command_for(YANK, show_state),
+    command_for(UNYANK, show_state),
+    command_for(DELETE, show_state, confirm="Withdraw every version and end its submission?"),
+)
