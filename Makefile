@@ -66,7 +66,7 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
 test: $(READY) $(ANALYSERS_READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not node and not browser" $(ARGS)
 
 test-all: test test-clients ## Also run what needs node or a browser
 

@@ -629,8 +629,8 @@ async def test_a_scope_counts_only_as_far_as_the_role_at_every_use(env):
     found = await find_token(await plant_token(env, ["read", "admin"]))
     assert found is not None
     token, user = found
-    assert token.scopes_as(user.role) == {"read", "own"}
-    assert token.scopes_as(Role.REVIEWER) == {"read", "own", "review"}
+    assert token.scopes_as(user.role) == {"read", "submit", "own"}
+    assert token.scopes_as(Role.REVIEWER) == {"read", "submit", "own", "review"}
 
 
 async def test_enabling_an_account_that_is_not_disabled_keeps_its_tokens(env):

@@ -305,6 +305,27 @@ ASKED: tuple[Ask, ...] = (
         "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
     ),
     post("/api/v1/skills/{name}/reports", f"{NOTES}/reports", who="ada", body={"reason": "odd"}),
+    post("/api/v1/collections", who="root", body={"name": "kit", "reason": "for all"}),
+    post("/api/v1/collections", who="ada", body={"name": "mine", "reason": "for me"}),
+    post(
+        "/api/v1/collections/{name}/add",
+        "/api/v1/collections/kit/add",
+        who="root",
+        body={"skills": ["acme/tools/lint"], "reason": "good"},
+    ),
+    *get("/api/v1/collections"),
+    post(
+        "/api/v1/collections/{name}/remove",
+        "/api/v1/collections/kit/remove",
+        who="root",
+        body={"skills": ["acme/tools/none"], "reason": "not in it"},
+    ),
+    post(
+        "/api/v1/collections/{name}/delete",
+        "/api/v1/collections/kit/delete",
+        who="root",
+        body={"reason": "done"},
+    ),
     post(
         "/api/v1/webhooks",
         who="root",

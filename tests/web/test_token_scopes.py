@@ -38,6 +38,10 @@ NEEDS = {
     "POST /api/v1/skills/{name}/versions/{version}/unyank": "own",
     "POST /api/v1/skills/{owner}/{repo}/{slug}/delete": "own",
     "POST /api/v1/skills/{name}/delete": "own",
+    "POST /api/v1/collections": "admin",
+    "POST /api/v1/collections/{name}/add": "admin",
+    "POST /api/v1/collections/{name}/remove": "admin",
+    "POST /api/v1/collections/{name}/delete": "admin",
     "POST /api/v1/review/{submission_id}/approve": "review",
     "POST /api/v1/review/{submission_id}/reject": "review",
     "POST /api/v1/review/{submission_id}/again": "review",
@@ -138,9 +142,9 @@ NEEDS_OF_TOOLS = {
 #: What a token with one scope may be used for.
 COVERS = {
     "read": {"read"},
-    "submit": {"submit"},
-    "own": {"own"},
-    "review": {"review"},
+    "submit": {"read", "submit"},
+    "own": {"read", "own"},
+    "review": {"read", "review"},
     "admin": {"read", "submit", "own", "review", "admin"},
 }
 

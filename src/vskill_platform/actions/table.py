@@ -7,11 +7,13 @@ from vskill_platform.actions import (
     appeals,
     blocklist,
     bulk,
+    collections,
     owners,
     review,
     submissions,
     suppressions,
     versions,
+    webhooks,
 )
 from vskill_platform.actions.action import Action
 
@@ -25,4 +27,6 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *suppressions.ACTIONS,
     *blocklist.ACTIONS,
     *account.ACTIONS,
+    *webhooks.ACTIONS,
+    *collections.ACTIONS,
 )

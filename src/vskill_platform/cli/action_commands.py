@@ -29,20 +29,21 @@ def command_for(
     arguments: tuple[str, ...] = (),
     fill: Fill | None = None,
     filled: tuple[str, ...] = (),
+    optional: tuple[str, ...] = (),
     metavars: Mapping[str, str] = MappingProxyType({}),
     about: str = "",
     confirm: str = "",
 ) -> click.Command:
     """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
-    looked up by `fill` and cannot be given; `metavars` name arguments in the help, and `about` explains
-    them; `confirm` is asked before anything is done."""
+    looked up by `fill` and cannot be given, `optional` ones are completed by it; `metavars` name arguments in the
+    help, and `about` explains them; `confirm` is asked before anything is done."""
     wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
     texts = field_texts(action.request)
     by_position = (*action.path_fields, *arguments)
     params: list[click.Parameter] = [
         _argument(field, metavars.get(field.name))
         if field.name in by_position
-        else _option(field, texts.get(wire[field.name], ""))
+        else _option(field, texts.get(wire[field.name], ""), optional=field.name in optional)
         for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
         if field.name not in filled
     ]
@@ -79,14 +80,17 @@ def _argument(field: Any, metavar: str | None) -> click.Argument:
     return click.Argument([field.name], type=kind, nargs=-1 if many else 1, required=needed, metavar=metavar)
 
 
-def _option(field: Any, text: str) -> click.Option:
+def _option(field: Any, text: str, *, optional: bool) -> click.Option:
     kind, many = _click_type(inspect.type_info(field.type))
-    needed = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
-    default = None if needed else field.default
+    has_default = field.default is not msgspec.NODEFAULT
+    needed = not (optional or has_default or field.default_factory is not msgspec.NODEFAULT)
+    default = field.default if has_default else None
     if isinstance(default, enum.Enum):
         default = default.value
     help_text = text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
-    name = f"--{field.name.replace('_', '-')}"
+    words = field.name.replace("_", "-")
+    # What may be given more than once is named in the singular each time.
+    name = f"--{words.removesuffix('s') if many else words}"
     if kind is click.BOOL:
         return click.Option([f"{name}/--no-{name[2:]}", field.name], default=bool(default), help=help_text)
     shown = default not in (None, "", ())

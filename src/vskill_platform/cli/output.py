@@ -73,6 +73,11 @@ def show_time(ms: int | None) -> str:
     return UNKNOWN if ms is None else iso_time(ms).replace("T", " ")
 
 
+def show_text_time(text: str | None) -> str:
+    """A time that the API wrote, for people."""
+    return UNKNOWN if text is None else text.replace("T", " ")
+
+
 def show_duration(ms: int | None) -> str:
     """A duration in its two largest units, such as `2 h 5 min`."""
     if ms is None:

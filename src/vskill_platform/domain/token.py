@@ -23,8 +23,11 @@ class TokenScope(enum.StrEnum):
 
 
 SCOPES = tuple(scope.value for scope in TokenScope)
-#: Scopes that come with another one: an `admin` token has them all.
-INCLUDED = {TokenScope.ADMIN.value: tuple(scope for scope in SCOPES if scope != TokenScope.ADMIN.value)}
+#: Scopes that come with another one: every token may read, and an `admin` token has them all.
+INCLUDED = {
+    **dict.fromkeys(SCOPES, (TokenScope.READ.value,)),
+    TokenScope.ADMIN.value: SCOPES,
+}
 
 
 #: What the tokens of an account may hold, by its role.

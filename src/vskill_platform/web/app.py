@@ -26,7 +26,6 @@ from vskill_platform.web.api import (
     skills,
     submissions,
     tokens,
-    webhooks,
 )
 from vskill_platform.web.application import Application
 from vskill_platform.web.clients import clawhub, clawhub_publish, marketplace, mcp, plugin_git, wellknown
@@ -50,7 +49,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *queue.ENDPOINTS,
     *blocklist.ENDPOINTS,
     *reports.ENDPOINTS,
-    *webhooks.ENDPOINTS,
     *tokens.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,

@@ -3,18 +3,18 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.store.collections import (
-    add_skills,
-    create_collection,
-    delete_collection,
-    list_collections,
-    remove_skills,
+from vskill_platform.actions.collections import (
+    ADD_SKILLS,
+    CREATE_COLLECTION,
+    DELETE_COLLECTION,
+    REMOVE_SKILLS,
 )
+from vskill_platform.store.collections import list_collections
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import acting, admin_page, reason_of, require_confirmed
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import form, page
 
 LIST = "/admin/collections"
@@ -35,47 +35,36 @@ async def collections(request: Request) -> Response:
 
 @acting(LIST)
 async def create(request: Request) -> Response:
-    name = await text_of(request, "name", 100)
-    await create_collection(
-        name,
-        title=await text_of(request, "title", 200),
-        description=await text_of(request, "description"),
-        by=principal_of(request).actor,
-        reason=await reason_of(request),
-    )
-    return see_other(request, LIST, f"The collection {name} is there, and empty.")
+    made = await act_by_form(request, CREATE_COLLECTION)
+    return see_other(request, LIST, f"The collection {made.name} is there, and empty.")
 
 
 @acting(LIST)
 async def add(request: Request) -> Response:
     """Names of skills, one to a line."""
-    name = await text_of(request, "name", 100)
     wanted = (await text_of(request, "skills", MOST_TEXT)).split()
-    actor, reason = principal_of(request).actor, await reason_of(request)
-    changed = await add_skills(name, wanted, by=actor, reason=reason)
-    return see_other(request, LIST, f"{name} has {len(changed.skills)} skills.")
+    changed = await act_by_form(request, ADD_SKILLS, skills=wanted)
+    return see_other(request, LIST, f"{changed.name} has {len(changed.skills)} skills.")
 
 
 @acting(LIST)
 async def remove(request: Request) -> Response:
-    name, skill = await text_of(request, "name", 100), await text_of(request, "skill", 400)
-    actor, reason = principal_of(request).actor, await reason_of(request)
-    await remove_skills(name, [skill], by=actor, reason=reason)
-    return see_other(request, LIST, f"{skill} is no longer in {name}.")
+    skill = await text_of(request, "skill", 400)
+    changed = await act_by_form(request, REMOVE_SKILLS, skills=[skill])
+    return see_other(request, LIST, f"{skill} is no longer in {changed.name}.")
 
 
 @acting(LIST)
 async def delete(request: Request) -> Response:
-    name, reason = await text_of(request, "name", 100), await reason_of(request)
     await require_confirmed(request)
-    await delete_collection(name, by=principal_of(request).actor, reason=reason)
-    return see_other(request, LIST, f"The collection {name} is gone.")
+    await act_by_form(request, DELETE_COLLECTION)
+    return see_other(request, LIST, f"The collection {await text_of(request, 'name', 100)} is gone.")
 
 
 ENDPOINTS = (
     page(LIST, collections, guard=Guard.ADMIN),
-    form(f"{LIST}/create", create, guard=Guard.ADMIN, scope="admin"),
-    form(f"{LIST}/add", add, guard=Guard.ADMIN, scope="admin"),
-    form(f"{LIST}/remove", remove, guard=Guard.ADMIN, scope="admin"),
-    form(f"{LIST}/delete", delete, guard=Guard.ADMIN, scope="admin"),
+    form(f"{LIST}/create", create, action=CREATE_COLLECTION),
+    form(f"{LIST}/add", add, action=ADD_SKILLS),
+    form(f"{LIST}/remove", remove, action=REMOVE_SKILLS),
+    form(f"{LIST}/delete", delete, action=DELETE_COLLECTION),
 )

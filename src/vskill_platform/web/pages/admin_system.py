@@ -7,19 +7,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
+from vskill_platform.actions.webhooks import ADD_WEBHOOK, LIST_WEBHOOKS, REMOVE_WEBHOOK, NewWebhook
 from vskill_platform.actions.wire import Asked
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import SettingFacts, Settings, describe_settings, shown_location, written_value
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.webhooks import Webhook, list_webhooks, remove_webhook
+from vskill_platform.store.webhooks import list_webhooks
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import acting, admin_page, require_confirmed
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
@@ -48,7 +48,7 @@ async def webhooks(request: Request) -> Response:
     return await _webhooks(request)
 
 
-async def _webhooks(request: Request, made: Webhook | None = None) -> Response:
+async def _webhooks(request: Request, made: NewWebhook | None = None) -> Response:
     return admin_page(
         request,
         "webhooks.html",
@@ -62,16 +62,14 @@ async def _webhooks(request: Request, made: Webhook | None = None) -> Response:
 @acting(WEBHOOKS)
 async def add(request: Request) -> Response:
     """Its secret is shown once, by this answer."""
-    url = await text_of(request, "url")
-    events = [event for event in await values_of(request, "events") if event in EVENTS]
-    return await _webhooks(request, await subscribe(url, events, by=principal_of(request).actor))
+    made = await act_by_form(request, ADD_WEBHOOK, events=await values_of(request, "events"))
+    return await _webhooks(request, made)
 
 
 @acting(WEBHOOKS)
 async def remove(request: Request) -> Response:
-    webhook_id = await text_of(request, "webhook", 100)
     await require_confirmed(request)
-    await remove_webhook(webhook_id, by=principal_of(request).actor)
+    await act_by_form(request, REMOVE_WEBHOOK, webhook_id=await text_of(request, "webhook", 100))
     return see_other(request, WEBHOOKS, "It gets nothing more.")
 
 
@@ -127,9 +125,9 @@ async def storage(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(WEBHOOKS, webhooks, guard=Guard.ADMIN),
-    form(f"{WEBHOOKS}/add", add, guard=Guard.ADMIN, scope="admin"),
-    form(f"{WEBHOOKS}/remove", remove, guard=Guard.ADMIN, scope="admin"),
+    page(WEBHOOKS, webhooks, action=LIST_WEBHOOKS),
+    form(f"{WEBHOOKS}/add", add, action=ADD_WEBHOOK),
+    form(f"{WEBHOOKS}/remove", remove, action=REMOVE_WEBHOOK),
     page("/admin/audit", audit, guard=Guard.ADMIN, query=AuditQuery),
     page("/admin/settings", settings, guard=Guard.ADMIN),
     page("/admin/storage", storage, guard=Guard.ADMIN),
