@@ -235,6 +235,9 @@ ASKED: tuple[Ask, ...] = (
         who="ada",
         body={"submissions": [{"repoUrl": REPO, "skillPath": "skills/lint"}, {"repoUrl": "nonsense"}]},
     ),
+    post("/api/v1/submissions/upload", who="ada", raw=b"not an archive"),
+    *get("/api/v1/submissions/{submission_id}/findings", "/api/v1/submissions/{lint}/findings"),
+    *get("/api/v1/submissions/{submission_id}/sarif", "/api/v1/submissions/{lint}/sarif"),
     post(
         "/api/v1/submissions/{submission_id}/cancel",
         "/api/v1/submissions/{waiting}/cancel",

@@ -62,6 +62,13 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     #: Errors beyond those that follow from the declaration.
     errors: tuple[type[PlatformError], ...] = ()
     allowance: Allowance | None = None
+    #: The media type of the answer.
+    media: str = "application/json"
+    #: The field that is the whole body of the JSON route's request, as bytes; the others are its query then.
+    body_field: str = ""
+    #: The media type of such a body, and what it may hold at most, in bytes.
+    body_media: str = ""
+    most_body: int = 0
     status: int = 200
     #: Where the status depends on the answer.
     status_of: Callable[[Ans], int] | None = None

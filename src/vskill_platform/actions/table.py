@@ -8,6 +8,8 @@ from vskill_platform.actions import (
     blocklist,
     bulk,
     collections,
+    findings,
+    intake,
     owners,
     review,
     submissions,
@@ -20,6 +22,8 @@ from vskill_platform.actions.action import Action
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
     *appeals.ACTIONS,
+    *intake.ACTIONS,
+    *findings.ACTIONS,
     *owners.ACTIONS,
     *versions.ACTIONS,
     *review.ACTIONS,

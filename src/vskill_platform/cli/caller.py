@@ -57,7 +57,12 @@ class RemoteCaller(Caller):
 
     async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
         path, rest = fill_path(action, request)
-        sent: dict[str, Any] = {"params": _query(rest)} if action.method == "GET" else {"json": rest}
+        sent: dict[str, Any] = {"json": rest}
+        if action.method == "GET":
+            sent = {"params": _query(rest)}
+        elif action.body_field:
+            sent = {"params": _query(rest), "content": getattr(request, action.body_field)}
+            sent["headers"] = {"content-type": action.body_media}
         try:
             answer = await self._client.request(action.method, self.registry + path, **sent)
         except httpx2.HTTPError as error:
@@ -91,8 +96,10 @@ async def remote_caller(registry: str, token: str | None) -> AsyncIterator[Calle
 def fill_path(action: Action[Any, Any], request: msgspec.Struct) -> tuple[str, dict[str, Any]]:
     """The action's path with the request's parts in it, and the other members as they go over the wire."""
     wire = dict(zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True))
-    rest: dict[str, Any] = msgspec.to_builtins(request)
+    rest: dict[str, Any] = msgspec.to_builtins(request, builtin_types=(bytes,))
     path = action.path
+    if action.body_field:
+        rest.pop(wire[action.body_field])
     for field in action.path_fields:
         value = str(rest.pop(wire[field]))
         # A full name keeps its three parts; everything else is one part of the address.

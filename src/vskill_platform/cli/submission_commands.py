@@ -1,11 +1,15 @@
-"""The commands of a submitter: end a run, start another one, appeal."""
+"""The commands of a submitter: end a run, start another one, appeal, read what was found."""
+
+from typing import Any
 
 import click
 
 from vskill_platform.actions.appeals import APPEAL
+from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN
 from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.output import plain, print_json
 
 
 def show_state(shown: SubmissionView) -> None:
@@ -19,8 +23,30 @@ def show_rerun(shown: SubmissionView) -> None:
         click.echo(f"{shown.id}: run {shown.run}, {shown.state}")
 
 
+def show_findings(found: FindingsAnswer) -> None:
+    click.echo(plain(f"{found.id}, run {found.run}: {found.state}, {found.reason}").plain)
+    for finding in found.findings:
+        where = f"{finding.file}:{finding.line}" if finding.line else finding.file or "the whole skill"
+        click.echo(plain(f"{where}: {finding.severity} {finding.kind} {finding.rule_id}").plain)
+        if finding.excerpt:
+            click.echo(plain(f"    {finding.excerpt}").plain)
+        click.echo(plain(f"    {finding.why} {finding.remedy}".rstrip()).plain)
+    for remedy in found.remedies:
+        click.echo(f"What to do: {remedy}")
+    if found.ruleset is None:
+        click.echo("Its content was not scanned in this run.")
+    elif not found.findings:
+        click.echo("Nothing was found.")
+
+
+def show_sarif(document: dict[str, Any]) -> None:
+    print_json(document)
+
+
 COMMANDS = (
     command_for(CANCEL, show_state),
     command_for(RERUN, show_rerun),
     command_for(APPEAL, show_state),
+    command_for(FINDINGS, show_findings),
+    command_for(SARIF, show_sarif),
 )

@@ -13,7 +13,7 @@ from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
-from vskill_platform.web.routing import Endpoint, NoQuery, decode_body, query_of, read_body
+from vskill_platform.web.routing import MOST_BODY, Endpoint, NoQuery, decode_body, query_of, read_body
 from vskill_platform.worker_context import require_env
 
 #: How a skill's name stands in an action's path, and in which forms the routes take it.
@@ -34,7 +34,7 @@ def _endpoints(action: Action[Any, Any]) -> Iterable[Endpoint]:
 
 def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
     kind = _without_path(action)
-    reads = action.method == "GET"
+    reads = _reads_query(action)
     has_fields = bool(kind.__struct_fields__)
     return Endpoint(
         method=action.method,
@@ -46,7 +46,9 @@ def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
         answer=action.answer,
         status=action.status,
         others=action.others,
-        media="application/json" if action.answer is not None else "",
+        media=action.media if action.answer is not None else "",
+        body_media=action.body_media,
+        most_body=action.most_body or MOST_BODY,
         summary=action.summary,
         about=action.about,
         tag=action.tag,
@@ -55,11 +57,16 @@ def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
     )
 
 
+def _reads_query(action: Action[Any, Any]) -> bool:
+    """Whether the fields beside the path are the query, not a JSON body."""
+    return action.method == "GET" or bool(action.body_field)
+
+
 def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
     """The request without what stands in the path: what the query or the body holds."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(action.request):
-        if field.name in action.path_fields:
+        if field.name in (*action.path_fields, action.body_field):
             continue
         if field.default is not msgspec.NODEFAULT:
             fields.append((field.name, field.type, field.default))
@@ -70,7 +77,7 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
     return msgspec.defstruct(
         action.request.__name__,
         fields,
-        bases=(Asked if action.method == "GET" else Sent,),
+        bases=(Asked if _reads_query(action) else Sent,),
         namespace={"__doc__": action.request.__doc__, DECLARED_AS: action.request},
         frozen=True,
         kw_only=True,
@@ -79,12 +86,18 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
 
 def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
     async def view(request: Request) -> Response:
-        given = query_of(request, kind) if action.method == "GET" else await _body(request, kind)
-        parts = _path_values(action, request)
+        given = query_of(request, kind) if _reads_query(action) else await _body(request, kind)
+        parts: dict[str, Any] = _path_values(action, request)
+        if action.body_field:
+            parts[action.body_field] = await read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
         answer = await action(require_env(), principal_of(request), asked)
         status = action.status if action.status_of is None else action.status_of(answer)
-        return Response(None, status) if answer is None else json_response(answer, status)
+        if answer is None:
+            return Response(None, status)
+        shown = json_response(answer, status)
+        shown.headers["content-type"] = action.media
+        return shown
 
     return view
 

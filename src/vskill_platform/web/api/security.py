@@ -8,11 +8,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.findings import SARIF_TYPE, FindingView, finding_view
 from vskill_platform.actions.wire import Wire, encode, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import (
-    Finding,
     JudgeReport,
     Kind,
     ScanStatus,
@@ -36,28 +36,10 @@ from vskill_platform.worker_context import require_env
 
 OWN_NAME = "vskill-platform"
 JUDGE_NAME = "judge"
-SARIF_TYPE = "application/sarif+json"
 SVG_TYPE = "image/svg+xml"
 PENDING = "PENDING"
 #: Rules and models that have looked at one content; more than this many are not listed.
 MOST_REPORTS = 50
-
-
-class FindingView(Wire, frozen=True):
-    """One place where a rule matched."""
-
-    rule_id: str
-    severity: str
-    category: str
-    #: capability, mismatch or malice; a capability counts for nothing
-    kind: str
-    file: str
-    #: from 1; 0 is the whole file
-    line: int
-    column: int
-    excerpt: str
-    why: str
-    remedy: str
 
 
 class ProviderView(Wire, frozen=True):
@@ -211,13 +193,6 @@ def _status(verdict: Verdict | None) -> str:
     if verdict is None:
         return "TIMED_OUT"
     return "FAIL" if verdict is Verdict.FAIL else "PASS"
-
-
-def finding_view(one: Finding) -> FindingView:
-    return FindingView(
-        one.rule_id, one.severity.value, one.category.value, one.kind.value, one.file, one.line, one.column,
-        one.excerpt, one.why, one.remedy,
-    )  # fmt: skip
 
 
 # Views: also of what is blocked, since its report is what people want to read.

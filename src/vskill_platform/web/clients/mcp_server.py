@@ -39,16 +39,14 @@ from starlette.types import Receive, Scope, Send
 
 from vskill_platform import __version__
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.submission import Source
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.intake.submit import submit_repository
 from vskill_platform.settings import Settings
 from vskill_platform.store import catalogue
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import file_in
-from vskill_platform.web.api.handing_in import outcome
 from vskill_platform.web.api.names import chosen_version, find_skill, installable
 from vskill_platform.web.api.security import known_about, security_of
 from vskill_platform.web.api.skill_views import card, detail
@@ -147,11 +145,11 @@ async def get_security_report(asked: GetReport) -> dict[str, Any]:
 async def submit_skill(asked: Submit) -> dict[str, Any]:
     request = _asking.get()
     await take(request, Allowance.SUBMISSIONS)
-    who = principal_of(request).account
-    done = await submit_repository(asked.repo_url, asked.skill_path, source=Source.API, submitter=who)
-    shown: dict[str, Any] = msgspec.to_builtins(outcome(done))
-    if done.submission is not None:
-        shown["follow"] = f"{public_address(request)}/submissions/{done.submission.id}"
+    wanted = SubmitSkill(repo_url=asked.repo_url, skill_path=asked.skill_path)
+    done = await SUBMIT(require_env(), principal_of(request), wanted)
+    shown: dict[str, Any] = msgspec.to_builtins(done)
+    if done.id is not None:
+        shown["follow"] = f"{public_address(request)}/submissions/{done.id}"
     return shown
 
 

@@ -10,8 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
+from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
+from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 from vskill_platform.actions.rights import Right, may
 from vskill_platform.actions.submission_views import published_name
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, rights_object
@@ -19,11 +20,10 @@ from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.scan import Finding, Kind, StaticReport
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EXHAUSTED, Source, Submission
+from vskill_platform.domain.submission import Source, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
-from vskill_platform.intake.submit import Outcome, submit_repository
+from vskill_platform.intake.submit import Outcome
 from vskill_platform.kv.entries import Capability
-from vskill_platform.store.scans import get_scan
 from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
 from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.channels import Submissions
@@ -43,17 +43,6 @@ MOST_RUNS = 20
 #: How often the parts of a page are loaded again: while it moves, and at rest.
 MOVING_MS, RESTING_MS = 5_000, 60_000
 ACTIVITY_AGE_S = 5.0
-
-#: What to do where no rule of the scan says it, by the code in the decision.
-REMEDIES = {
-    "no_skill_found": "Put a SKILL.md into the folder that you submit, then submit it again.",
-    "invalid_manifest": "Correct the front matter of SKILL.md: it needs a name and a description.",
-    "source_gone": "Check that the repository exists and is public, then submit it again.",
-    "limit_exceeded": "Make the skill smaller: leave out what an agent does not need.",
-    "lower_version": "Raise the version in the front matter above the published one.",
-    "invalid_input": "Rename or remove the file that the reason names.",
-    EXHAUSTED: "The attempts failed for a reason of ours or of the content; submit it again, or ask for a review.",
-}
 
 
 class RunQuery(Asked, frozen=True):
@@ -84,6 +73,8 @@ class Shown(msgspec.Struct, frozen=True):
     estimate_ms: int | None
     findings: tuple[Finding, ...]
     more_findings: int
+    #: There is a report of this run.
+    is_scanned: bool
     remedies: tuple[str, ...]
     offers: Offers
     viewer: Viewer
@@ -118,7 +109,7 @@ async def _shown(request: Request, run: int | None) -> Shown:
     record = current if run in {None, current.run} else await get_run(current.id, run or current.run)
     now = kv.now()
     position = await position_of(record) if record is current else None
-    report = await _report(record)
+    report = await report_of(record)
     counting = _counting(record, report)
     return Shown(
         record=record,
@@ -129,7 +120,8 @@ async def _shown(request: Request, run: int | None) -> Shown:
         estimate_ms=await _estimate(request, position),
         findings=counting[:MOST_FINDINGS],
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
-        remedies=_remedies(record),
+        is_scanned=report is not None,
+        remedies=remedies_of(record),
         offers=await _offers(request, record) if record is current else Offers(),
         viewer=viewer_of(request),
         skill=published_name(current),
@@ -145,29 +137,13 @@ async def _estimate(request: Request, position: Position | None) -> int | None:
     return estimate_ms(position, await recent.get("activity", ACTIVITY_AGE_S, recent_activity))
 
 
-async def _report(record: Submission) -> StaticReport | None:
-    """What the rules found in the bytes of this run, where it did not pass."""
-    evidence = record.evidence
-    if evidence is None or record.state is State.PUBLISHED:
-        return None
-    return await get_scan(evidence.digest, evidence.ruleset)
-
-
 def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:
-    """Those that the decision names first, then by how bad they are; what a skill merely can do is left out."""
-    if report is None:
+    """What did not pass: a published run has nothing to correct, and what a skill merely can do is left out."""
+    if record.state is State.PUBLISHED:
         return ()
     named = set(record.decision.rule_ids if record.decision else ())
-    counting = [one for one in report.findings if one.kind is not Kind.CAPABILITY or one.rule_id in named]
-    return tuple(
-        sorted(counting, key=lambda one: (one.rule_id not in named, -one.severity.rank, one.file, one.line))
-    )
-
-
-def _remedies(record: Submission) -> tuple[str, ...]:
-    if record.decision is None or not record.state.failure:
-        return ()
-    return tuple(REMEDIES[code] for code in record.decision.rule_ids if code in REMEDIES)
+    found = ordered_findings(record, report)
+    return tuple(one for one in found if one.kind is not Kind.CAPABILITY or one.rule_id in named)
 
 
 async def _offers(request: Request, record: Submission) -> Offers:
@@ -214,13 +190,12 @@ async def resubmit(request: Request) -> Response:
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has begun.")
-    done = await submit_repository(
-        record.repo_url, record.skill_path, source=Source.WEB, submitter=principal.account
-    )
-    kind = "bad" if done.outcome is Outcome.BLOCKED else "good"
-    where = _place(request) if done.submission is None else f"/submissions/{done.submission.id}"
+    wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=Source.WEB.value)
+    done = await SUBMIT(require_env(), principal, wanted)
+    kind = "bad" if done.blocked else "good"
+    where = _place(request) if done.id is None else f"/submissions/{done.id}"
     return see_other(
-        request, where, _OUTCOMES[done.outcome] + (f" {done.reason}" if done.reason else ""), kind
+        request, where, _OUTCOMES[Outcome(done.outcome)] + (f" {done.reason}" if done.reason else ""), kind
     )
 
 
@@ -245,5 +220,5 @@ ENDPOINTS = (
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
     form(f"{_ONE}/cancel", cancel, action=CANCEL),
     form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
-    form(f"{_ONE}/resubmit", resubmit, scope="submit", allowance=Allowance.SUBMISSIONS),
+    form(f"{_ONE}/resubmit", resubmit, action=SUBMIT, allowance=SUBMIT.allowance),
 )

@@ -3,36 +3,38 @@
 Three forms, each a real one. What goes wrong is said at the field that it is about, with what was typed still in it.
 """
 
-import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.intake import (
+    DISCOVER,
+    MOST_BULK,
+    SUBMIT_MANY,
+    UPLOAD,
+    DiscoverSkills,
+    PlaceOutcome,
+    PlaceToSubmit,
+    SubmitPlaces,
+    UploadSkill,
+)
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, skill_file_of
-from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.domain.content import DEFAULT_LIMITS
+from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.naming import slugify
 from vskill_platform.domain.submission import Source
-from vskill_platform.intake.discover import Settled, Wanted, discover, submit_many
-from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import Submitted, submit_upload
-from vskill_platform.sources.archive import read_archive
 from vskill_platform.web.auth import form_of, text_of, values_of
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
 MOST_URL = 2_048
-#: Of one form; a larger repository is submitted folder by folder, or by command.
-MOST_CHOSEN = 200
 #: An archive is never larger than what may be in it, and a form around it is small.
 MOST_UPLOAD = DEFAULT_LIMITS.bytes_total + 100_000
 
@@ -53,52 +55,40 @@ async def find(request: Request) -> Response:
     if not repo:
         return _start(request, 400, {"repo": repo}, {"repo": "Give the address of a repository."})
     try:
-        found = await discover(repo)
+        found = await DISCOVER(require_env(), principal_of(request), DiscoverSkills(repo_url=repo))
     except PlatformError as error:
         return _start(request, error.status, {"repo": repo}, {"repo": in_words(error)})
     # The paths are those from the repository's root, whatever folder the address named.
     root = normalise(repo).url
-    return render(request, "submit_found.html", repo=root, asked=repo, found=found, most=MOST_CHOSEN)
+    return render(request, "submit_found.html", repo=root, asked=repo, found=found, most=MOST_BULK)
 
 
 async def send(request: Request) -> Response:
     """Submit what was chosen. Sending the form twice is the same submissions again."""
     repo = await text_of(request, "repo", MOST_URL)
-    paths = tuple(dict.fromkeys(await values_of(request, "path")))[:MOST_CHOSEN]
+    paths = tuple(dict.fromkeys(await values_of(request, "path")))[:MOST_BULK]
     if not paths:
         return _start(request, 400, {"repo": repo}, {"repo": "No skill was chosen; look again and tick one."})
-    wanted = [Wanted(repo, path) for path in paths]
-    account = principal_of(request).account
-    return _done(request, await submit_many(wanted, source=Source.WEB, submitter=account))
+    places = tuple(PlaceToSubmit(repo_url=repo, skill_path=path, source=Source.WEB.value) for path in paths)
+    done = await SUBMIT_MANY(require_env(), principal_of(request), SubmitPlaces(submissions=places))
+    return _done(request, done.results)
 
 
 async def upload(request: Request) -> Response:
-    """An archive of one skill, into the account's own namespace: nobody uploads into somebody else's."""
-    account = principal_of(request).name
+    """An archive of one skill, into the account's own namespace."""
     name = await text_of(request, "name", 100)
     try:
-        submitted = await _uploaded(await form_of(request), name, account)
+        archive = (await form_of(request)).get("archive")
+        data = await archive.read() if isinstance(archive, UploadFile) else b""
+        wanted = UploadSkill(archive=data, name=name, source=Source.WEB.value)
+        done = await UPLOAD(require_env(), principal_of(request), wanted)
     except PlatformError as error:
         field = "name" if error.details.get("field") == "slug" else "archive"
         return _start(request, error.status, {"name": name}, {field: in_words(error)})
     finally:
         # What was uploaded may be a file on disk.
         await request.close()
-    return _done(request, [Settled(f"upload://{account}", name, submitted)])
-
-
-async def _uploaded(sent: dict[str, Any], name: str, account: str) -> Submitted:
-    archive = sent.get("archive")
-    data = await archive.read() if isinstance(archive, UploadFile) else b""
-    if not data:
-        raise InvalidInput("No file was chosen.", field="archive", fix="choose a .zip or .tar.gz")
-    files = await asyncio.to_thread(read_archive, data)
-    slug = name or slugify(_declared(files))
-    return await submit_upload(files, namespace=account, slug=slug, source=Source.WEB, submitter=account)
-
-
-def _declared(files: Sequence[SkillFile]) -> str:
-    return read_manifest(skill_file_of(files).data).name
+    return _done(request, [done])
 
 
 def _start(
@@ -112,25 +102,17 @@ def _start(
     return render(request, "submit.html", status, values=given, errors=errors or {}, hosts=hosts)
 
 
-def _done(request: Request, results: Sequence[Settled]) -> Response:
+def _done(request: Request, results: Sequence[PlaceOutcome]) -> Response:
     """One that was accepted is shown at once; of several, the list."""
     first = results[0]
-    if len(results) == 1 and first.submitted is not None and first.submitted.submission is not None:
-        place = f"/submissions/{first.submitted.submission.id}"
-        return RedirectResponse(place, 303, {"cache-control": "no-store"})
+    if len(results) == 1 and first.id is not None:
+        return RedirectResponse(f"/submissions/{first.id}", 303, {"cache-control": "no-store"})
     return render(request, "submit_done.html", results=results)
 
 
 ENDPOINTS = (
     page("/submit", start, query=SubmitQuery),
-    form("/submit/find", find, no_scope="looks and writes nothing", allowance=Allowance.DISCOVERIES),
-    form("/submit/send", send, scope="submit", allowance=Allowance.SUBMISSIONS),
-    form(
-        "/submit/upload",
-        upload,
-        guard=Guard.AUTHOR,
-        scope="submit",
-        allowance=Allowance.SUBMISSIONS,
-        most_body=MOST_UPLOAD,
-    ),
+    form("/submit/find", find, action=DISCOVER, allowance=DISCOVER.allowance),
+    form("/submit/send", send, action=SUBMIT_MANY, allowance=SUBMIT_MANY.allowance),
+    form("/submit/upload", upload, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
 )

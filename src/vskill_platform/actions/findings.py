@@ -1,0 +1,184 @@
+"""What the rules found in the content of a run: each place with its file, line and remedy, and the same as SARIF.
+Of every run, whether it was published, refused or waits."""
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.scan import Finding, StaticReport
+from vskill_platform.domain.submission import EXHAUSTED, Submission
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.scan.report import Scanned, as_sarif, by_weight
+from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.store.scans import get_scan
+from vskill_platform.submission_store import get_run, get_submission
+
+SARIF_TYPE = "application/sarif+json"
+
+#: What to do where no rule of the scan says it, by the code in the decision.
+REMEDIES = {
+    "no_skill_found": "Put a SKILL.md into the folder that you submit, then submit it again.",
+    "invalid_manifest": "Correct the front matter of SKILL.md: it needs a name and a description.",
+    "source_gone": "Check that the repository exists and is public, then submit it again.",
+    "limit_exceeded": "Make the skill smaller: leave out what an agent does not need.",
+    "lower_version": "Raise the version in the front matter above the published one.",
+    "invalid_input": "Rename or remove the file that the reason names.",
+    EXHAUSTED: "Every attempt failed. Submit it again, or appeal.",
+}
+
+
+class RunFindings(SubmissionRequest, frozen=True, kw_only=True):
+    """A run of a submission."""
+
+    #: the latest run if left out
+    run: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+
+
+class FindingView(Wire, frozen=True):
+    """One place where a rule matched."""
+
+    rule_id: str
+    severity: str
+    category: str
+    #: capability, mismatch or malice; a capability counts for nothing
+    kind: str
+    file: str
+    #: from 1; 0 is the whole file
+    line: int
+    column: int
+    excerpt: str
+    why: str
+    remedy: str
+
+
+class FindingsAnswer(Wire, frozen=True):
+    """What the static scan found in the content of one run."""
+
+    id: str
+    run: int
+    state: str
+    #: why the run stands where it does
+    reason: str
+    #: what to do where no finding says it
+    remedies: tuple[str, ...]
+    #: null where the content was not scanned in this run
+    digest: str | None
+    ruleset: str | None
+    verdict: str | None
+    score: int | None
+    #: those that the decision names first, then the worst; capabilities last
+    findings: tuple[FindingView, ...]
+
+
+async def findings(_services: Services, _actor: Principal, request: RunFindings) -> FindingsAnswer:
+    record = await read_run(request)
+    report = await report_of(record)
+    return FindingsAnswer(
+        id=record.id,
+        run=record.run,
+        state=record.state.value,
+        reason=record.why,
+        remedies=remedies_of(record),
+        digest=record.digest,
+        ruleset=report.ruleset if report else None,
+        verdict=report.verdict.value if report else None,
+        score=report.score if report else None,
+        findings=tuple(map(finding_view, ordered_findings(record, report))),
+    )
+
+
+async def sarif(_services: Services, _actor: Principal, request: RunFindings) -> dict[str, Any]:
+    record = await read_run(request)
+    report = await report_of(record)
+    if report is None:
+        raise NotFound(f"The content of run {record.run} was not scanned.", submission=record.id)
+    body = await asyncio.to_thread(lambda: as_sarif([Scanned(record.skill_path, report)], bundled_rules()))
+    document: dict[str, Any] = msgspec.json.decode(body)
+    return document
+
+
+async def read_run(request: RunFindings) -> Submission:
+    if request.run is None:
+        return await get_submission(request.submission_id)
+    return await get_run(request.submission_id, request.run)
+
+
+async def report_of(record: Submission) -> StaticReport | None:
+    """The stored report that this run was decided by; None where its content was not scanned."""
+    evidence = record.evidence
+    return None if evidence is None else await get_scan(evidence.digest, evidence.ruleset)
+
+
+def ordered_findings(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:
+    """Those that the decision names first, then the worst."""
+    named = set(record.decision.rule_ids if record.decision else ())
+    found = by_weight(report.findings) if report else []
+    return tuple(sorted(found, key=lambda finding: finding.rule_id not in named))
+
+
+def remedies_of(record: Submission) -> tuple[str, ...]:
+    """What to do about a refusal that rests on no rule of the scan."""
+    if record.decision is None or not record.state.failure:
+        return ()
+    return tuple(REMEDIES[code] for code in record.decision.rule_ids if code in REMEDIES)
+
+
+def finding_view(finding: Finding) -> FindingView:
+    return FindingView(
+        finding.rule_id,
+        finding.severity.value,
+        finding.category.value,
+        finding.kind.value,
+        finding.file,
+        finding.line,
+        finding.column,
+        finding.excerpt,
+        finding.why,
+        finding.remedy,
+    )
+
+
+FINDINGS = Action(
+    name="submission.findings",
+    run=findings,
+    request=RunFindings,
+    answer=FindingsAnswer,
+    method="GET",
+    path=f"{SUBMISSIONS}/{{submission_id}}/findings",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    acts_on=object_of,
+    errors=(NotFound,),
+    summary="Read what was found in a run, with file, line and remedy",
+    tag="submissions",
+    page="/submissions/{submission_id}",
+    command="submission findings",
+    mcp=Missing("no agent has asked for it yet"),
+)
+SARIF = Action(
+    name="submission.sarif",
+    run=sarif,
+    request=RunFindings,
+    answer=dict[str, Any],
+    method="GET",
+    path=f"{SUBMISSIONS}/{{submission_id}}/sarif",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    acts_on=object_of,
+    errors=(NotFound,),
+    media=SARIF_TYPE,
+    summary="Read what was found in a run as SARIF 2.1.0",
+    tag="submissions",
+    page="/submissions/{submission_id}",
+    command="submission sarif",
+    mcp=Missing("SARIF is for code hosts and editors"),
+)
+
+ACTIONS = (FINDINGS, SARIF)

@@ -1,0 +1,378 @@
+"""Submitting: one skill, every skill of a repository, many places at once, an upload, or only a look at what is there.
+
+Submitting is idempotent, so a client that repeats a request does no harm.
+"""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.wire import Wire, as_written, iso_time, wire_names
+from vskill_platform.domain.content import DEFAULT_LIMITS, skill_file_of
+from vskill_platform.domain.errors import (
+    InvalidInput,
+    InvalidManifest,
+    LimitExceeded,
+    NoSkillFound,
+    NotPermitted,
+    SourceGone,
+    SourceUnavailable,
+    Unsupported,
+)
+from vskill_platform.domain.naming import slugify
+from vskill_platform.domain.submission import Source
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.intake import discover as discovery
+from vskill_platform.intake.discover import Settled, Wanted
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.submit import Outcome, Submitted, submit_repository, submit_upload
+from vskill_platform.sources.archive import read_archive
+
+MOST_BULK = 200
+#: The namespace of what an operator uploads without naming one.
+LOCAL_NAMESPACE = "local"
+
+Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
+Folder = Annotated[str, msgspec.Meta(max_length=1024)]
+
+
+class SubmitSkill(ActionRequest, frozen=True, kw_only=True):
+    """A skill of a repository; without name and path, every skill in it."""
+
+    #: a repository's address, or `owner/repo` on GitHub
+    repo_url: Url
+    #: the folder's name, where the path is not known
+    skill_name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    #: the folder that holds SKILL.md
+    skill_path: Folder | None = None
+    #: which door it came through
+    source: str | None = None
+    #: also the skills below a folder that is one itself
+    every: bool = False
+
+
+class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
+    """What became of one place. Which members are there tells the outcome."""
+
+    #: of the submission; absent only where a place that never had one is blocked
+    id: str | None = None
+    submission_id: str | None = None
+    state: str | None = None
+    skill_name: str | None = None
+    skill_path: str | None = None
+    repo_url: str | None = None
+    created_at: str | None = None
+    #: it is on its way already
+    duplicate: bool = False
+    #: these very bytes are published
+    already_verified: bool = False
+    #: the content changed, so a new run has begun
+    requeued: bool = False
+    #: it is on the blocklist, or so is what it is part of
+    blocked: bool = False
+    reason: str | None = None
+    #: why this place was refused, where others were not
+    error: str | None = None
+    code: str | None = None
+    #: of a repository: what became of each of its skills
+    results: tuple["PlaceOutcome", ...] = ()
+    #: skills of the repository that were not asked for
+    not_submitted: tuple[str, ...] = ()
+    #: there are more skills than were looked at
+    truncated: bool = False
+    #: folders whose names no address can hold
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a word; `refused` where nothing was written."""
+        if self.error is not None:
+            return "refused"
+        if self.duplicate:
+            return Outcome.DUPLICATE.value
+        if self.already_verified:
+            return Outcome.ALREADY_VERIFIED.value
+        if self.requeued:
+            return Outcome.REQUEUED.value
+        return Outcome.BLOCKED.value if self.blocked else Outcome.CREATED.value
+
+
+class PlaceToSubmit(ActionRequest, frozen=True, kw_only=True):
+    """One place among many."""
+
+    #: a repository's address, or `owner/repo` on GitHub
+    repo_url: Url
+    #: the folder that holds SKILL.md
+    skill_path: Folder | None = None
+    #: which door it came through
+    source: str | None = None
+
+
+class SubmitPlaces(ActionRequest, frozen=True, kw_only=True):
+    """Many places at once; each has an outcome of its own."""
+
+    submissions: Annotated[tuple[PlaceToSubmit, ...], msgspec.Meta(min_length=1, max_length=MOST_BULK)]
+
+
+class PlaceOutcomes(Wire, frozen=True):
+    """In the order in which they were sent."""
+
+    results: tuple[PlaceOutcome, ...]
+
+
+class DiscoverSkills(ActionRequest, frozen=True, kw_only=True):
+    """A repository, or a folder in it."""
+
+    repo_url: Url
+    skill_path: Folder = ""
+
+
+class DiscoveredSkill(Wire, frozen=True):
+    """A folder with a SKILL.md."""
+
+    #: from the front matter; null where that cannot be read
+    name: str | None
+    path: str
+    description: str
+    #: what is wrong with the front matter
+    problem: str
+    repo_url: str
+
+
+class DiscoveredSkills(Wire, frozen=True):
+    """The skills of a repository, by path."""
+
+    repo_url: str
+    skills: tuple[DiscoveredSkill, ...]
+    #: there are more than are listed
+    truncated: bool
+    #: folders whose names no address can hold
+    skipped: tuple[str, ...]
+
+
+class UploadSkill(ActionRequest, frozen=True, kw_only=True):
+    """An archive of one skill, for the account's own namespace."""
+
+    #: a zip, tar or tar.gz with SKILL.md at its root or in its one folder
+    archive: bytes
+    #: the skill's name in the namespace; the one in the front matter if left out
+    name: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    #: whose uploads it belongs to; the account's own if left out
+    namespace: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    #: which door it came through
+    source: str | None = None
+
+
+async def submit(_services: Services, actor: Principal, request: SubmitSkill) -> PlaceOutcome:
+    who, source = actor.account, source_of(request.source)
+    path = request.skill_path
+    if path is None and request.skill_name:
+        path = await _path_of(request.repo_url, request.skill_name)
+    if path is not None and not request.every:
+        return outcome_view(await submit_repository(request.repo_url, path, source=source, submitter=who))
+    found = await discovery.submit_skills(
+        request.repo_url, path or "", every=request.every, source=source, submitter=who
+    )
+    results = tuple(map(settled_view, found.results))
+    if len(results) == 1 and not found.not_submitted and found.results[0].submitted is not None:
+        return results[0]
+    return PlaceOutcome(
+        repo_url=request.repo_url,
+        results=results,
+        not_submitted=found.not_submitted,
+        truncated=found.truncated,
+        skipped=found.skipped,
+    )
+
+
+async def submit_many(_services: Services, actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
+    wanted = [Wanted(place.repo_url, place.skill_path or "") for place in request.submissions]
+    source = source_of(request.submissions[0].source)
+    settled = await discovery.submit_many(wanted, source=source, submitter=actor.account)
+    return PlaceOutcomes(tuple(map(settled_view, settled)))
+
+
+async def discover(_services: Services, _actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
+    found = await discovery.discover(request.repo_url, request.skill_path)
+    skills = tuple(
+        DiscoveredSkill(skill.name, skill.path, skill.description, skill.problem, skill.place.identity.url)
+        for skill in found.skills
+    )
+    return DiscoveredSkills(request.repo_url, skills, found.truncated, found.skipped)
+
+
+async def upload(_services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
+    """Nobody uploads into somebody else's namespace; the operator of the server's machine chooses one."""
+    if not request.archive:
+        raise InvalidInput("There is no archive.", field="archive", fix="send a .zip or .tar.gz")
+    namespace = request.namespace or actor.account or LOCAL_NAMESPACE
+    if namespace != actor.account and not actor.operator:
+        message = f"You are {actor.account}, and cannot upload into the namespace {namespace}."
+        raise NotPermitted(message, namespace=namespace, fix="leave the namespace out")
+    files = await asyncio.to_thread(read_archive, request.archive)
+    slug = request.name or slugify(read_manifest(skill_file_of(files).data).name)
+    done = await submit_upload(
+        files, namespace=namespace, slug=slug, source=source_of(request.source), submitter=actor.account
+    )
+    return outcome_view(done)
+
+
+async def _path_of(repo_url: str, name: str) -> str:
+    """The folder of a skill that is known by name only; a look into the repository finds it."""
+    found = await discovery.discover(repo_url)
+    wanted = slugify(name)
+    by_folder = [skill.path for skill in found.skills if slugify(skill.path.rpartition("/")[2]) == wanted]
+    by_name = [skill.path for skill in found.skills if slugify(skill.name or "") == wanted]
+    for paths in (by_folder, by_name):
+        if len(paths) == 1:
+            return paths[0]
+        if paths:
+            raise InvalidInput(
+                f"{name!r} may be {', '.join(paths[:10])}.", field="skillPath", fix="give the folder"
+            )
+    if len(found.skills) == 1 and found.skills[0].path == "":
+        return ""
+    raise NoSkillFound(f"There is no skill {name!r} in {repo_url}.", field="skillName")
+
+
+def source_of(text: str | None) -> Source:
+    """What clients call themselves; an unknown word is the API."""
+    known = {source.value: source for source in Source}
+    return known.get((text or "").lower(), Source.API)
+
+
+def outcome_view(done: Submitted) -> PlaceOutcome:
+    """The outcome in the members that clients look for."""
+    record = done.submission
+    submission_id = record.id if record else None
+    return PlaceOutcome(
+        id=submission_id,
+        submission_id=submission_id,
+        state=record.state.value if record else None,
+        skill_name=record.skill_name if record else None,
+        skill_path=record.skill_path if record else None,
+        repo_url=record.repo_url if record else None,
+        created_at=iso_time(record.created_at) if record else None,
+        duplicate=done.outcome is Outcome.DUPLICATE,
+        already_verified=done.outcome is Outcome.ALREADY_VERIFIED,
+        requeued=done.outcome is Outcome.REQUEUED,
+        blocked=done.outcome is Outcome.BLOCKED,
+        reason=done.reason or None,
+    )
+
+
+def settled_view(settled: Settled) -> PlaceOutcome:
+    if settled.submitted is not None:
+        return outcome_view(settled.submitted)
+    error = settled.error
+    return PlaceOutcome(
+        repo_url=settled.repo_url,
+        skill_path=settled.skill_path,
+        error=as_written(error.message, wire_names(SubmitSkill)) if error else "not submitted",
+        code=error.code if error else None,
+    )
+
+
+def _status_of(outcome: PlaceOutcome) -> int:
+    """201 where a submission was created; of a repository, where anything began."""
+    if outcome.results:
+        began = any(one.id and not (one.duplicate or one.already_verified) for one in outcome.results)
+        return 201 if began else 200
+    return 201 if outcome.outcome == Outcome.CREATED.value else 200
+
+
+_ERRORS = (
+    NotPermitted,
+    LimitExceeded,
+    NoSkillFound,
+    InvalidManifest,
+    SourceGone,
+    SourceUnavailable,
+    Unsupported,
+)
+
+SUBMIT = Action(
+    name="submission.submit",
+    run=submit,
+    request=SubmitSkill,
+    answer=PlaceOutcome,
+    path=SUBMISSIONS,
+    right=Right.ANYONE,
+    scope=TokenScope.SUBMIT,
+    errors=_ERRORS,
+    allowance=Allowance.SUBMISSIONS,
+    status=201,
+    status_of=_status_of,
+    others={200: PlaceOutcome},
+    summary="Submit a skill, or every skill of a repository",
+    about="201: a new submission or run of at least one. 200: `duplicate`, `alreadyVerified`, `requeued` or "
+    "`blocked` says what it was instead. 422: there is no SKILL.md.",
+    tag="submissions",
+    page="/submit",
+    command="submit",
+    mcp="submit_skill",
+)
+SUBMIT_MANY = Action(
+    name="submission.submit-many",
+    run=submit_many,
+    request=SubmitPlaces,
+    answer=PlaceOutcomes,
+    path=f"{SUBMISSIONS}/bulk",
+    right=Right.ANYONE,
+    scope=TokenScope.SUBMIT,
+    errors=_ERRORS,
+    allowance=Allowance.SUBMISSIONS,
+    summary="Submit many places at once",
+    tag="submissions",
+    page="/submit/send",
+    command=Missing("`submit` takes many targets"),
+    mcp=Missing("an agent submits one skill at a time"),
+)
+DISCOVER = Action(
+    name="submission.discover",
+    run=discover,
+    request=DiscoverSkills,
+    answer=DiscoveredSkills,
+    path=f"{SUBMISSIONS}/discover",
+    right=Right.ANYONE,
+    scope=TokenScope.SUBMIT,
+    errors=_ERRORS,
+    allowance=Allowance.DISCOVERIES,
+    summary="List the skills of a repository without submitting any",
+    tag="submissions",
+    page="/submit/find",
+    command=Missing("`submit` finds the skills of a repository by itself"),
+    mcp=Missing("no agent has asked for it yet"),
+)
+UPLOAD = Action(
+    name="submission.upload",
+    run=upload,
+    request=UploadSkill,
+    answer=PlaceOutcome,
+    path=f"{SUBMISSIONS}/upload",
+    right=Right.SIGNED_IN,
+    scope=TokenScope.SUBMIT,
+    errors=_ERRORS,
+    allowance=Allowance.SUBMISSIONS,
+    body_field="archive",
+    body_media="application/zip",
+    most_body=DEFAULT_LIMITS.bytes_total,
+    status=201,
+    status_of=_status_of,
+    others={200: PlaceOutcome},
+    summary="Upload an archive of one skill",
+    about="The body is the archive: a zip, tar or tar.gz, at most 20 MiB, also unpacked. The skill belongs to the "
+    "account's own namespace.",
+    tag="submissions",
+    page="/submit/upload",
+    command="submit",
+    mcp=Missing("an agent submits a repository"),
+)
+
+ACTIONS = (SUBMIT, SUBMIT_MANY, DISCOVER, UPLOAD)
