@@ -3,6 +3,8 @@ and bring it back, hand the repository over, delete the skill."""
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -13,7 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESK, PHONE
 from tests.browser.test_every_page import RULES
 from tests.support.git_server import git_server, skill_md
-from tools.browsing import command, serving
+from tools.browsing import command, environment_of, serving
 from vskill_platform.actions.owners import PROOF_FILE
 
 pytestmark = pytest.mark.browser
@@ -22,6 +24,24 @@ URL = "https://github.com/ann/tools"
 SKILL = "/skills/ann/tools/tools"
 #: A busy machine scans slowly; nothing here is about speed.
 PUBLISHED_S = 120
+#: Makes an account an owner without a claim.
+ADD_OWNER = """
+import sys
+import msgspec
+from vskill_platform.cli.process import run_in_env
+from vskill_platform.domain import keys
+from vskill_platform.domain.identity import normalise
+from vskill_platform.store.owners import Owner, ownership_of
+from vskill_platform.worker_context import require_env
+
+async def add():
+    repo, kv = normalise(sys.argv[1]), require_env("kv").kv
+    known = await ownership_of(repo)
+    owners = (*known.owners, Owner(sys.argv[2], kv.now(), "file"))
+    await kv.put(keys.owner(repo), msgspec.json.encode(msgspec.structs.replace(known, owners=owners)))
+
+run_in_env(add)
+"""
 #: A folder for pictures of each step, for whoever changes these pages.
 PICTURES = os.environ.get("PICTURES", "")
 
@@ -66,7 +86,7 @@ def publish(registry, version: str) -> None:
 
 @pytest.fixture(scope="module")
 def passwords(registry) -> dict[str, str]:
-    return {name: make_author(registry, name) for name in ("ann", "bob")}
+    return {name: make_author(registry, name) for name in ("ann", "bob", "cat")}
 
 
 def make_author(registry, name: str) -> str:
@@ -116,6 +136,9 @@ def test_an_owner_claims_withdraws_brings_back_hands_over_and_deletes(person, re
 def claim(page: Page, repository) -> None:
     expect(page.locator("#repositories")).to_contain_text("You control no repository yet")
     picture(page, "1-empty")
+    page.goto("/owners/ann")
+    expect(page.get_by_role("link", name="Claim the repository")).to_be_visible()
+    picture(page, "2-owner")
     page.goto(SKILL)
     expect(page.get_by_text("This skill is yours")).to_have_count(0)
     picture(page, "2-not-mine")
@@ -190,11 +213,20 @@ def delete(page: Page) -> None:
     picture(page, "11-deleted")
 
 
+@pytest.fixture(scope="module")
+def second_owner(registry, repository, passwords) -> str:
+    """Somebody who controls the repository beside whoever else does."""
+    subprocess.run(
+        [sys.executable, "-c", ADD_OWNER, URL, "cat"], env=environment_of(registry.data), check=True
+    )
+    return "cat"
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_no_serious_barrier_and_no_sideways_scrolling(person, axe, theme, size):
-    """With a claim that was just made, and with one that waits."""
-    page = person("ann", theme=theme, viewport=size)
+def test_no_serious_barrier_and_no_sideways_scrolling(person, axe, second_owner, theme, size):
+    """With everything unfolded: a claim that was just made, one that waits, a repository, and the skill's pages."""
+    page = person(second_owner, theme=theme, viewport=size)
     press(page, "Claim a repository")
     page.get_by_label("Address of the repository").fill(
         "https://gitlab.example.org/a-long-group/a-long-repository-name"
@@ -202,9 +234,9 @@ def test_no_serious_barrier_and_no_sideways_scrolling(person, axe, theme, size):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Prove that gitlab.example.org")).to_be_visible()
     look(page, axe, size, f"claim-{theme}-{size['width']}")
-    page.goto("/account")
-    expect(page.locator("#repositories")).to_contain_text("Time left" if size is DESK else "6 d")
-    look(page, axe, size, f"account-{theme}-{size['width']}")
+    for name, path in {"account": "/account", "skill": SKILL, "versions": f"{SKILL}/versions"}.items():
+        page.goto(path)
+        look(page, axe, size, f"{name}-{theme}-{size['width']}")
 
 
 def look(page: Page, axe: str, size, name: str) -> None:

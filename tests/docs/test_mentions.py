@@ -16,6 +16,7 @@ from tests.docs.test_make import targets
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
+from vskill_platform.actions.owners import PROOF_FILE
 from vskill_platform.cli import cli
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import REGISTRY_VARIABLE, TOKEN_VARIABLE, Settings, variable
@@ -107,6 +108,7 @@ def test_a_module_that_a_page_runs_exists(path):
 def test_a_file_or_folder_that_a_page_mentions_exists(path):
     """Of the project: what has a folder in front of it, or stands at the root of a place."""
     named = {one for one in spans(PAGES[path]) if _PATH.match(one) and not one.startswith("build/")}
+    named -= {PROOF_FILE}  # it stands in the repositories of owners
     assert {one for one in named if not any((place / one).exists() for place in PLACES)} == set()
 
 

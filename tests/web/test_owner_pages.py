@@ -9,11 +9,11 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
-from tests.support.people import Person, signed_in, token_of
+from tests.support.people import Person, make_account, signed_in, token_of
 from tests.support.site import open_site
 from tests.support.streams import serving
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.owners import PROOF_FILE
+from vskill_platform.actions.owners import PROOF_FILE, TRANSFER, TransferRepository
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.cli.caller import LocalCaller, remote_caller
 from vskill_platform.domain import keys
@@ -21,7 +21,7 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner, Ownership, owners_of
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import create_app
 
@@ -163,3 +163,29 @@ async def test_page_json_and_command_leave_the_same_records(site, ann, verb, way
         async with serving(site.env) as address, remote_caller(address, token) as remote:
             await remote.call(*requests[verb])
     assert await outcome(site.env, second) == tuple(second if part == first else part for part in expected)
+
+
+@pytest.mark.parametrize("way", ["local", "remote"])
+async def test_a_transfer_leaves_the_same_records_by_page_and_by_command(site, ann, way):
+    await make_account(site.env, "bob", Role.AUTHOR)
+    await own(site, "ann")
+    sent = {"repo_url": URL, "to": "bob", "reason": "moved on"}
+    await ann.do("/account/transfer", **sent, confirm="yes")
+    by_page = await ownership_and_audit(site)
+    await own(site, "ann")
+    request = TransferRepository(**sent)
+    if way == "local":
+        await LocalCaller(site.env, principal_for("user:ann")).call(TRANSFER, request)
+    else:
+        token = await token_of(site.env, "ann", "own")
+        async with serving(site.env) as address, remote_caller(address, token) as remote:
+            await remote.call(TRANSFER, request)
+    assert await ownership_and_audit(site) == by_page
+
+
+async def ownership_and_audit(site) -> tuple[object, ...]:
+    owners = [
+        (one.account, one.how, one.handed_over_by, one.reason) for one in await owners_of(normalise(URL))
+    ]
+    entry = (await list_audit()).items[0]
+    return (owners, entry.action, entry.target, entry.by, entry.reason, entry.details)
