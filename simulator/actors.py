@@ -16,6 +16,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
+from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -35,7 +36,7 @@ from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store import accounts, withdrawals
+from vskill_platform.store import accounts
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
@@ -287,14 +288,15 @@ class People:
         if found is None:
             return None
         number = self._rng.choice((None, self._rng.choice(found.versions).number))
-        await withdrawals.take_down(found.canonical, number, by="admin:rob", reason="complaints")
+        wanted = TakeDownSkill(skill=found.canonical, version=number, reason="complaints")
+        await TAKE_DOWN(require_env(), ROB, wanted)
         return f"{found.canonical} {number}"
 
     async def _restore(self, place: Place) -> str | None:
         found = await self._skill_of(place)
         if found is None:
             return None
-        await withdrawals.restore(found.canonical, by="admin:rob", reason="a mistake")
+        await RESTORE(require_env(), ROB, RestoreSkill(skill=found.canonical, reason="a mistake"))
         return found.canonical
 
     async def _skill_of(self, place: Place) -> PublishedSkill | None:

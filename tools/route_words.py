@@ -109,9 +109,9 @@ _FOR_REVIEWERS = {
     "POST /admin/review/{submission_id}/approve": "Approve exactly these bytes; a worker publishes them",
     "POST /admin/review/{submission_id}/reject": "Reject it",
     "POST /admin/review/{submission_id}/again": "Verify it once more",
-    "GET /admin/suppressions": "Findings that a reviewer judged false",
-    "POST /admin/suppressions/add": "Judge a finding false, for one rule and one content",
-    "POST /admin/suppressions/remove": "Take that back",
+    "GET /admin/suppressions": "Rules that do not count for one content",
+    "POST /admin/suppressions/add": "Suppress a rule for one content",
+    "POST /admin/suppressions/remove": "Let a rule count again",
     "GET /admin/reports": "What users reported",
     "POST /admin/reports/{report_id}/uphold": "Uphold a report, and block what it is about if wanted",
     "POST /admin/reports/{report_id}/dismiss": "Dismiss a report",
@@ -122,8 +122,8 @@ _FOR_REVIEWERS = {
 
 _FOR_ADMINS = {
     "GET /admin/skills": "Published skills",
-    "POST /admin/skills/take-down": "Take a version down",
-    "POST /admin/skills/restore": "Bring a version back that was taken down",
+    "POST /skills/{owner}/{repo}/{slug}/take-down": "Take the skill or a version down",
+    "POST /skills/{owner}/{repo}/{slug}/restore": "Bring back what was taken down",
     "GET /admin/collections": "Collections",
     "POST /admin/collections/create": "Make a collection",
     "POST /admin/collections/add": "Add a skill to one",

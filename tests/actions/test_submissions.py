@@ -122,7 +122,7 @@ async def test_who_may_not_is_told_how_to_get_the_right(env: Env):
     await put_record(env, record)
     with pytest.raises(NotPermitted) as refusal:
         await cancel(env, BOB, record)
-    assert "prove control of the repository on your account page" in str(refusal.value.details["fix"])
+    assert "claim the repository on your account page" in str(refusal.value.details["fix"])
 
 
 # Running again.

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.acting import restore, take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.shelf import open_shelf
@@ -16,7 +17,6 @@ from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.standing import refresh_standing
-from vskill_platform.store.withdrawals import restore, take_down
 
 pytestmark = pytest.mark.anyio
 

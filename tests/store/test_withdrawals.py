@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.support.acting import approve, delete, run_again, unyank, yank
+from tests.support.acting import approve, delete, restore, run_again, take_down, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_target
@@ -23,7 +23,6 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.skills import get_skill, update_skill
-from vskill_platform.store.withdrawals import restore, take_down
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
 
 pytestmark = pytest.mark.anyio

@@ -15,9 +15,12 @@ from vskill_platform.actions.owners import (
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
+from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.accounts import Role
+from vskill_platform.store.skills import get_skill
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
@@ -96,3 +99,15 @@ async def unyank(skill: str, version: str, *, account: str, reason: str) -> Skil
 async def delete(skill: str, *, account: str, reason: str) -> SkillState:
     request = DeleteSkill(skill=skill, reason=reason)
     return await DELETE(require_env(), principal_for(f"user:{account}"), request)
+
+
+async def take_down(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
+    request = TakeDownSkill(skill=canonical, version=number, reason=reason)
+    await TAKE_DOWN(require_env(), principal_for(by), request)
+    return await get_skill(canonical)
+
+
+async def restore(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
+    request = RestoreSkill(skill=canonical, version=number, reason=reason)
+    await RESTORE(require_env(), principal_for(by), request)
+    return await get_skill(canonical)

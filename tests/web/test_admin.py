@@ -520,13 +520,13 @@ async def test_reports_are_upheld_with_a_block_or_dismissed(env, rob):
 
 async def test_a_version_is_taken_down_and_restored(env, ada):
     skill = await published(env)
-    form = {"skill": skill.canonical, "version": str(skill.current_version), "reason": "look into it"}
-    assert "tick the box" in await ada.do("/admin/skills/take-down", **form)
-    await ada.do("/admin/skills/take-down", confirm="yes", **form)
+    form = {"back": "/admin/skills", "version": str(skill.current_version), "reason": "look into it"}
+    assert "tick the box" in await ada.do(f"/skills/{skill.canonical}/take-down", **form)
+    await ada.do(f"/skills/{skill.canonical}/take-down", confirm="yes", **form)
     down = await get_skill(skill.canonical)
     assert (down.versions[0].status, down.versions[0].by) == (VersionStatus.TAKEN_DOWN, "admin:ada")
     assert "taken_down" in (await ada.get("/admin/skills?q=tidy")).text
-    await ada.do("/admin/skills/restore", **form)
+    await ada.do(f"/skills/{skill.canonical}/restore", **form)
     assert (await get_skill(skill.canonical)).current_version == skill.current_version
 
 
@@ -541,7 +541,9 @@ async def test_a_version_that_is_live_below_many_withdrawn_ones_can_be_taken_dow
     await env.kv.put(keys.skill(skill.canonical), msgspec.json.encode(stored))
     page = (await ada.get("/admin/skills?q=tidy")).text
     assert f"Take {first.number} down" not in page and "Take every version down" in page
-    await ada.do("/admin/skills/take-down", skill=skill.canonical, reason="look into it", confirm="yes")
+    await ada.do(
+        f"/skills/{skill.canonical}/take-down", back="/admin/skills", reason="look into it", confirm="yes"
+    )
     assert (await get_skill(skill.canonical)).versions[0].status is VersionStatus.TAKEN_DOWN
     assert "Take every version down" not in (await ada.get("/admin/skills?q=tidy")).text
 

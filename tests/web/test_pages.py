@@ -6,6 +6,7 @@ import re
 import msgspec
 import pytest
 
+from tests.support.acting import take_down
 from tests.support.envs import ENGINES
 from tests.support.faults import HookedKV
 from tests.support.html import Page, what_could_run
@@ -16,7 +17,6 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, Severity, StaticReport
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import get_skill
-from vskill_platform.store.withdrawals import take_down
 from vskill_platform.web.pages.skills import PAGE_SIZE
 
 pytestmark = pytest.mark.anyio

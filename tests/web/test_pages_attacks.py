@@ -7,6 +7,7 @@ real pipeline; fields that the pipeline would refuse are put into the record as 
 import msgspec
 import pytest
 
+from tests.support.acting import take_down
 from tests.support.envs import run_until_quiet
 from tests.support.html import Page, what_could_run
 from tests.support.site import open_site
@@ -16,7 +17,6 @@ from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, Sever
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
 from vskill_platform.store.skills import get_skill
-from vskill_platform.store.withdrawals import take_down
 from vskill_platform.web.app import ENDPOINTS
 
 pytestmark = pytest.mark.anyio

@@ -287,6 +287,20 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "right after all"},
     ),
     *get("/api/v1/suppressions", who="root"),
+    post(
+        "/api/v1/skills/{owner}/{repo}/{slug}/take-down",
+        f"{SKILL}/take-down",
+        who="root",
+        body={"version": "1.0.0", "reason": "complaints"},
+    ),
+    post(
+        "/api/v1/skills/{owner}/{repo}/{slug}/restore",
+        f"{SKILL}/restore",
+        who="root",
+        body={"version": "1.0.0", "reason": "a mistake"},
+    ),
+    post("/api/v1/skills/{name}/take-down", f"{NOTES}/take-down", who="root", body={"reason": ""}),
+    post("/api/v1/skills/{name}/restore", f"{NOTES}/restore", who="root", body={"reason": ""}),
     *get("/api/v1/review", who="root"),
     post(
         "/api/v1/review/bulk",

@@ -14,7 +14,7 @@ import msgspec
 from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
-from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.env import Env
 from vskill_platform.worker_context import run_with_worker_env
@@ -88,6 +88,14 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     def admit(self, principal: Principal) -> None:
         """Raise NotSignedIn or NotPermitted where no look at an object is needed to know."""
         admit(principal, self.right, self.scope)
+
+    def allows(self, principal: Principal) -> bool:
+        """Whether a page offers it to this principal, as far as no look at an object is needed to know."""
+        try:
+            self.admit(principal)
+        except (NotSignedIn, NotPermitted):
+            return False
+        return True
 
     async def __call__(self, services: Services, actor: Principal, request: Req) -> Ans:
         """Check the rights and the request, then act."""

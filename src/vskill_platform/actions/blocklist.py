@@ -1,6 +1,7 @@
 """What nobody may publish: reviewers block a place, a repository, a content or a name, and lift a block again. An entry
 is effective once written; what is queued or live is ended or brought back before the action answers."""
 
+import enum
 from typing import Annotated
 
 import msgspec
@@ -10,7 +11,15 @@ from vskill_platform.actions.checks import ActionRequest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire, iso_time
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, parse_target
+from vskill_platform.domain.blocklist import (
+    BlockEntry,
+    BlockTarget,
+    TargetKind,
+    digest_target,
+    name_target,
+    parse_target,
+    place_target,
+)
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
@@ -25,6 +34,7 @@ from vskill_platform.store.blocklist import (
     reapply_blocklist,
     remove_block,
 )
+from vskill_platform.store.skills import get_version
 
 ENTRIES = "/api/v1/blocklist/entries"
 
@@ -32,6 +42,18 @@ ENTRIES = "/api/v1/blocklist/entries"
 DEFAULT_SEVERITY = Severity.HIGH
 
 TargetText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
+
+
+class BlockReach(enum.StrEnum):
+    """What is blocked together with another decision about a published skill."""
+
+    NOTHING = "nothing"
+    #: the skill at its place
+    PLACE = "place"
+    #: the content of one version, wherever it is
+    VERSION = "version"
+    #: the skill's name, everywhere
+    NAME = "name"
 
 
 class BlockSomething(ActionRequest, frozen=True, kw_only=True):
@@ -116,6 +138,26 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
 
 def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
     return BlockAdded(_entry_view(entry), hits.submissions, hits.skills, hits.versions)
+
+
+async def reached_target(
+    reach: BlockReach, published: PublishedSkill, version: str | None
+) -> BlockTarget | None:
+    """What such a block hits; of no version in particular, the content of the current one."""
+    match reach:
+        case BlockReach.NOTHING:
+            return None
+        case BlockReach.PLACE:
+            return place_target(published.identity)
+        case BlockReach.NAME:
+            return name_target(published.name)
+        case _:
+            number = version or published.current_version
+            if number is None:
+                raise InvalidInput(
+                    "No version is live.", field="block", fix="name a version, or block the place"
+                )
+            return digest_target((await get_version(published.canonical, number)).digest)
 
 
 def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:

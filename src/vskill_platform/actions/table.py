@@ -14,6 +14,7 @@ from vskill_platform.actions import (
     review,
     submissions,
     suppressions,
+    takedowns,
     versions,
     webhooks,
 )
@@ -29,6 +30,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *review.ACTIONS,
     *bulk.ACTIONS,
     *suppressions.ACTIONS,
+    *takedowns.ACTIONS,
     *blocklist.ACTIONS,
     *account.ACTIONS,
     *webhooks.ACTIONS,

@@ -3,6 +3,7 @@ that means exactly one skill."""
 
 import click
 
+from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, SkillState
 from vskill_platform.cli.action_commands import command_for
 
@@ -18,5 +19,7 @@ def show_state(changed: SkillState) -> None:
 COMMANDS = (
     command_for(YANK, show_state),
     command_for(UNYANK, show_state),
+    command_for(TAKE_DOWN, show_state, arguments=("version",)),
+    command_for(RESTORE, show_state, arguments=("version",)),
     command_for(DELETE, show_state, confirm="Withdraw every version and end its submission?"),
 )

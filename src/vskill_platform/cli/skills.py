@@ -3,9 +3,6 @@
 A NAME is a canonical name (owner/repository/skill) or a flat one that means exactly one skill.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
@@ -19,10 +16,7 @@ from vskill_platform.cli.output import (
     print_table,
     show_time,
 )
-from vskill_platform.cli.process import OPERATOR, run_in_env
-
-if TYPE_CHECKING:
-    from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.cli.process import run_in_env
 
 #: The names of `store.reports.Category`, here so that `--help` loads nothing.
 CATEGORIES = ("malware", "vulnerability", "impersonation", "spam", "licence", "other")
@@ -65,28 +59,6 @@ def export() -> None:
         click.echo(msgspec.json.encode(camel(found)))
 
 
-@skill.command("takedown")
-@click.argument("name")
-@click.argument("version", required=False)
-@_reason
-def takedown(*, name: str, version: str | None, reason: str) -> None:
-    """Take a version down, or all of them, as a reviewer."""
-    from vskill_platform.store.withdrawals import take_down
-
-    _tell(_with(name, lambda canonical: take_down(canonical, version, by=OPERATOR, reason=reason)))
-
-
-@skill.command("restore")
-@click.argument("name")
-@click.argument("version", required=False)
-@_reason
-def restore(*, name: str, version: str | None, reason: str) -> None:
-    """Bring back a version that was taken down, or all of them, as a reviewer; blocked ones stay down."""
-    from vskill_platform.store.withdrawals import restore as act
-
-    _tell(_with(name, lambda canonical: act(canonical, version, by=OPERATOR, reason=reason)))
-
-
 @skill.command("report")
 @click.argument("name")
 @click.argument("version", required=False)
@@ -111,20 +83,3 @@ def report(
         click.echo(f"Report {filed.report.id} about {filed.report.skill} was filed.")
     else:
         click.echo(f"Report {filed.report.id} of {account} about {filed.report.skill} is still open.")
-
-
-def _with(name: str, act: "Callable[[str], Awaitable[PublishedSkill]]") -> "PublishedSkill":
-    from vskill_platform.store.skills import resolve
-
-    async def work() -> "PublishedSkill":
-        return await act((await resolve(name)).canonical)
-
-    return run_in_env(work)
-
-
-def _tell(changed: "PublishedSkill") -> None:
-    current = (
-        f"version {changed.current_version} is current" if changed.current_version else "no version is live"
-    )
-    states = ", ".join(f"{ref.number} {ref.status.value}" for ref in reversed(changed.versions))
-    click.echo(f"{changed.canonical}: {current} ({states})")

@@ -1,22 +1,12 @@
-"""Withdrawing versions and bringing them back: what a reviewer takes down and restores, and the one write for all who
-change the status of versions (owners: `actions.versions`).
+"""The one commit of a change to a skill's versions: its record, its audit entry, and the submission where it follows.
+Nothing here brings back what the blocklist hits: the commit asserts the blocklist that was looked at."""
 
-Each is one commit of the skill's record, its audit entry, and the submission where it follows: what a reviewer takes
-down waits for a person, and what a reviewer restores is approved. Nothing here brings back what the blocklist hits: the
-commit asserts the blocklist that was looked at.
-"""
+from collections.abc import Awaitable, Callable
 
-from collections.abc import Callable
-
-import msgspec
-
-from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
 from vskill_platform.domain.errors import Blocked
-from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
+from vskill_platform.domain.skill import PublishedSkill, VersionRef
+from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
@@ -37,56 +27,8 @@ ALL = "all versions"
 AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
 #: What becomes of the submission whose version this is; None leaves it as it is.
 Follow = Callable[[Submission, VersionRef, Step], Change | None]
-
-
-# What a reviewer does.
-
-
-async def take_down(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
-    """A reviewer takes a version down, or all of them; only a reviewer brings them back.
-
-    The submission that is PUBLISHED with such a version waits for a person from then on, so whoever submits the same
-    content again hears that, and not that it is verified.
-    """
-
-    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.take_down(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
-
-    return await alter_skill(canonical, alter, "take down", number, by=by, reason=reason, follow=_to_review)
-
-
-def _to_review(record: Submission, ref: VersionRef, step: Step) -> Change | None:
-    if record.state is not State.PUBLISHED or ref.status is not VersionStatus.TAKEN_DOWN:
-        return None
-    taken_down = msgspec.structs.replace(step, reason=f"version {ref.number} was taken down: {step.reason}")
-    decision = RecordedDecision(taken_down.reason)
-    return Change(submission.move(record, State.NEEDS_REVIEW, taken_down, decision=decision))
-
-
-async def restore(canonical: str, number: str | None = None, *, by: str, reason: str) -> PublishedSkill:
-    """A reviewer brings back what was taken down. Raises Blocked for what the blocklist hits.
-
-    For the submission that had published it this is the reviewer's yes to these bytes.
-    """
-
-    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.restore(found, skill.Change(Role.REVIEWER, by, now, reason), number=number)
-
-    return await alter_skill(
-        canonical, alter, "restore", number, by=by, reason=reason, bringing_back=True, follow=_approved
-    )
-
-
-def _approved(record: Submission, ref: VersionRef, step: Step) -> Change | None:
-    """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""
-    withdrawn = record.state is State.NEEDS_REVIEW and record.history[-1].source is State.PUBLISHED
-    if not withdrawn or ref.status is not VersionStatus.LIVE:
-        return None
-    restored = msgspec.structs.replace(step, reason=f"version {ref.number} was restored: {step.reason}")
-    decision = RecordedDecision(restored.reason, certification=ref.certification.value, score=ref.score)
-    approval = Approval(ref.digest, step.actor, step.at)
-    moved = submission.move(record, State.AUTO_APPROVED, restored, approval=approval, decision=decision)
-    return Change(moved, (submission_send(record.id, record.run),))
+#: What else is written in the same commit.
+MoreWrites = Callable[[], Awaitable[tuple[Operation, ...]]]
 
 
 async def alter_skill(
@@ -99,8 +41,9 @@ async def alter_skill(
     reason: str,
     bringing_back: bool = False,
     follow: Follow | None = None,
+    more: MoreWrites | None = None,
 ) -> PublishedSkill:
-    """One commit of the skill, its audit entry and what follows; nothing where nothing changes."""
+    """One commit of the skill, its audit entry, what follows and `more`; nothing where nothing changes."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -119,6 +62,7 @@ async def alter_skill(
             action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
         )
         operations = [*asserted, *skill_writes(changed, version), audit]
+        operations += await more() if more is not None else ()
         step = Step(entry_id, env.kv.now(), by, reason)
         following = None if follow is None else await _following(changed, follow, step)
         if following is None:

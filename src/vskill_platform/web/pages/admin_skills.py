@@ -1,16 +1,17 @@
 """Published skills, for whoever takes one down or brings it back."""
 
+from urllib.parse import quote
+
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.catalogue import list_skills, search_skills
-from vskill_platform.store.withdrawals import restore, take_down
-from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import acting, admin_page, back_of, reason_of, require_confirmed
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
+from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import form, page, query_of
 
 LIST = "/admin/skills"
@@ -39,31 +40,34 @@ async def _found(asked: SkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | 
     return page.items, page.after
 
 
-@acting(LIST)
-async def withdraw(request: Request) -> Response:
-    canonical, number = await _subject(request)
-    reason = await reason_of(request)
+@acting("/skills")
+async def take_down(request: Request) -> Response:
     await require_confirmed(request)
-    await take_down(canonical, number, by=principal_of(request).actor, reason=reason)
-    done = f"{canonical} {number or '(all versions)'} is taken down."
-    return see_other(request, await back_of(request, LIST), done)
+    state = await act_by_form(request, TAKE_DOWN, skill=_skill(request))
+    left = f"Version {state.current_version} is current." if state.current_version else "No version is left."
+    return see_other(request, await back_of(request, _page(request)), f"{state.skill} is taken down. {left}")
 
 
-@acting(LIST)
-async def bring_back(request: Request) -> Response:
-    canonical, number = await _subject(request)
-    reason = await reason_of(request)
-    await restore(canonical, number, by=principal_of(request).actor, reason=reason)
-    return see_other(request, await back_of(request, LIST), f"{canonical} {number or ''} is back.")
+@acting("/skills")
+async def restore(request: Request) -> Response:
+    state = await act_by_form(request, RESTORE, skill=_skill(request))
+    done = f"{state.skill} is back. Version {state.current_version} is current."
+    return see_other(request, await back_of(request, _page(request)), done)
 
 
-async def _subject(request: Request) -> tuple[str, str | None]:
-    """The skill, and the version where it is not all of them."""
-    return await text_of(request, "skill", 400), await text_of(request, "version", 100) or None
+def _skill(request: Request) -> str:
+    parts = request.path_params
+    return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
 
+
+def _page(request: Request) -> str:
+    return f"/skills/{quote(_skill(request))}"
+
+
+_SKILL = "/skills/{owner}/{repo}/{slug}"
 
 ENDPOINTS = (
     page(LIST, skills, guard=Guard.ADMIN, query=SkillsQuery),
-    form(f"{LIST}/take-down", withdraw, guard=Guard.ADMIN, scope="admin"),
-    form(f"{LIST}/restore", bring_back, guard=Guard.ADMIN, scope="admin"),
+    form(f"{_SKILL}/take-down", take_down, action=TAKE_DOWN),
+    form(f"{_SKILL}/restore", restore, action=RESTORE),
 )

@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
@@ -184,6 +185,7 @@ async def _render(
         ways=ways_to_install(request, dossier),
         why=_why_not(dossier),
         report_kinds=[(one.value, one.value.capitalize()) for one in Category],
+        can_take_down=TAKE_DOWN.allows(principal_of(request)),
         is_owner=await may(principal_of(request), Right.OWNER, place),
         flash=flash_of(request),
         **shown,
