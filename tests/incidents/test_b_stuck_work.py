@@ -354,28 +354,32 @@ async def test_B8_a_suspect_runs_alone_in_its_process(env: Env) -> None:
         await run_until_quiet(probed, recover=True)
     assert len(await enumerate_published_skills()) == 6
     assert [together for together in scanner.together if "suspect" in together] == [{"suspect"}]
-    assert max(map(len, scanner.together)) == 5, "the others run side by side"
+    assert max(map(len, scanner.together)) > 1, "the others run side by side"
 
 
 class CompanyProbe:
-    """Notes which skills are being scanned in the same moment. The suspect's neighbours wait for each other, so a slow
-    machine does not look like one that takes them one by one."""
+    """Notes which skills are being scanned in the same moment. A neighbour of the suspect waits for another one, so a
+    slow machine does not look like one that takes them one by one; it goes on alone where the others stand behind the
+    suspect, which waits for it."""
+
+    #: Well within the budget of a submission.
+    ALONE_S = 10
 
     def __init__(self, inner: Scanner) -> None:
         self.inner = inner
         self.ruleset = inner.ruleset
         self.inside: set[str] = set()
         self.together: list[set[str]] = []
-        self._all_there = asyncio.Event()
+        self._in_company = asyncio.Event()
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
         name = read_manifest(files[0].data).name
         self.inside.add(name)
         self.together.append(set(self.inside))
-        if len(self.inside) == 5:
-            self._all_there.set()
+        if len(self.inside) > 1:
+            self._in_company.set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_there.wait(), 0.05 if name == "suspect" else PATIENCE_S)
+            await asyncio.wait_for(self._in_company.wait(), 0.05 if name == "suspect" else self.ALONE_S)
         self.inside.remove(name)
         return await self.inner.scan(files)
 

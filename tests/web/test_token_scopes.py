@@ -425,7 +425,7 @@ async def test_an_admin_token_ends_with_a_demotion_and_others_go_on(shelf):
         await set_role("ada", Role.AUTHOR, by="system", reason="left the team")
         await set_role("ada", Role.ADMIN, by="system", reason="came back")
     assert (await shelf.client.get("/api/v1/webhooks", headers=strong)).status_code == 401
-    assert (await shelf.client.get("/api/v1/account", headers=plain)).json()["scopes"] == ["submit"]
+    assert (await shelf.client.get("/api/v1/account", headers=plain)).json()["scopes"] == ["read", "submit"]
 
 
 async def test_an_author_makes_no_token_with_more_than_an_authors_scopes(shelf):
