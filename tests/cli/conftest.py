@@ -1,11 +1,17 @@
 """Commands, called in this process, over a store of their own."""
 
+import asyncio
 import os
+import threading
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.envs import open_test_env
+from tests.support.people import make_account, token_of
+from tests.support.streams import serving
 from vskill_platform.cli import cli
+from vskill_platform.store.accounts import Role
 
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
 
@@ -38,3 +44,30 @@ def skill(tmp_path):
     folder.mkdir()
     (folder / "SKILL.md").write_text(SKILL_MD)
     return folder
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """A registry on a real socket, run by a thread of its own; its address and a token of ann's."""
+    ready, stop = threading.Event(), threading.Event()
+    facts: dict[str, str] = {}
+
+    async def serve_until_stopped() -> None:
+        async with open_test_env("memory", tmp_path / "elsewhere") as env, serving(env) as address:
+            await make_account(env, "ann", Role.AUTHOR)
+            facts.update(address=address, token=await token_of(env, "ann", "read", "submit"))
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve_until_stopped()), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    yield facts
+    stop.set()
+    thread.join(60)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, data_dir):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "config" / "vskill-platform"

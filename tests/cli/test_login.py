@@ -1,45 +1,12 @@
 """Signing in to a registry elsewhere: the token is checked, kept for nobody else's eyes, and used by later commands."""
 
-import asyncio
 import json
 import stat
-import threading
 
 import pytest
 from click.testing import CliRunner
 
-from tests.support.envs import open_test_env
-from tests.support.people import make_account, token_of
-from tests.support.streams import serving
 from vskill_platform.cli import cli
-from vskill_platform.store.accounts import Role
-
-
-@pytest.fixture
-def registry(tmp_path):
-    """A registry on a real socket, run by a thread of its own; its address and a token of ann's."""
-    ready, stop = threading.Event(), threading.Event()
-    facts: dict[str, str] = {}
-
-    async def serve_until_stopped() -> None:
-        async with open_test_env("memory", tmp_path / "elsewhere") as env, serving(env) as address:
-            await make_account(env, "ann", Role.AUTHOR)
-            facts.update(address=address, token=await token_of(env, "ann", "read", "submit"))
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve_until_stopped()), daemon=True)
-    thread.start()
-    assert ready.wait(60)
-    yield facts
-    stop.set()
-    thread.join(60)
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch, data_dir):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path / "config" / "vskill-platform"
 
 
 def run(*arguments: str, code: int = 0, **options):

@@ -2,11 +2,20 @@
 
 import io
 import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import pytest
+import re2
 
 from tests.support.git_server import git_server, skill_md
+from tests.support.lifetimes import running
 from vskill_platform.cli.local_skills import read_file
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
@@ -95,3 +104,74 @@ def test_a_large_file_is_not_read(archive):
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_file(archive.parent)
     assert io.BytesIO(archive.read_bytes()).read(2) == b"PK"
+
+
+# On a registry elsewhere.
+
+
+def test_a_folder_is_submitted_to_a_registry_elsewhere_and_followed_there(
+    run, skill, registry, home, monkeypatch
+):
+    monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])
+    there = ("--registry", registry["address"])
+    (one,) = json.loads(run(*there, "submit", skill, "--json").stdout)
+    submission = one["submission"]
+    assert (one["outcome"], submission["repoUrl"], submission["submitter"]) == (
+        "created",
+        "upload://ann/tidy",
+        "ann",
+    )
+    assert submission["id"] in run(*there, "status", submission["id"]).stdout
+    assert "not scanned" in run(*there, "submission", "findings", submission["id"]).stdout
+    assert "NotFound" not in run("status", submission["id"], code=1).stderr, "nothing was written here"
+    refused = run(*there, "submit", skill, "--namespace", "bob", code=1).stderr
+    assert "cannot upload into the namespace bob" in refused
+    assert (
+        "DEQUEUED" in run(*there, "submission", "cancel", submission["id"], "--reason", "never mind").stdout
+    )
+
+
+# For people at a terminal.
+
+PROGRAM = shutil.which("vskill-platform", path=str(Path(sys.executable).parent)) or ""
+
+
+def test_ctrl_c_says_what_was_submitted_and_how_to_follow_it(data_dir, skill):
+    command = [PROGRAM, "submit", str(skill), "--watch"]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    (submission_id,) = re2.findall(r"sub_[0-9a-f-]+", first)
+    assert process.returncode == 130
+    assert f"vskill-platform status {submission_id}" in told
+    assert "Aborted" not in told
+
+
+def test_the_moving_line_does_not_stand_in_front_of_what_is_told(data_dir, skill):
+    ours, theirs = pty.openpty()
+    with running([PROGRAM, "submit", str(skill), "--no-watch"], stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        process.wait(60)
+    os.close(ours)
+    text = shown.decode()
+    assert "created" in text
+    assert re2.search(r"submitting[^\r\n\x1b]*created", text) is None
+
+
+def test_ids_of_submissions_are_completed(data_dir, run, skill):
+    (one,) = json.loads(run("submit", skill, "--json").stdout)
+    words = {"COMP_WORDS": "vskill-platform status sub_", "COMP_CWORD": "2"}
+    asked = {**os.environ, **words, "_VSKILL_PLATFORM_COMPLETE": "bash_complete"}
+    done = subprocess.run([PROGRAM], env=asked, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"plain,{one['submission']['id']}"]

@@ -1,5 +1,7 @@
 """Submissions as everybody may follow them, and what their submitters do with them."""
 
+from typing import Annotated
+
 import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
@@ -7,8 +9,15 @@ from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import ActionRequest, Reason, SubmissionId
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
-from vskill_platform.actions.submission_views import SubmissionView, position_view, submission_view
+from vskill_platform.actions.submission_views import (
+    StatsView,
+    SubmissionView,
+    position_view,
+    stats_view,
+    submission_view,
+)
 from vskill_platform.actions.visibility import viewer_for
+from vskill_platform.actions.wire import Wire
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import Blocked, NotFound, TransitionError
 from vskill_platform.domain.messages import submission_send
@@ -18,7 +27,7 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.audit import was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.store.statistics import estimate_ms, position_of, recent_activity, waits
-from vskill_platform.submission_store import Change, get_submission, next_run
+from vskill_platform.submission_store import Change, count_submissions, get_run, get_submission, next_run
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -27,6 +36,24 @@ class SubmissionRequest(ActionRequest, frozen=True, kw_only=True):
     """One submission."""
 
     submission_id: SubmissionId
+
+
+class SubmissionRuns(SubmissionRequest, frozen=True, kw_only=True):
+    """The runs of a submission."""
+
+    #: how many, the latest first
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20)] = 10
+
+
+class RunsAnswer(Wire, frozen=True):
+    """Every run of a submission, the latest first."""
+
+    id: str
+    runs: tuple[SubmissionView, ...]
+
+
+class AllSubmissions(ActionRequest, frozen=True, kw_only=True):
+    """Every submission."""
 
 
 class CancelSubmission(SubmissionRequest, frozen=True, kw_only=True):
@@ -54,6 +81,17 @@ def rights_object(record: Submission) -> ActionObject:
 
 async def show(services: Services, actor: Principal, request: SubmissionRequest) -> SubmissionView:
     return await view_of(services, actor, await get_submission(request.submission_id))
+
+
+async def runs(services: Services, actor: Principal, request: SubmissionRuns) -> RunsAnswer:
+    record, now = await get_submission(request.submission_id), services.kv.now()
+    numbers = range(record.run, max(0, record.run - request.limit), -1)
+    found = [record if run == record.run else await get_run(record.id, run) for run in numbers]
+    return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in found))
+
+
+async def stats(_services: Services, _actor: Principal, _request: AllSubmissions) -> StatsView:
+    return stats_view(await count_submissions())
 
 
 async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:
@@ -143,6 +181,38 @@ SHOW = Action(
     command="status",
     mcp=_NO_TOOL,
 )
+RUNS = Action(
+    name="submission.runs",
+    run=runs,
+    request=SubmissionRuns,
+    answer=RunsAnswer,
+    method="GET",
+    path=f"{SUBMISSIONS}/{{submission_id}}/runs",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    acts_on=object_of,
+    errors=(NotFound,),
+    summary="Read the runs of a submission, the latest first",
+    tag="submissions",
+    page="/submissions/{submission_id}",
+    command="submission runs",
+    mcp=_NO_TOOL,
+)
+STATS = Action(
+    name="submission.stats",
+    run=stats,
+    request=AllSubmissions,
+    answer=StatsView,
+    method="GET",
+    path=f"{SUBMISSIONS}/stats",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    summary="Count submissions by state",
+    tag="submissions",
+    page="/queue",
+    command="status",
+    mcp=_NO_TOOL,
+)
 CANCEL = Action(
     name="submission.cancel",
     run=cancel,
@@ -179,4 +249,4 @@ RERUN = Action(
     allowance=Allowance.SUBMISSIONS,
 )
 
-ACTIONS = (SHOW, CANCEL, RERUN)
+ACTIONS = (STATS, SHOW, RUNS, CANCEL, RERUN)

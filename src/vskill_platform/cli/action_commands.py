@@ -13,6 +13,7 @@ from msgspec import inspect
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.cli.caller import Caller
+from vskill_platform.cli.completion import complete_submission
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.output import print_json
 
@@ -77,7 +78,14 @@ def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:
 def _argument(field: Any, metavar: str | None) -> click.Argument:
     kind, many = _click_type(inspect.type_info(field.type))
     needed = field.default is msgspec.NODEFAULT
-    return click.Argument([field.name], type=kind, nargs=-1 if many else 1, required=needed, metavar=metavar)
+    return click.Argument(
+        [field.name],
+        type=kind,
+        nargs=-1 if many else 1,
+        required=needed,
+        metavar=metavar,
+        shell_complete=complete_submission if field.name == "submission_id" else None,
+    )
 
 
 def _option(field: Any, text: str, *, optional: bool) -> click.Option:

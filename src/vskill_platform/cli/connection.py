@@ -45,6 +45,10 @@ def connect(registry: str, account: str | None) -> Connection:
 
 def run_with_caller(work: Callable[["Caller"], Awaitable[T]]) -> T:
     """Do a command's work with a caller for the registry that it is about."""
+    # Loaded before the loop runs: an import reads files.
+    import vskill_platform.actions.table
+    import vskill_platform.cli.caller  # noqa: F401 - `_locally` and `_remotely` use it
+
     connection = click.get_current_context().find_object(Connection) or Connection()
     if connection.registry:
         return run_async(_remotely(connection, work))

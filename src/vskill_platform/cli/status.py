@@ -4,16 +4,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import console, json_option, print_json, print_table, show_time
-from vskill_platform.cli.process import run_in_env
+from vskill_platform.cli.completion import complete_submission
+from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.output import console, json_option, print_json, print_table
 
 if TYPE_CHECKING:
+    from vskill_platform.actions.submission_views import StatsView, SubmissionView
+    from vskill_platform.cli.caller import Caller
     from vskill_platform.cli.submit_outcomes import Explanation
-    from vskill_platform.domain.submission import Submission
 
 
 @click.command()
-@click.argument("submission_id", required=False)
+@click.argument("submission_id", required=False, shell_complete=complete_submission)
 @json_option
 def status(*, submission_id: str | None, as_json: bool) -> None:
     """Show the counts by state, or one submission with its history."""
@@ -24,52 +26,57 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 
 def _show_counts(*, as_json: bool) -> None:
-    from vskill_platform.actions.submission_views import stats_view
-    from vskill_platform.submission_store import count_submissions
+    from vskill_platform.actions.submissions import STATS, AllSubmissions
+    from vskill_platform.domain.states import State
 
-    counts = run_in_env(count_submissions)
+    async def count(caller: "Caller") -> "StatsView":
+        return await caller.call(STATS, AllSubmissions())
+
+    counts = run_with_caller(count)
     if as_json:
-        print_json(stats_view(counts))
+        print_json(counts)
         return
-    rows = [(state.value, count, state.meaning) for state, count in counts.by_state.items()]
+    rows = [(state, number, State(state).meaning) for state, number in counts.by_state.items()]
     if counts.unreadable:
         rows.append(("unreadable", counts.unreadable, "records that this version cannot read"))
     print_table(f"{counts.total} submissions", ("state", "count", "meaning"), rows)
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:
-    from vskill_platform.actions.submission_views import submission_view
-    from vskill_platform.actions.visibility import OPERATOR
+    from vskill_platform.actions.submissions import SHOW, SubmissionRequest
     from vskill_platform.cli.submit_outcomes import explain, print_explanation
-    from vskill_platform.submission_store import get_submission
 
-    async def look() -> "tuple[Submission, Explanation]":
-        record = await get_submission(submission_id)
-        return record, await explain(record)
+    async def look(caller: "Caller") -> "tuple[SubmissionView, Explanation]":
+        view = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
+        return view, await explain(caller, view)
 
-    record, explanation = run_in_env(look)
+    view, explanation = run_with_caller(look)
     if as_json:
-        print_json(submission_view(record, OPERATOR))
+        print_json(view)
         return
     print_explanation(console(), explanation)
-    print_table(f"\n{record.id}", ("field", "value"), _facts(record))
-    rows = [(event.seq, show_time(event.at), event.to, event.actor, event.reason) for event in record.history]
-    print_table(f"\nHistory of run {record.run}", ("seq", "at (UTC)", "state", "who", "why"), rows)
+    print_table(f"\n{view.id}", ("field", "value"), _facts(view))
+    rows = [(event.seq, _time(event.at), event.to, event.actor, event.reason) for event in view.history]
+    print_table(f"\nHistory of run {view.run}", ("seq", "at (UTC)", "state", "who", "why"), rows)
 
 
-def _facts(record: "Submission") -> list[tuple[str, object]]:
+def _facts(view: "SubmissionView") -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [
-        ("state", f"{record.state}: {record.state.meaning}"),
-        ("place", record.repo_url),
-        ("skill", record.skill_name),
-        ("run", record.run),
-        ("submitted", show_time(record.created_at)),
-        ("attempts", f"{record.attempts.started} started, {record.attempts.failed} failed"),
-        ("waiting for", record.attempts.waiting_for),
-        ("claimed by", record.claim.worker if record.claim else None),
-        ("next attempt", show_time(record.next_attempt_at) if record.next_attempt_at else None),
-        ("published as", record.published),
-        ("digest", record.digest),
-        ("decision", record.decision.reason if record.decision else None),
+        ("state", f"{view.state}: {view.meaning}"),
+        ("place", view.repo_url),
+        ("skill", view.skill_name),
+        ("run", view.run),
+        ("submitted", _time(view.created_at)),
+        ("attempts", f"{view.attempts.started} started, {view.attempts.failed} failed"),
+        ("waiting for", view.attempts.waiting_for),
+        ("claimed by", view.worker),
+        ("next attempt", _time(view.next_attempt_at) if view.next_attempt_at else None),
+        ("published as", view.published_skill),
+        ("digest", view.digest),
+        ("decision", view.decision.reason if view.decision else None),
     ]
     return [(name, value) for name, value in facts if value is not None]
+
+
+def _time(at: str) -> str:
+    return at.replace("T", " ")

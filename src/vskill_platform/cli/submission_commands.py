@@ -7,13 +7,18 @@ import click
 from vskill_platform.actions.appeals import APPEAL
 from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
 from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import CANCEL, RERUN
+from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS, RunsAnswer
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import plain, print_json
+from vskill_platform.cli.output import plain, print_json, print_table
 
 
 def show_state(shown: SubmissionView) -> None:
     click.echo(f"{shown.id}: {shown.state} ({shown.meaning})")
+
+
+def show_runs(found: RunsAnswer) -> None:
+    rows = [(run.run, run.state, run.updated_at, run.reason) for run in found.runs]
+    print_table(found.id, ("run", "state", "last change", "why"), rows)
 
 
 def show_rerun(shown: SubmissionView) -> None:
@@ -47,6 +52,7 @@ COMMANDS = (
     command_for(CANCEL, show_state),
     command_for(RERUN, show_rerun),
     command_for(APPEAL, show_state),
+    command_for(RUNS, show_runs),
     command_for(FINDINGS, show_findings),
     command_for(SARIF, show_sarif),
 )

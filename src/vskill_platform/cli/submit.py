@@ -1,4 +1,4 @@
-"""`submit`: put skills on the queue that a running server works: from repositories, local folders and archives."""
+"""`submit`: put skills on the queue of this machine or of a registry: from repositories, local folders and archives."""
 
 import asyncio
 import sys
@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.errors import one_line
 from vskill_platform.cli.local_skills import read_file, read_folder, skills_at
 from vskill_platform.cli.output import json_option, print_json
-from vskill_platform.cli.process import run_in_env
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
+    from vskill_platform.actions.intake import PlaceOutcome
     from vskill_platform.actions.submission_views import SubmissionView
-    from vskill_platform.domain.submission import Submission
-    from vskill_platform.intake.discover import Settled
-    from vskill_platform.intake.submit import Submitted
+    from vskill_platform.cli.caller import Caller
 
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
+#: Which door they come through.
+SOURCE = "cli"
+#: The exit code after Ctrl-C, as of a shell.
+INTERRUPTED = 130
 
 ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
 
@@ -53,7 +58,8 @@ class Done(msgspec.Struct, frozen=True):
     """One skill after its submission."""
 
     path: str
-    submitted: "Submitted | None" = None
+    outcome: "PlaceOutcome | None" = None
+    view: "SubmissionView | None" = None
     error: PlatformError | None = None
     note: str = ""
 
@@ -62,7 +68,11 @@ class Done(msgspec.Struct, frozen=True):
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--path", default="", help="The skill's folder in the repository; the address may name it too.")
 @click.option("--all", "every", is_flag=True, help="Also the skills below a folder that is one itself.")
-@click.option("--namespace", default="local", show_default=True, help="Whose uploads they are.")
+@click.option(
+    "--namespace",
+    default="",
+    help="Whose uploads they are: the account's own, or `local` for the operator of this machine.",
+)
 @click.option(
     "--name", "slug", help="The skill's name in the namespace; the folder's or file's name otherwise."
 )
@@ -95,17 +105,35 @@ def submit(
     kinds = [_kind_of(target) for target in targets]
     options = Options(path, every, namespace, slug)
 
-    async def submit_all() -> list[Done]:
-        done = await _submit_all(targets, kinds, options, quiet=as_json)
-        return await _followed(done, quiet=as_json) if watched else done
+    submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
 
-    results = [_result(one) for one in run_in_env(submit_all)]
+    async def submit_all(caller: "Caller") -> list[Done]:
+        done = await submitting.submit_all(caller, targets, kinds)
+        return await _followed(caller, done, quiet=as_json) if watched else done
+
+    try:
+        results = [_result(one) for one in run_with_caller(submit_all)]
+    except KeyboardInterrupt:
+        _tell_interrupted(submitting.done)
+        raise SystemExit(INTERRUPTED) from None
     if as_json:
         print_json(results)
     refused = any(one.outcome == "refused" for one in results)
     unpublished = not all(one.submission and one.submission.category == "published" for one in results)
     if refused or (watched and unpublished):
         raise SystemExit(1)
+
+
+def _tell_interrupted(done: "list[Done]") -> None:
+    """What was submitted before Ctrl-C, and how to follow it."""
+    submitted = [one for one in done if one.view is not None]
+    if not submitted:
+        click.echo("\nStopped. Nothing is known to have been submitted.", err=True)
+        return
+    click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
+    for one in submitted:
+        if one.view is not None:
+            click.echo(f"  vskill-platform status {one.view.id}  # {one.path}", err=True)
 
 
 def _kind_of(target: str) -> str:
@@ -122,53 +150,62 @@ def _kind_of(target: str) -> str:
     raise click.UsageError(f"{target!r} does not exist, and is not the address of a repository.")
 
 
-async def _submit_all(
-    targets: Sequence[str], kinds: Sequence[str], options: Options, *, quiet: bool
-) -> list[Done]:
-    """Some at a time, each told as it is done. A single one that is refused ends the command with its error."""
-    slots = asyncio.Semaphore(AT_ONCE)
+class _Submitting:
+    """One run of the command, with what is done so far."""
 
-    async def one(target: str, kind: str) -> list[Done]:
-        async with slots:
-            done = await _settled(target, kind, options, alone=len(targets) == 1)
-        if not quiet:
-            for skill in done:
-                _tell(skill)
-        return done
+    def __init__(self, options: Options, *, alone: bool, quiet: bool) -> None:
+        self._options = options
+        self._alone = alone
+        self._quiet = quiet
+        self.done: list[Done] = []
 
-    work = [one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
-    return [skill for done in await _with_status(asyncio.gather(*work), quiet=quiet) for skill in done]
+    async def submit_all(self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]) -> list[Done]:
+        """Some at a time, each told as it is done. A single one that is refused ends the command with its error."""
+        from vskill_platform.cli.output import console
+
+        out = console()
+        if self._quiet or not out.is_terminal:
+            return await self._submit(caller, targets, kinds, None)
+        with out.status("submitting") as status:
+            return await self._submit(caller, targets, kinds, status)
+
+    async def _submit(
+        self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str], status: "Status | None"
+    ) -> list[Done]:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def submit_one(target: str, kind: str) -> list[Done]:
+            async with slots:
+                done = await self._settled(caller, target, kind)
+            self.done += done
+            if not self._quiet:
+                _tell(done, status)
+            return done
+
+        work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
+        return [skill for done in await asyncio.gather(*work) for skill in done]
+
+    async def _settled(self, caller: "Caller", target: str, kind: str) -> list[Done]:
+        try:
+            return await _DOORS[kind](caller, target, self._options)
+        except PlatformError as error:
+            if self._alone:
+                raise
+            return [Done(target, error=error)]
 
 
-async def _with_status(working: "asyncio.Future[list[list[Done]]]", *, quiet: bool) -> list[list[Done]]:
-    """Something moves while repositories are fetched, where there is a person to see it."""
-    from vskill_platform.cli.output import console
+async def _from_repository(caller: "Caller", target: str, options: Options) -> list[Done]:
+    from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 
-    out = console()
-    if quiet or not out.is_terminal:
-        return await working
-    with out.status("submitting"):
-        return await working
-
-
-async def _settled(target: str, kind: str, options: Options, *, alone: bool) -> list[Done]:
+    wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
     try:
-        done = await _DOORS[kind](target, options)
-    except PlatformError as error:
-        if alone:
+        found = await caller.call(SUBMIT, wanted)
+    except NoSkillFound:
+        if not options.path or options.every:
             raise
-        return [Done(target, error=error)]
-    if alone and len(done) == 1 and done[0].error is not None:
-        raise done[0].error
-    return done
-
-
-async def _from_repository(target: str, options: Options) -> list[Done]:
-    from vskill_platform.domain.submission import Source
-    from vskill_platform.intake.discover import submit_skills
-
-    found = await submit_skills(target, options.path, every=options.every, source=Source.CLI)
-    done = [_done(one) for one in found.results]
+        # The folder is no skill itself: every one below it is meant.
+        found = await caller.call(SUBMIT, msgspec.structs.replace(wanted, every=True))
+    done = [await _done(caller, _place(one), one) for one in found.results or (found,)]
     left = len(found.not_submitted)
     notes = [
         f"{left} more skills are below it; --all submits them too" if left else "",
@@ -176,15 +213,23 @@ async def _from_repository(target: str, options: Options) -> list[Done]:
         f"folders that no address can name: {', '.join(found.skipped[:5])}" if found.skipped else "",
     ]
     note = "; ".join(filter(None, notes))
-    return [*done[:-1], msgspec.structs.replace(done[-1], note=note)] if done else []
+    return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]
 
 
-def _done(settled: "Settled") -> Done:
-    place = f"{settled.repo_url} {settled.skill_path}".strip()
-    return Done(place, settled.submitted, settled.error)
+def _place(outcome: "PlaceOutcome") -> str:
+    return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
 
 
-async def _from_folder(target: str, options: Options) -> list[Done]:
+async def _done(caller: "Caller", path: str, outcome: "PlaceOutcome") -> Done:
+    from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+
+    if outcome.id is None:
+        return Done(path, outcome)
+    view = await caller.call(SHOW, SubmissionRequest(submission_id=outcome.id))
+    return Done(path, outcome, view)
+
+
+async def _from_folder(caller: "Caller", target: str, options: Options) -> list[Done]:
     """The skill in a folder, or where it has no SKILL.md, every one below it."""
     folder = Path(target)
     here = await asyncio.to_thread((folder / SKILL_FILE).exists)
@@ -193,74 +238,82 @@ async def _from_folder(target: str, options: Options) -> list[Done]:
         raise InvalidInput(
             f"{target} holds {len(places)} skills.", field="--name", fix="leave it out, or name one folder"
         )
-    return [await _from_skill_folder(place, options, alone=len(places) == 1) for place in places]
+    return [await _from_skill_folder(caller, place, options, alone=len(places) == 1) for place in places]
 
 
-async def _from_skill_folder(folder: Path, options: Options, *, alone: bool) -> Done:
+async def _from_skill_folder(caller: "Caller", folder: Path, options: Options, *, alone: bool) -> Done:
     try:
         files = await asyncio.to_thread(read_folder, folder)
         whole = await asyncio.to_thread(folder.resolve)
-        return await _upload(str(folder), files, options, whole.name)
+        return await _upload(caller, str(folder), files, options, whole.name)
     except PlatformError as error:
         if alone:
             raise
         return Done(str(folder), error=error)
 
 
-async def _from_archive(target: str, options: Options) -> list[Done]:
+async def _from_archive(caller: "Caller", target: str, options: Options) -> list[Done]:
     files = await asyncio.to_thread(read_file, Path(target))
     name = Path(target).name
     ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
-    return [await _upload(target, files, options, name[: len(name) - len(ending)])]
+    return [await _upload(caller, target, files, options, name[: len(name) - len(ending)])]
 
 
-async def _upload(target: str, files: tuple[SkillFile, ...], options: Options, name: str) -> Done:
-    from vskill_platform.intake.submit import submit_upload
+async def _upload(
+    caller: "Caller", target: str, files: tuple[SkillFile, ...], options: Options, name: str
+) -> Done:
+    from vskill_platform.actions.intake import UPLOAD, UploadSkill
+    from vskill_platform.archives import tar_archive
 
-    submitted = await submit_upload(files, namespace=options.namespace, slug=options.slug or name)
-    return Done(target, submitted)
+    archive = await asyncio.to_thread(tar_archive, files)
+    wanted = UploadSkill(
+        archive=archive, name=options.slug or name, namespace=options.namespace, source=SOURCE
+    )
+    return await _done(caller, target, await caller.call(UPLOAD, wanted))
 
 
 _DOORS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
 
 
-def _tell(done: Done) -> None:
-    if done.error is not None:
-        click.echo(f"{done.path}: {one_line(done.error)}", err=True)
-    elif done.submitted is not None:
-        submitted = done.submitted
-        click.echo(_said(done.path, submitted.outcome.value, submitted.reason, submitted.submission))
-    if done.note:
-        click.echo(f"  {done.note}")
+def _tell(done: Sequence[Done], status: "Status | None") -> None:
+    """One line each. The moving line is stopped meanwhile: it would stand in front of the text."""
+    if status is not None:
+        status.stop()
+    for one in done:
+        if one.error is not None:
+            click.echo(f"{one.path}: {one_line(one.error)}", err=True)
+        elif one.outcome is not None and one.outcome.error is not None:
+            click.echo(f"{one.path}: Error: {one.outcome.error}", err=True)
+        elif one.outcome is not None:
+            click.echo(_said(one.path, one.outcome, one.view))
+        if one.note:
+            click.echo(f"  {one.note}")
+    if status is not None:
+        status.start()
 
 
-async def _followed(done: list[Done], *, quiet: bool) -> list[Done]:
-    """The same with each record as it ended; where a person reads, a block for each says what became of it."""
+async def _followed(caller: "Caller", done: list[Done], *, quiet: bool) -> list[Done]:
+    """The same with each run as it ended; where a person reads, a block for each says what became of it."""
     from vskill_platform.cli.submit_watch import follow_all, print_ends
 
-    there = [(one, one.submitted, one.submitted.submission) for one in done if one.submitted]
-    followed = [(one, submitted, record) for one, submitted, record in there if record is not None]
-    ends = await follow_all([record for _, _, record in followed], quiet=quiet)
+    followed = [(one, one.view) for one in done if one.view is not None]
+    ends = await follow_all(caller, [view for _, view in followed], quiet=quiet)
     if not quiet and ends:
-        await print_ends([(one.path, end) for (one, _, _), end in zip(followed, ends, strict=True)])
+        titled = [(one.path, end) for (one, _), end in zip(followed, ends, strict=True)]
+        await print_ends(caller, titled)
     ended = {
-        id(one): msgspec.structs.replace(one, submitted=msgspec.structs.replace(submitted, submission=end))
-        for (one, submitted, _), end in zip(followed, ends, strict=True)
+        id(one): msgspec.structs.replace(one, view=end) for (one, _), end in zip(followed, ends, strict=True)
     }
     return [ended.get(id(one), one) for one in done]
 
 
 def _result(done: Done) -> Result:
-    from vskill_platform.actions.submission_views import submission_view
-    from vskill_platform.actions.visibility import OPERATOR
-
-    if done.submitted is None:
+    if done.outcome is None:
         return Result(done.path, "refused", str(done.error), None)
-    record = done.submitted.submission
-    view = submission_view(record, OPERATOR) if record else None
-    return Result(done.path, done.submitted.outcome.value, done.submitted.reason, view)
+    reason = done.outcome.error or done.outcome.reason or ""
+    return Result(done.path, done.outcome.outcome, reason, done.view)
 
 
-def _said(path: str, outcome: str, reason: str, record: "Submission | None") -> str:
-    place = f"{record.id}, run {record.run}, {record.state}" if record else "no submission"
-    return f"{path}: {outcome} ({place}){': ' + reason if reason else ''}"
+def _said(path: str, outcome: "PlaceOutcome", view: "SubmissionView | None") -> str:
+    place = f"{view.id}, run {view.run}, {view.state}" if view else "no submission"
+    return f"{path}: {outcome.outcome} ({place}){': ' + outcome.reason if outcome.reason else ''}"

@@ -15,9 +15,9 @@ from rich.text import Text
 from vskill_platform.cli.output import plain
 
 if TYPE_CHECKING:
-    from vskill_platform.domain.scan import Finding
-    from vskill_platform.domain.states import State
-    from vskill_platform.domain.submission import Submission
+    from vskill_platform.actions.findings import FindingView
+    from vskill_platform.actions.submission_views import SubmissionView
+    from vskill_platform.cli.caller import Caller
 
 #: Of one skill's findings, the first so many; the rest are counted.
 MOST_FINDINGS = 5
@@ -36,7 +36,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """A submission's end, for people."""
 
     title: str
-    state: "State"
+    state: str
     reason: str
     #: Where a rule matched, why that matters and what helps; each one line.
     findings: tuple[str, ...] = ()
@@ -44,18 +44,18 @@ class Explanation(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-async def explain(record: "Submission", title: str = "") -> Explanation:
+async def explain(caller: "Caller", view: "SubmissionView", title: str = "") -> Explanation:
     """The explanation of a run that is over, or of where it stands."""
-    shown = title or record.skill_name
-    lines = _lines(await _findings(record))
+    lines = _lines(await _findings(caller, view))
     if len(lines) > MOST_FINDINGS:
-        lines[MOST_FINDINGS:] = [f"and {len(lines) - MOST_FINDINGS} more"]
-    return Explanation(shown, record.state, _reason(record), tuple(lines), _advice(record))
+        more = f"and {len(lines) - MOST_FINDINGS} more: 'vskill-platform submission findings {view.id}'"
+        lines[MOST_FINDINGS:] = [more]
+    return Explanation(title or view.skill_name, view.state, _reason(view), tuple(lines), _advice(view))
 
 
 def print_explanation(out: Console, one: Explanation) -> None:
     """A block: the result in one line, what it rests on below it."""
-    head = Text(f"{one.state:<13} ", style=_STYLES.get(one.state.value, "bold"))
+    head = Text(f"{one.state:<13} ", style=_STYLES.get(one.state, "bold"))
     head.append_text(Text(plain(one.title).plain, style="bold"))
     out.print(head)
     out.print(Padding(plain(one.reason), (0, 0, 0, 14), expand=False))
@@ -75,52 +75,53 @@ def _grounds(one: Explanation) -> Iterator[Text]:
         yield Text("What to do: ", style="bold").append_text(Text(plain(one.advice).plain, style="not bold"))
 
 
-def _reason(record: "Submission") -> str:
-    if record.published_version is not None and record.state.value == "PUBLISHED" and record.published:
-        name = record.published.removeprefix("skill:")
-        certification = record.decision.certification if record.decision else None
-        return f"{name} {record.published_version}" + (f", {certification}" if certification else "")
-    return record.history[-1].reason
+def _reason(view: "SubmissionView") -> str:
+    if view.published_version is not None and view.state == "PUBLISHED" and view.published_skill:
+        certification = view.decision.certification if view.decision else None
+        return f"{view.published_skill} {view.published_version}" + (
+            f", {certification}" if certification else ""
+        )
+    return view.history[-1].reason
 
 
-async def _findings(record: "Submission") -> "list[Finding]":
+async def _findings(caller: "Caller", view: "SubmissionView") -> "list[FindingView]":
     """What counted in the decision, the worst first. None for what was published: it passed."""
-    from vskill_platform.domain.scan import Kind
-    from vskill_platform.store.scans import get_scan
+    from vskill_platform.actions.findings import FINDINGS, RunFindings
 
-    if record.evidence is None or record.decision is None or record.state.value == "PUBLISHED":
+    if view.scan is None or view.decision is None or view.state == "PUBLISHED":
         return []
-    report = await get_scan(record.evidence.digest, record.evidence.ruleset)
-    counted = [
+    found = await caller.call(FINDINGS, RunFindings(submission_id=view.id, run=view.run))
+    return [
         finding
-        for finding in (report.findings if report else ())
-        if finding.kind is not Kind.CAPABILITY and finding.rule_id in record.decision.rule_ids
+        for finding in found.findings
+        if finding.kind != "capability" and finding.rule_id in view.decision.rule_ids
     ]
-    return sorted(counted, key=lambda finding: -finding.severity.rank)
 
 
-def _lines(findings: "list[Finding]") -> list[str]:
+def _lines(findings: "list[FindingView]") -> list[str]:
     """One for each rule and file, with all its places."""
-    places: dict[tuple[str, str], list[Finding]] = {}
+    places: dict[tuple[str, str], list[FindingView]] = {}
     for finding in findings:
         places.setdefault((finding.rule_id, finding.file), []).append(finding)
     return [_line(same) for same in places.values()]
 
 
-def _line(same: "list[Finding]") -> str:
+def _line(same: "list[FindingView]") -> str:
     first = same[0]
     numbers = sorted({finding.line for finding in same if finding.line})
     where = first.file or "the whole skill"
     if numbers:
         where += f" line {', '.join(map(str, numbers))}"
-    return " ".join(f"{where} ({first.severity.value}, {first.rule_id}): {first.why} {first.remedy}".split())
+    return " ".join(f"{where} ({first.severity}, {first.rule_id}): {first.why} {first.remedy}".split())
 
 
-def _advice(record: "Submission") -> str:
-    codes = record.decision.rule_ids if record.decision else ()
-    match record.state.value:
+def _advice(view: "SubmissionView") -> str:
+    codes = view.decision.rule_ids if view.decision else ()
+    match view.state:
         case "TIER1_FAILED":
-            return f"correct what was found, and {_SUBMIT_AGAIN}."
+            return (
+                f"correct what was found, and {_SUBMIT_AGAIN}. If it is wrong: 'submission appeal {view.id}'."
+            )
         case "NEEDS_REVIEW":
             return (
                 "wait for a reviewer's decision; 'vskill-platform status' shows it with its reason. "
@@ -129,9 +130,9 @@ def _advice(record: "Submission") -> str:
         case "REJECTED" if "lower_version" in codes:
             return f"give it a higher version in the front matter of SKILL.md, and {_SUBMIT_AGAIN}."
         case "REJECTED":
-            return f"correct it, and {_SUBMIT_AGAIN}."
+            return f"correct it, and {_SUBMIT_AGAIN}. If it is wrong: 'submission appeal {view.id}'."
         case "BLOCKED":
-            return "this content cannot be published here. If that is a mistake, ask the operator of this registry."
+            return f"this cannot be published here. If that is a mistake: 'submission appeal {view.id}'."
         case "DEQUEUED":
             return f"nothing, or {_SUBMIT_AGAIN}."
         case _:

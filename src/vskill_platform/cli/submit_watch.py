@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import console, plain, show_time
+from vskill_platform.cli.output import console, plain
 from vskill_platform.cli.submit_outcomes import explain, print_explanation, print_grounds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from vskill_platform.domain.submission import Submission
+    from vskill_platform.actions.submission_views import SubmissionView
+    from vskill_platform.cli.caller import Caller
 
 #: How often the records are looked at.
 LOOK_EVERY_S = 0.2
+#: A registry elsewhere is asked less often.
+ASK_EVERY_S = 1.0
 #: After so long without a step of any, it is worth saying that perhaps nobody works the queue.
 QUIET_S = 10.0
 _NOBODY = (
@@ -29,82 +32,99 @@ _NOBODY = (
 )
 
 
-async def follow_all(records: "Sequence[Submission]", *, quiet: bool) -> "list[Submission]":
+async def follow_all(
+    caller: "Caller", views: "Sequence[SubmissionView]", *, quiet: bool
+) -> "list[SubmissionView]":
     """Each as it ended, in the order given."""
-    watch = _Watch(records, quiet=quiet)
+    watch = _Watch(caller, views, quiet=quiet)
     if quiet or not watch.out.is_terminal:
         return await watch.to_the_end(None)
     with watch.out.status("waiting for a worker") as status:
         return await watch.to_the_end(status)
 
 
-async def print_ends(titled: "Sequence[tuple[str, Submission]]") -> None:
+async def print_ends(caller: "Caller", titled: "Sequence[tuple[str, SubmissionView]]") -> None:
     """A block for each, those that need attention last, where the eye is. A single one's steps were shown as they were
     written, so only what they rest on is added."""
     out = console()
     if len(titled) == 1:
-        print_grounds(out, await explain(titled[0][1], titled[0][0]))
+        print_grounds(out, await explain(caller, titled[0][1], titled[0][0]))
         return
-    ordered = sorted(titled, key=lambda one: one[1].state.value != "PUBLISHED")
+    ordered = sorted(titled, key=lambda one: one[1].state != "PUBLISHED")
     for title, record in ordered:
         out.print()
-        print_explanation(out, await explain(record, title))
+        print_explanation(out, await explain(caller, record, title))
     out.print()
     out.print(plain(tally([record for _, record in titled])))
 
 
-def tally(records: "Sequence[Submission]") -> str:
+def tally(records: "Sequence[SubmissionView]") -> str:
     """`6 skills: 1 PUBLISHED, 2 REJECTED, …`, by how often."""
-    counts = Counter(record.state.value for record in records)
+    counts = Counter(record.state for record in records)
     return f"{len(records)} skills: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
 class _Watch:
     """The records that are followed, and what was said about them."""
 
-    def __init__(self, records: "Sequence[Submission]", *, quiet: bool) -> None:
+    def __init__(self, caller: "Caller", records: "Sequence[SubmissionView]", *, quiet: bool) -> None:
         self.out: Console = console()
+        self._caller = caller
         self._records = list(records)
         self._quiet = quiet
         self._shown = [0] * len(records)
         self._moved_at = time.monotonic()
         self._warned = quiet
 
-    async def to_the_end(self, status: "Status | None") -> "list[Submission]":
+    async def to_the_end(self, status: "Status | None") -> "list[SubmissionView]":
         while True:
             for index in range(len(self._records)):
                 await self._look(index)
-            open_ones = [record for record in self._records if not record.state.ends_run]
+            open_ones = [record for record in self._records if not _is_over(record)]
             if not open_ones:
                 return self._records
             self._tell_progress(status, open_ones)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(ASK_EVERY_S if self._caller.registry else LOOK_EVERY_S)
 
     async def _look(self, index: int) -> None:
-        from vskill_platform.submission_store import get_run
-
         before = self._records[index]
-        if self._shown[index] and before.state.ends_run:
+        if self._shown[index] and _is_over(before):
             return
-        record = await get_run(before.id, before.run)
+        record = await _read_run(self._caller, before.id, before.run)
         for event in record.history:
             if event.seq > self._shown[index]:
                 self._moved_at = time.monotonic()
                 self._shown[index] = event.seq
                 if not self._quiet and len(self._records) == 1:
-                    self.out.print(plain(f"  {show_time(event.at)}  {event.to:<15} {event.reason}"))
+                    self.out.print(plain(f"  {event.at.replace('T', ' ')}  {event.to:<15} {event.reason}"))
         self._records[index] = record
 
-    def _tell_progress(self, status: "Status | None", open_ones: "list[Submission]") -> None:
+    def _tell_progress(self, status: "Status | None", open_ones: "list[SubmissionView]") -> None:
         if not self._warned and time.monotonic() - self._moved_at > QUIET_S:
             self._warned = True
             click.echo(_NOBODY, err=True)
         if status is None:
             return
         if len(self._records) == 1:
-            status.update(plain(open_ones[0].state.meaning))
+            status.update(plain(open_ones[0].meaning))
             return
         done = len(self._records) - len(open_ones)
-        counts = Counter(record.state.meaning for record in open_ones)
+        counts = Counter(record.meaning for record in open_ones)
         rest = ", ".join(f"{count} {meaning}" for meaning, count in counts.items())
         status.update(plain(f"{done} of {len(self._records)} decided; {rest}"))
+
+
+def _is_over(view: "SubmissionView") -> bool:
+    """Whether no worker owes its run anything."""
+    return view.category not in {"waiting", "running"}
+
+
+async def _read_run(caller: "Caller", submission_id: str, run: int) -> "SubmissionView":
+    """The run that is followed, also when another one has begun since."""
+    from vskill_platform.actions.submissions import RUNS, SHOW, SubmissionRequest, SubmissionRuns
+
+    shown = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
+    if shown.run == run:
+        return shown
+    found = await caller.call(RUNS, SubmissionRuns(submission_id=submission_id, limit=20))
+    return next((one for one in found.runs if one.run == run), shown)

@@ -9,25 +9,19 @@ from starlette.responses import Response
 from vskill_platform import submission_store
 from vskill_platform.actions.submission_views import (
     PositionView,
-    StatsView,
     SubmissionCard,
-    SubmissionView,
     position_view,
-    stats_view,
     submission_card,
-    submission_view,
 )
 from vskill_platform.actions.submissions import SUBMISSIONS
 from vskill_platform.actions.wire import PLAIN, Asked, Wire
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import Category, State, states_in
-from vskill_platform.domain.submission import Submission
 from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
 from vskill_platform.store.submission_lists import Order, find_submissions
-from vskill_platform.web.principal import principal_of, viewer_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.worker_context import require_env
 
 MOST_IDS = 100
 
@@ -87,19 +81,6 @@ class PositionsAnswer(Wire, frozen=True):
     truncated: bool
 
 
-class RunsAnswer(Wire, frozen=True):
-    """Every run of a submission, the latest first."""
-
-    id: str
-    runs: tuple[SubmissionView, ...]
-
-
-class RunsQuery(Asked, frozen=True):
-    """How many runs."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=20)] = 10
-
-
 async def list_view(request: Request) -> Response:
     query = query_of(request, SubmissionsQuery)
     submitter = _own_account(request) if query.mine else None
@@ -135,20 +116,6 @@ def _own_account(request: Request) -> str:
     return account
 
 
-async def stats(_request: Request) -> Response:
-    return json_response(stats_view(await submission_store.count_submissions()))
-
-
-async def runs_view(request: Request) -> Response:
-    record, viewer = await _record(request), viewer_of(request)
-    now = require_env("kv").kv.now()
-    numbers = range(record.run, max(0, record.run - query_of(request, RunsQuery).limit), -1)
-    runs = [
-        record if run == record.run else await submission_store.get_run(record.id, run) for run in numbers
-    ]
-    return json_response(RunsAnswer(record.id, tuple(submission_view(one, viewer, now) for one in runs)))
-
-
 async def positions_view(request: Request) -> Response:
     ids = [one for one in query_of(request, PositionsQuery).ids.split(",") if one][: MOST_IDS + 1]
     if len(ids) > MOST_IDS:
@@ -163,12 +130,6 @@ async def positions_view(request: Request) -> Response:
     return json_response(PositionsAnswer(found, len(line.places), line.truncated))
 
 
-async def _record(request: Request) -> Submission:
-    return await submission_store.get_submission(request.path_params["submission_id"])
-
-
-_ONE = f"{SUBMISSIONS}/{{submission_id}}"
-
 ENDPOINTS = (
     get(
         SUBMISSIONS,
@@ -180,27 +141,11 @@ ENDPOINTS = (
         summary="List submissions",
     ),
     get(
-        f"{SUBMISSIONS}/stats",
-        stats,
-        answer=StatsView,
-        tag="submissions",
-        summary="Count submissions by state",
-    ),
-    get(
         f"{SUBMISSIONS}/positions",
         positions_view,
         query=PositionsQuery,
         answer=PositionsAnswer,
         tag="submissions",
         summary="Ask where submissions stand in the line",
-    ),
-    get(
-        f"{_ONE}/runs",
-        runs_view,
-        query=RunsQuery,
-        answer=RunsAnswer,
-        problems=(404,),
-        tag="submissions",
-        summary="Read the runs of a submission, the latest first",
     ),
 )
