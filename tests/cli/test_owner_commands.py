@@ -8,9 +8,9 @@ import pytest
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from vskill_platform.actions.owners import PROOF_FILE
+from vskill_platform.actions.reports import WhichReports
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli, skills
-from vskill_platform.cli import reports as report_commands
 from vskill_platform.cli import repos as repo_commands
 from vskill_platform.settings import process_settings
 from vskill_platform.store.repo_health import Reach
@@ -107,8 +107,8 @@ def test_reports_are_filed_listed_and_decided(run, tidy):
     second = again.split()[1]
     done = run("report", "uphold", second, "--block", "version", "--reason", "true").stdout
     assert "upheld; blocked: digest " in done
-    assert json.loads(run("report", "list", "--json").stdout) == []
-    assert len(json.loads(run("report", "list", "--status", "all", "--json").stdout)) == 2
+    assert json.loads(run("report", "list", "--json").stdout)["reports"] == []
+    assert len(json.loads(run("report", "list", "--status", "all", "--json").stdout)["reports"]) == 2
     assert "taken_down" in run("skill", "show", tidy).stdout
     assert "stays withdrawn" in run("skill", "restore", tidy, "--reason", "please", code=1).stderr
 
@@ -125,7 +125,7 @@ def test_upholding_without_a_live_version_asks_for_another_target(run, tidy):
     number = run("skill", "report", tidy, "--reason", "spam").stdout.split()[1]
     run("skill", "takedown", tidy, "--reason", "complaints")
     refused = run("report", "uphold", number, "--block", "version", "--reason", "true", code=1).stderr
-    assert "block the place instead" in refused
+    assert "block the place" in refused
     assert "was upheld." in run("report", "uphold", number, "--reason", "true").stdout
 
 
@@ -164,7 +164,7 @@ def test_repositories_are_checked_and_shown(run, server):
 def test_choices_are_those_of_the_stores():
     """They are written out so that `--help` loads nothing; here they are compared."""
     assert set(skills.CATEGORIES) == {one.value for one in Category}
-    assert set(report_commands.STATUSES) == {*(one.value for one in ReportStatus), "all"}
+    assert set(WhichReports) == {*(one.value for one in ReportStatus), "all"}
     assert set(repo_commands.STATUSES) == {one.value for one in Reach}
     assert {"skill", "owner", "report", "audit", "repo"} <= set(cli.commands)
 

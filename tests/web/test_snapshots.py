@@ -287,6 +287,13 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "right after all"},
     ),
     *get("/api/v1/suppressions", who="root"),
+    *get("/api/v1/reports", who="root"),
+    post(
+        "/api/v1/reports/{report_id}/uphold", "/api/v1/reports/x/uphold", who="root", body={"reason": "true"}
+    ),
+    post(
+        "/api/v1/reports/{report_id}/dismiss", "/api/v1/reports/x/dismiss", who="root", body={"reason": "no"}
+    ),
     post(
         "/api/v1/skills/{owner}/{repo}/{slug}/take-down",
         f"{SKILL}/take-down",

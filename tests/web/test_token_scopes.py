@@ -60,6 +60,8 @@ NEEDS = {
     "POST /api/v1/submissions/{submission_id}/rerun": "submit",
     "POST /api/v1/skills/{owner}/{repo}/{slug}/reports": "submit",
     "POST /api/v1/skills/{name}/reports": "submit",
+    "POST /api/v1/reports/{report_id}/uphold": "review",
+    "POST /api/v1/reports/{report_id}/dismiss": "review",
     "POST /api/v1/webhooks": "admin",
     "DELETE /api/v1/webhooks/{webhook_id}": "admin",
     "POST /api/v1/tokens": "own",

@@ -1,0 +1,30 @@
+"""The commands of reports: list them, uphold one, dismiss one."""
+
+import click
+
+from vskill_platform.actions.reports import DISMISS, FILED, UPHOLD, ReportList, ReportView
+from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.output import print_table
+
+
+def show_reports(found: ReportList) -> None:
+    rows = [
+        (one.id, one.skill, one.version or "", one.category, one.status, one.reporter, one.reason)
+        for one in found.reports
+    ]
+    columns = ("report", "skill", "version", "category", "status", "reporter", "reason")
+    print_table(f"{len(rows)} reports{'' if found.after is None else '; there are more'}", columns, rows)
+    if found.skipped:
+        click.echo(f"{found.skipped} records could not be read; the log names them.", err=True)
+
+
+def show_decision(decided: ReportView) -> None:
+    blocked = decided.decision.blocked if decided.decision else ""
+    click.echo(f"Report {decided.id} was {decided.status}{f'; blocked: {blocked}' if blocked else ''}.")
+
+
+COMMANDS = (
+    command_for(FILED, show_reports),
+    command_for(UPHOLD, show_decision),
+    command_for(DISMISS, show_decision),
+)
