@@ -11,7 +11,15 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.versions import (
+    DELETE,
+    SHOW_SKILL,
+    UNYANK,
+    YANK,
+    DeleteSkill,
+    SkillRequest,
+    WithdrawVersion,
+)
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import (
     Ambiguous,
@@ -23,6 +31,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import Outcome
 from vskill_platform.store.accounts import Role
@@ -108,6 +117,18 @@ async def test_two_at_once_yank_once(env, demo):
     )
     assert sum(isinstance(one, VersionStatusError) for one in results) == 3
     assert await actions() == ["yank"]
+
+
+async def test_anybody_sees_the_status_of_every_version(env, demo):
+    await yank(DEMO, "1.0.1", account="ann", reason="broken")
+    found = await SHOW_SKILL(env, ANYBODY, SkillRequest(skill="demo"))
+    assert (found.skill, found.current_version) == (DEMO, "1.0.0")
+    assert [(one.version, one.status, one.reason) for one in found.versions] == [
+        ("1.0.1", VersionStatus.YANKED, "broken"),
+        ("1.0.0", VersionStatus.LIVE, "published"),
+    ]
+    with pytest.raises(NotFound):
+        await SHOW_SKILL(env, ANYBODY, SkillRequest(skill="nothing"))
 
 
 async def test_a_short_name_does_where_it_means_one_skill(env, demo):

@@ -147,6 +147,7 @@ ASKED: tuple[Ask, ...] = (
     ),
     *get("/api/v1/skills/{name}", NOTES, "/api/v1/skills/lint"),
     *of_a_skill("/versions", ""),
+    *of_a_skill("/status", ""),
     *of_a_skill("/files", "", "?version=1.0.0"),
     *of_a_skill("/file", "?path=SKILL.md"),
     *of_a_skill("/archive", "", "?version=1.0.0&format=tar.gz"),

@@ -1,4 +1,4 @@
-"""What owners do with published versions: withdraw one, bring it back, delete a skill as a whole.
+"""Published versions: see the status of each; as an owner withdraw one, bring it back, delete a skill as a whole.
 
 Nothing here brings back what the blocklist hits, or what a reviewer took down.
 """
@@ -9,7 +9,7 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Reason, SkillName, VersionNumber
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
-from vskill_platform.actions.wire import Wire
+from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
@@ -53,12 +53,16 @@ class VersionState(Wire, frozen=True):
     status: VersionStatus
     #: why it has this status
     reason: str
+    certification: str
+    published_at: str
 
 
 class SkillState(Wire, frozen=True):
-    """A skill after the change."""
+    """A skill with the status of every version."""
 
+    #: its full name
     skill: str
+    description: str
     #: the newest version that can be installed; null where there is none
     current_version: str | None
     #: newest first
@@ -68,6 +72,10 @@ class SkillState(Wire, frozen=True):
 async def object_of(_services: Services, request: SkillRequest) -> ActionObject:
     """What rights on a skill are evaluated on."""
     return ActionObject((await resolve(request.skill)).identity)
+
+
+async def show(_services: Services, _actor: Principal, request: SkillRequest) -> SkillState:
+    return state_of(await resolve(request.skill))
 
 
 async def yank(_services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
@@ -142,13 +150,32 @@ def _change(actor: Principal, now: int, reason: str) -> skill.Change:
 
 
 def state_of(found: PublishedSkill) -> SkillState:
-    versions = tuple(VersionState(ref.number, ref.status, ref.reason) for ref in reversed(found.versions))
-    return SkillState(found.canonical, found.current_version, versions)
+    versions = (
+        VersionState(ref.number, ref.status, ref.reason, ref.certification.value, iso_time(ref.published_at))
+        for ref in reversed(found.versions)
+    )
+    return SkillState(found.canonical, found.description, found.current_version, tuple(versions))
 
 
 _NO_TOOL = Missing("an agent that reads skills must not withdraw them")
 _SKILL = "/api/v1/skills/{skill}"
 
+SHOW_SKILL = Action(
+    name="skill.show",
+    run=show,
+    request=SkillRequest,
+    answer=SkillState,
+    method="GET",
+    path=f"{_SKILL}/status",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(NotFound, Ambiguous),
+    summary="Show a skill with the status of every version, withdrawn ones too",
+    tag="skills",
+    page="/skills/{owner}/{repo}/{slug}/versions",
+    command="skill show",
+    mcp=Missing("`get_skill` tells it to agents"),
+)
 YANK = Action(
     name="skill.yank",
     run=yank,
@@ -195,4 +222,4 @@ DELETE = Action(
     mcp=_NO_TOOL,
 )
 
-ACTIONS = (YANK, UNYANK, DELETE)
+ACTIONS = (SHOW_SKILL, YANK, UNYANK, DELETE)

@@ -8,13 +8,8 @@ import msgspec
 
 from vskill_platform.cli.errors import ActionGroup
 from vskill_platform.cli.output import (
-    UNKNOWN,
-    console,
     json_option,
-    plain,
     print_json,
-    print_table,
-    show_time,
 )
 from vskill_platform.cli.process import run_in_env
 
@@ -27,26 +22,6 @@ _reason = click.option("--reason", required=True, help="Why; shown with the vers
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.skill_commands")
 def skill() -> None:
     """Look at published skills, withdraw versions and bring them back."""
-
-
-@skill.command("show")
-@click.argument("name")
-@json_option
-def show(*, name: str, as_json: bool) -> None:
-    """Show a published skill with all its versions, withdrawn ones too."""
-    from vskill_platform.store.skills import resolve
-
-    found = run_in_env(lambda: resolve(name))
-    if as_json:
-        print_json(found)
-        return
-    console().print(plain(f"{found.canonical}: {found.description}"))
-    rows = [
-        (ref.number, ref.status.value, ref.certification.value, show_time(ref.published_at), ref.reason)
-        for ref in reversed(found.versions)
-    ]
-    title = f"current version: {found.current_version or UNKNOWN}"
-    print_table(title, ("version", "status", "certification", "published (UTC)", "why"), rows)
 
 
 @skill.command("export")
