@@ -154,6 +154,21 @@ async def test_a_rerun_of_what_a_worker_holds_follows_that_run(env: Env):
     assert now.history[0].actor == "user:ann"
 
 
+async def test_a_rerun_keeps_the_content_that_was_submitted_during_the_run(env: Env):
+    """Found by the simulator (seeds 44 and 123): the rerun replaced what the next run was to look at."""
+    record = await submitted()
+    claim = await claim_submission(record.id, 1)
+    assert isinstance(claim, HeldClaim)
+    await submitted(submitter="bob", body="changed")
+    before = (await get_submission(record.id)).rerun_requested
+    assert await rerun(env, ANN, record)
+    after = (await get_submission(record.id)).rerun_requested
+    assert before is not None
+    assert after is not None
+    assert (after.upload, after.submitter, after.reason) == (before.upload, "bob", "new rules")
+    assert after.upload != record.upload
+
+
 async def test_a_rerun_that_races_an_approval_runs_after_the_publication(env: Env):
     """The approval is written between the look and the commit of the rerun."""
     record = await refused(env, State.NEEDS_REVIEW)

@@ -143,7 +143,9 @@ def _run_again(record: Submission, step: Step) -> Change:
         return next_run(record, step, submitter=None, upload=record.upload)
     if record.claim is None and record.state is State.RECEIVED:
         return Change(submission.make_due(record, step), (submission_send(record.id, record.run),))
-    wanted = Rerun(step.at, upload=record.upload, actor=step.actor, reason=step.reason)
+    # Content that was submitted meanwhile is what the next run looks at, whoever asks for that run.
+    known = record.rerun_requested or Rerun(step.at, upload=record.upload)
+    wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
     requested = submission.request_rerun(record, wanted)
     if record.claim is not None:
         return Change(requested)
