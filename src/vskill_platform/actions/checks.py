@@ -19,6 +19,11 @@ SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 AccountName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+#: What a field with a pattern holds, in words: nobody reads a pattern.
+FORMS = {
+    "digest": "a digest of 64 hexadecimal digits",
+    "url": "an address that can be posted to, such as https://host/path",
+}
 #: Where a page of a list begins: what the page before answered.
 Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
 PageSize = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -68,4 +73,9 @@ def invalid_request(message: str, kind: type[msgspec.Struct]) -> InvalidInput:
     if what.startswith("Expected `str` of length <= "):
         most = what.rpartition(" ")[2]
         return InvalidInput(f"{field} is too long.", field=field, fix=f"use at most {most} characters")
+    if what.startswith("Expected `str` matching regex") and field in FORMS:
+        return InvalidInput(f"{field} is not {FORMS[field]}.", field=field, fix=f"give {FORMS[field]}")
+    if what.startswith("Invalid enum value "):
+        value = what.removeprefix("Invalid enum value ")
+        return InvalidInput(f"{field}: {value} is not known here.", field=field, fix="choose a known value")
     return InvalidInput(f"{field}: {what}.", field=field, fix=what)
