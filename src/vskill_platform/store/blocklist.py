@@ -213,6 +213,8 @@ async def places_with_records(targets: Iterable[BlockTarget]) -> frozenset[str]:
         for target in targets
         if target.kind is TargetKind.PLACE
     }
+    if not wanted:
+        return frozenset()
     settled = await require_env("kv").kv.get_many(wanted)
     for error in settled.failed.values():
         raise error
