@@ -142,7 +142,7 @@ def test_an_operator_curates_a_collection_by_command(published):
     published.command("collection", "add", "team", "other", "upload~tests/skills/rich", *why)
     assert list(plugins(published, "/collections/team/marketplace.json")) == ["other", "rich"]
     listed = json.loads(published.command("collection", "list", "--json"))
-    assert listed[0]["skills"] == ["upload~elsewhere/skills/other", "upload~tests/skills/rich"]
+    assert listed["collections"][0]["skills"] == ["upload~elsewhere/skills/other", "upload~tests/skills/rich"]
     published.command("collection", "remove", "team", "upload~tests/skills/rich", *why)
     assert list(plugins(published, "/collections/team/marketplace.json")) == ["other"]
     published.command("collection", "create", "team", *why, code=1)

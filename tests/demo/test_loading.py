@@ -51,7 +51,7 @@ def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(comman
     assert "Correct the name." in words and "SKILL.md line 9, 10, 11" in words
     assert "Ship the script with the skill" in words
     assert "add 'description:'" in words
-    assert "ask the operator" in words
+    assert "submission appeal" in words
     assert "6 skills: 2 REJECTED" in words
 
     before = command("status")
