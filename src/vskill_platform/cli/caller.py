@@ -5,7 +5,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 # Loaded here, because httpx2 would load it at its first use, on the event loop.
@@ -70,8 +70,7 @@ class RemoteCaller(Caller):
             raise RegistryUnavailable(message, registry=self.registry) from error
         if answer.status_code >= httpx2.codes.BAD_REQUEST:
             raise error_of(answer)
-        found: Ans = None if action.answer is None else _decode(answer, action.answer)  # type: ignore[assignment]
-        return found
+        return cast("Ans", None if action.answer is None else _decode(answer, action.answer))
 
 
 def _decode(answer: httpx2.Response, kind: Any) -> Any:
