@@ -249,6 +249,19 @@ async def test_what_a_dead_process_left_unfinished_is_removed_at_opening_and_a_f
     assert all_files(root) == [fresh.relative_to(root)]
 
 
+async def test_a_store_opens_while_others_write_into_it(root: Path):
+    """What one process has listed as unfinished, another has given its place before it is looked at."""
+
+    async def open_and_write(number: int) -> None:
+        for step in range(40):
+            blobs = await FilesBlobs.open(root)
+            data = f"{number} {step}".encode()
+            await blobs.put(address_of(data), data)
+
+    await asyncio.gather(*(open_and_write(number) for number in range(8)))
+    assert len(all_files(root)) == 8 * 40
+
+
 async def test_file_work_does_not_block_the_event_loop(files: FilesBlobs):
     """The guard of the whole suite would fail this test if it did; here the loop goes on meanwhile."""
     ticks = 0

@@ -5,6 +5,7 @@ disk leaves either all of it or nothing. All file work happens in threads.
 """
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -82,8 +83,10 @@ class FilesBlobs(Blobs):
         os.close(handle)
         Path(name).unlink()
         for left in self._unfinished.iterdir():
-            if left.stat().st_mtime < now - _ABANDONED_S:
-                left.unlink(missing_ok=True)
+            # Another process may give a listed file its place, or remove it, before it is looked at.
+            with contextlib.suppress(FileNotFoundError):
+                if left.stat().st_mtime < now - _ABANDONED_S:
+                    left.unlink()
 
     def _put(self, address: str, data: bytes) -> None:
         path = self._path(address)
