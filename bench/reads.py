@@ -20,7 +20,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE, iterate_pages
-from vskill_platform.store.records import decode
+from vskill_platform.records import decode
 from vskill_platform.submission_store import (
     enumerate_published_skills,
     get_stuck_submissions,

@@ -22,8 +22,8 @@ from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.consumer import Handler, handle_submission_queue
 from vskill_platform.queue.jobs import JOBS, Job, JobState
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
+from vskill_platform.records import decode
 from vskill_platform.store.claims import HeldClaim
-from vskill_platform.store.records import decode
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 

@@ -28,8 +28,8 @@ from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.records import Skips
 from vskill_platform.sources.contract import Watchable
-from vskill_platform.store.records import Skips
 from vskill_platform.store.repo_health import (
     Facts,
     Observation,

@@ -5,15 +5,13 @@ a web request. Where the engine has bulk reads or an index they use it; where it
 defaults read concurrently, bounded and settled. Both ways give the same answer.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from itertools import chain
-from typing import TypeVar
 
 import msgspec
 
 from vskill_platform.domain import keys, submission
-from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
 from vskill_platform.domain.messages import submission_send
@@ -24,19 +22,8 @@ from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.kv.contract import PAGE, iterate_pages
 from vskill_platform.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
 from vskill_platform.kv.query import Between, Condition, In, Is
-from vskill_platform.store.records import Skips, decode
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.worker_context import require_env
-
-T = TypeVar("T")
-
-#: How often a write is tried again after a conflict or an unknown outcome before the caller hears of it.
-TRIES = 50
-#: The pause after an unavailable store, doubled up to the most.
-PAUSE_MS = 20
-PAUSE_MOST_MS = 1_000
-#: Nor is an unavailable store asked again after this long: each try may have taken the engine's own time limit.
-UNAVAILABLE_S = 2.0
-
 
 # What the requirements name.
 
@@ -415,26 +402,6 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
         return stored
 
     return await persist(write)
-
-
-async def persist(write: Callable[[], Awaitable[T]]) -> T:
-    """Try a write again after a conflict at once, after an unavailable store with a pause."""
-    pause = PAUSE_MS
-    clock = require_env("clock").clock
-    began = clock.monotonic()
-    for tries_left in range(TRIES - 1, -1, -1):
-        try:
-            return await write()
-        except Conflict:
-            if not tries_left:
-                raise
-        except StoreUnavailable:
-            waited_s = clock.monotonic() - began
-            if not tries_left or pause > PAUSE_MOST_MS or waited_s > UNAVAILABLE_S:
-                raise
-            await asyncio.sleep(pause / 1000)
-            pause *= 2
-    raise AssertionError("unreachable")  # pragma: no cover - the last try returns or raises
 
 
 async def commit_change(operations: Sequence[Operation], before: Submission, *after: Submission) -> int:

@@ -20,8 +20,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, Step, Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.records import Skips
 from vskill_platform.rescan import request_rescan
-from vskill_platform.store.records import Skips
 from vskill_platform.store.skills import iter_skills
 from vskill_platform.store.submission_lists import submissions_with_digest
 from vskill_platform.store.suppressions import (

@@ -17,10 +17,11 @@ from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Operation
+from vskill_platform.records import persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.skills import require_skill, resolve, skill_writes
 from vskill_platform.store.withdrawals import AlterSkill, alter_skill
-from vskill_platform.submission_store import Change, commit_change, persist, read_submission, stored_form
+from vskill_platform.submission_store import Change, commit_change, read_submission, stored_form
 
 
 class SkillRequest(ActionRequest, frozen=True, kw_only=True):

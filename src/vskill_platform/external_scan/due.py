@@ -17,8 +17,8 @@ from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, re
 from vskill_platform.kv.collections import SKILLS, TASKS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Is
+from vskill_platform.records import Skips
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
-from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
 
 #: Analyses that may be under way before no more are asked for.

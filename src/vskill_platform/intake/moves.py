@@ -10,8 +10,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict
 from vskill_platform.domain.identity import Identity, submission_id
 from vskill_platform.kv.entries import ABSENT, Put
-from vskill_platform.store.records import decode
-from vskill_platform.submission_store import persist, read_submission
+from vskill_platform.records import decode, persist
+from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
 

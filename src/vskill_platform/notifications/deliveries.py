@@ -15,7 +15,7 @@ from vskill_platform.notifications.mail import ask_for_mail
 from vskill_platform.notifications.notices import Notice, notices_of
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.store.task_kinds import Done
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks

@@ -8,9 +8,8 @@ from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.submission import CLOCK_SLACK_MS
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Delete, Put
+from vskill_platform.records import Skips, persist
 from vskill_platform.store.audit import record_audit
-from vskill_platform.store.records import Skips
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 LONGEST_PAUSE_MS = 7 * 24 * 3_600_000

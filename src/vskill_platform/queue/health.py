@@ -20,7 +20,7 @@ from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
-from vskill_platform.store.records import decode
+from vskill_platform.records import decode
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env

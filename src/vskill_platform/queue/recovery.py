@@ -17,7 +17,7 @@ from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import EntryPage
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.control import current_pause
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
 #: Of the waiting ones, how many one run looks at; the next run goes on after them, so none is ever left out.

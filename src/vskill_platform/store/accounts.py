@@ -17,10 +17,10 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotP
 from vskill_platform.domain.token import SCOPES_OF, Token
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.passwords import check_password, hash_password
-from vskill_platform.store.records import Skips, decode
-from vskill_platform.submission_store import persist, require_reason
+from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
 MOST_NAME = 50

@@ -11,8 +11,7 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import RateLimited
 from vskill_platform.kv.entries import ABSENT, Delete, Put
-from vskill_platform.store.records import decode
-from vskill_platform.submission_store import persist
+from vskill_platform.records import decode, persist
 from vskill_platform.worker_context import require_env
 
 WINDOW_MS = 15 * 60_000

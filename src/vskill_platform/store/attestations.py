@@ -11,11 +11,11 @@ from vskill_platform.domain.errors import Blocked, NotFound, RecordMalformed
 from vskill_platform.domain.skill import VersionRef, VersionStatus
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Operation, Put
+from vskill_platform.records import decode
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import PublicKey, SigningKey, jwk, public_from_jwk
 from vskill_platform.signing.statement import Statement, encode_statement
 from vskill_platform.store.blocklist import why_blocked
-from vskill_platform.store.records import decode
 from vskill_platform.store.skills import get_skill
 from vskill_platform.worker_context import require_env
 

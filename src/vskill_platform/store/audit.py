@@ -11,8 +11,8 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.token import ActingToken
 from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.records import Skips
 from vskill_platform.store.newest import newest_keys
-from vskill_platform.store.records import Skips
 from vskill_platform.worker_context import require_env
 
 #: What a longer text is cut to: an account of something must never be what keeps it from being done.

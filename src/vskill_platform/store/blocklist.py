@@ -31,17 +31,10 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, Collection
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.skills import require_skill, skill_writes
-from vskill_platform.submission_store import (
-    Change,
-    next_run,
-    persist,
-    read_submission,
-    stored_form,
-    update_submission,
-)
+from vskill_platform.submission_store import Change, next_run, read_submission, stored_form, update_submission
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")

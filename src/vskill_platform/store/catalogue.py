@@ -12,7 +12,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Condition, Is
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
 

@@ -15,15 +15,8 @@ from vskill_platform.domain.errors import ClaimLost, Conflict, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Operation, Put
-from vskill_platform.submission_store import (
-    PAUSE_MS,
-    Change,
-    commit_change,
-    persist,
-    read_submission,
-    stored_form,
-    was_written,
-)
+from vskill_platform.records import PAUSE_MS, persist
+from vskill_platform.submission_store import Change, commit_change, read_submission, stored_form, was_written
 from vskill_platform.worker_context import require_env
 
 

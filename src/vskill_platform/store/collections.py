@@ -12,10 +12,10 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Put
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.skills import resolve
-from vskill_platform.submission_store import persist, require_reason
+from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
 MOST_NAME = 64

@@ -18,9 +18,9 @@ from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRe
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Settled
+from vskill_platform.records import Skips, decode
 from vskill_platform.store.blocklist import all_targets
 from vskill_platform.store.owners import Ownership
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.repo_health import RepoHealth
 from vskill_platform.store.skills import resolve
 from vskill_platform.worker_context import require_env

@@ -14,9 +14,8 @@ from vskill_platform.domain.scan import Severity, Verdict
 from vskill_platform.domain.task import Task
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
-from vskill_platform.store.records import Skips, decode
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.tasks import read_task
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 #: The kind of task that produces these reports.

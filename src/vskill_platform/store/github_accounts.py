@@ -10,6 +10,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotPermitted
 from vskill_platform.domain.identity import Identity
 from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.records import decode
 from vskill_platform.store.accounts import (
     MOST_NAME,
     GitHubLink,
@@ -20,7 +21,6 @@ from vskill_platform.store.accounts import (
     create_user,
     read_user,
 )
-from vskill_platform.store.records import decode
 from vskill_platform.worker_context import require_env
 
 GITHUB_HOST = "github.com"

@@ -9,8 +9,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict
 from vskill_platform.domain.submission import CLOCK_SLACK_MS
 from vskill_platform.kv.entries import ABSENT, Put
-from vskill_platform.store.records import decode
-from vskill_platform.submission_store import persist
+from vskill_platform.records import decode, persist
 from vskill_platform.worker_context import require_env
 
 #: How long a job is left alone after its runner was last heard of.

@@ -13,10 +13,9 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.identity import Identity
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.github_accounts import controls_by_sign_in
-from vskill_platform.store.records import Skips, decode
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 

@@ -13,7 +13,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.kv.entries import ABSENT, Put
-from vskill_platform.store.records import Skips, decode
+from vskill_platform.records import Skips, decode
 from vskill_platform.worker_context import require_env
 
 _DAY_MS = 24 * 3_600_000

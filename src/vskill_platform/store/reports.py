@@ -15,12 +15,12 @@ from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit
 from vskill_platform.store.blocklist import block_writes
 from vskill_platform.store.newest import newest_keys
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.store.skills import get_version, resolve
-from vskill_platform.submission_store import persist, require_reason
+from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
 MOST_REASON = 2_000

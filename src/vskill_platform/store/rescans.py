@@ -10,9 +10,10 @@ from vskill_platform.domain.skill import PublishedSkill, Role
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
+from vskill_platform.records import persist
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
 from vskill_platform.store.skills import require_skill, skill_writes
-from vskill_platform.submission_store import Change, persist, read_submission, stored_form
+from vskill_platform.submission_store import Change, read_submission, stored_form
 from vskill_platform.worker_context import require_env
 
 

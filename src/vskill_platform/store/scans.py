@@ -14,9 +14,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import JudgeReport, JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.env import Env
+from vskill_platform.records import Skips, persist
 from vskill_platform.scan.contract import Judge
-from vskill_platform.store.records import Skips
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -10,12 +10,11 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict, NotSignedIn, StoreUnavailable
 from vskill_platform.kv.entries import Delete, Put
+from vskill_platform.records import decode, persist
 from vskill_platform.store.accounts import Role, User, read_user, renew_hash
 from vskill_platform.store.attempts import count_attempt, forget_attempts
 from vskill_platform.store.audit import record_audit
 from vskill_platform.store.passwords import fits, is_outdated
-from vskill_platform.store.records import decode
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 #: However much it is used.

@@ -13,8 +13,7 @@ from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
-from vskill_platform.store.records import Skips, decode
-from vskill_platform.submission_store import persist
+from vskill_platform.records import Skips, decode, persist
 from vskill_platform.worker_context import require_env
 
 

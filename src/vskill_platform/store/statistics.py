@@ -19,7 +19,7 @@ from vskill_platform.domain.submission import Event, Submission
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, In, Is
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
 HOUR_MS = 3_600_000

@@ -15,7 +15,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Condition, In, Is
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
 

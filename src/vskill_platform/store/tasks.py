@@ -9,9 +9,8 @@ from vskill_platform.domain.errors import ClaimLost, Conflict
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.records import decode, persist
 from vskill_platform.store.claims import NotClaimed
-from vskill_platform.store.records import decode
-from vskill_platform.submission_store import persist
 from vskill_platform.worker_context import require_env
 
 

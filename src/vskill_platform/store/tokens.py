@@ -14,8 +14,8 @@ from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.domain.token import SCOPES, SCOPES_OF, Token, with_included
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.records import Skips, decode
 from vskill_platform.store.accounts import User, change_user, get_user, read_user
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.worker_context import require_env
 
 PREFIX = "vsk_"

@@ -8,13 +8,13 @@ from vskill_platform.domain.errors import Blocked
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Operation
+from vskill_platform.records import persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     Change,
     commit_change,
-    persist,
     read_submission,
     require_reason,
     stored_form,

@@ -25,7 +25,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Change, Entry
-from vskill_platform.store.records import Skips
+from vskill_platform.records import Skips
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
 from vskill_platform.web.frames import comment, frame
 from vskill_platform.worker_context import run_with_worker_env

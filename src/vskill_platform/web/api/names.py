@@ -9,7 +9,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.store.records import decode
+from vskill_platform.records import decode
 from vskill_platform.store.skills import get_skill, read_skill
 from vskill_platform.web.kept import Blocklist, kept_of
 from vskill_platform.web.routing import Endpoint, View, get

@@ -23,10 +23,10 @@ from vskill_platform.domain.scan import (
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.kv.entries import Entry
+from vskill_platform.records import Skips
 from vskill_platform.scan.report import Scanned, as_sarif, by_weight
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, list_external_scans
-from vskill_platform.store.records import Skips
 from vskill_platform.web.api.files import VersionQuery
 from vskill_platform.web.api.names import asked_skill, both, chosen_version
 from vskill_platform.web.kept import Blocklist, kept_of

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from vskill_platform.actions.wire import Asked, Wire, encode
 from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
+from vskill_platform.records import Skips, decode
 from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Filter, Sort
-from vskill_platform.store.records import Skips, decode
 from vskill_platform.web.api.names import SKILLS, asked_name, asked_skill, both, find_skill
 from vskill_platform.web.api.skill_views import (
     SkillAnswer,

@@ -18,9 +18,9 @@ from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.records import Skips
 from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Sort
-from vskill_platform.store.records import Skips
 from vskill_platform.store.skills import get_version
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE, file_in

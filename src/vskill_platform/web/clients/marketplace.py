@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.records import Skips
 from vskill_platform.store.collections import get_collection
-from vskill_platform.store.records import Skips
 from vskill_platform.submission_store import PublishedSkillSummary, iter_published_skills
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import marketplace_name

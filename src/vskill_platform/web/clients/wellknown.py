@@ -22,9 +22,9 @@ from vskill_platform.domain.content import skill_file_of
 from vskill_platform.domain.errors import BlobUnavailable, NotFound
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
+from vskill_platform.records import Skips
 from vskill_platform.store import catalogue
 from vskill_platform.store.catalogue import Sort
-from vskill_platform.store.records import Skips
 from vskill_platform.store.skills import get_version
 from vskill_platform.submission_store import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address

@@ -15,10 +15,10 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.query import Is
+from vskill_platform.records import Skips
 from vskill_platform.store.accounts import get_user, set_password, sign_out_everywhere
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.passwords import fits
-from vskill_platform.store.records import Skips
 from vskill_platform.store.tokens import (
     DEFAULT_DAYS,
     NewToken,

@@ -17,9 +17,9 @@ from vskill_platform.domain.scan import Finding, JudgeReport, Kind, StaticReport
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
-from vskill_platform.store.records import Skips
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.skills import place_of
 from vskill_platform.store.suppressions import list_suppressions

@@ -1,17 +1,28 @@
-"""Records as they are stored: JSON in, typed structs out, and an account of every record that was skipped."""
+"""What every store does in the same way: decode records, report those that were skipped, and try a write again."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
 
-from vskill_platform.domain.errors import PlatformError, RecordMalformed
+from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Entry
+from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
 
 #: A log line names at most this many skipped keys; the count is always whole.
 KEYS_IN_LOG = 20
+
+#: How often a write is tried again after a conflict or an unknown outcome before the caller hears of it.
+TRIES = 50
+#: The pause after an unavailable store, doubled up to the most.
+PAUSE_MS = 20
+PAUSE_MOST_MS = 1_000
+#: Nor is an unavailable store asked again after this long: each try may have taken the engine's own time limit.
+UNAVAILABLE_S = 2.0
 
 
 def decode(entry: Entry, kind: type[T]) -> T:
@@ -63,3 +74,23 @@ class Skips:
                 count=len(keys),
                 keys=keys[:KEYS_IN_LOG],
             )
+
+
+async def persist(write: Callable[[], Awaitable[T]]) -> T:
+    """Try a write again after a conflict at once, after an unavailable store with a pause."""
+    pause = PAUSE_MS
+    clock = require_env("clock").clock
+    began = clock.monotonic()
+    for tries_left in range(TRIES - 1, -1, -1):
+        try:
+            return await write()
+        except Conflict:
+            if not tries_left:
+                raise
+        except StoreUnavailable:
+            waited_s = clock.monotonic() - began
+            if not tries_left or pause > PAUSE_MOST_MS or waited_s > UNAVAILABLE_S:
+                raise
+            await asyncio.sleep(pause / 1000)
+            pause *= 2
+    raise AssertionError("unreachable")  # pragma: no cover - the last try returns or raises
