@@ -1,9 +1,11 @@
-"""Who sees what of a submission. Its place, state, history and reasons are public; who submitted it, which account
-acted and which machine worked on it are shown to that account and to reviewers (E6)."""
+"""Who sees what. Which skills a reader may read is a set of audiences, which every read of skills passes to its query.
+Of a submission, its place, state, history and reasons are public; who submitted it, which account acted and which
+machine worked on it are shown to that account and to reviewers (E6)."""
 
 import msgspec
 
 from vskill_platform.actions.principal import Principal
+from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.submission import Submission
 
 
@@ -47,3 +49,8 @@ OPERATOR = Viewer(reviewer=True)
 
 def viewer_for(principal: Principal) -> Viewer:
     return Viewer(principal.account, principal.is_reviewer)
+
+
+def audiences_of(reader: Principal) -> Audiences:  # noqa: ARG001 - every reader has the same, until skills can be private
+    """The audiences whose skills this reader may read."""
+    return PUBLIC_ONLY
