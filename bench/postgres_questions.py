@@ -14,7 +14,6 @@ from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.query import Between, In
 from vskill_platform.store.statistics import recent_activity
 from vskill_platform.submission_store import count_submissions, get_stuck_submissions
-from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import run_with_worker_env
 
 Ask = Callable[[], Awaitable[object]]
@@ -36,7 +35,7 @@ class Place:
         self.env = env
         self.count = count
         self._now = now
-        self._app = Forgetful(create_app(env))
+        self._app = Forgetful(env)
 
     def page(self, path: str, **query: str) -> Ask:
         return lambda: body_of(self._app, f"{path}?{urlencode(query)}")

@@ -112,7 +112,7 @@ def _time(workshop: Workshop, store: Path, path: str) -> float:
 async def _timed(store: Path, path: str, answers: int) -> float:
     """Milliseconds that one answer takes that is made anew."""
     async with opened(store) as env:
-        app = Forgetful(create_app(env))
+        app = Forgetful(env)
         await body_of(app, path)
         began = time.perf_counter()
         for _ in range(answers):

@@ -20,6 +20,7 @@ from vskill_platform.domain.skill import Publication, SkillVersion, publish_vers
 from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put
+from vskill_platform.web.app import create_app
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.recent import Recent
 
@@ -110,12 +111,14 @@ async def opened(path: Path) -> AsyncIterator[Env]:
 class Forgetful:
     """The application without what it keeps from one request to the next."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
+    def __init__(self, env: Env) -> None:
+        self._app: Any = create_app(env)
+        self._kept = env.kept
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             self._app.application.kept = KeptThings()
+            self._kept.forget()
             self._app.application.state.recent = Recent(SystemClock())
         await self._app(scope, receive, send)
 

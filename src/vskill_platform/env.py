@@ -13,6 +13,7 @@ from vskill_platform.clock import Clock
 from vskill_platform.domain.submission import RENEW_EVERY_MS
 from vskill_platform.domain.token import ActingToken
 from vskill_platform.gate import Turns, WorkGate
+from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
 from vskill_platform.scan.contract import Judge, Scanner
@@ -63,6 +64,8 @@ class Env(msgspec.Struct, frozen=True):
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
     #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
     turns: Turns = msgspec.field(default_factory=Turns)
+    #: What this process keeps of what it has read.
+    kept: KeptReads = msgspec.field(default_factory=KeptReads)
     pace: Pace = Pace()
     #: Spans for whoever collects traces; by default none.
     tracing: Tracing = msgspec.field(default_factory=NoTracing)

@@ -8,6 +8,7 @@ import msgspec
 
 from vskill_platform.archives import ArchiveDigests, archive_digests
 from vskill_platform.domain import keys
+from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.content import (
     SkillFile,
     content_hash,
@@ -34,7 +35,7 @@ from vskill_platform.kv.entries import Assert, Operation
 from vskill_platform.signing.keys import SigningKey
 from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
-from vskill_platform.store.blocklist import all_targets, require_unblocked
+from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env

@@ -15,6 +15,7 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
 from vskill_platform.env import Env
@@ -38,23 +39,6 @@ class StuckSubmission(msgspec.Struct, frozen=True):
     skill_path: str
     updated_at: int
     stuck_for_ms: int
-
-
-class PublishedSkillSummary(msgspec.Struct, frozen=True):
-    """A published skill in a list. `slug` is the canonical name, the key after `skill:`."""
-
-    slug: str
-    name: str
-    repo_url: str
-    description: str = ""
-    current_version: str | None = None
-    certification: str | None = None
-    updated_at: int = 0
-    #: What the blocklist knows it by; None only where the record lacks it.
-    identity: Identity | None = None
-    current_digest: str | None = None
-    #: What its front matter says about it.
-    about: About = About()
 
 
 class _StuckFields(msgspec.Struct, frozen=True):

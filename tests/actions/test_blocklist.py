@@ -6,6 +6,7 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockSomething, LiftBlock, ListBlocks
 from vskill_platform.domain import skill as versions
 from vskill_platform.domain.blocklist import TargetKind
@@ -19,7 +20,6 @@ from vskill_platform.store.blocklist import list_blocks
 from vskill_platform.store.skills import get_skill, update_skill
 from vskill_platform.store.tasks import read_task
 from vskill_platform.submission_store import get_submission
-from vskill_platform.web.kept import KeptThings
 
 pytestmark = pytest.mark.anyio
 
@@ -95,16 +95,16 @@ async def test_a_place_blocked_ahead_taints_nothing(env):
     skill = await publish(env, "one")
     done = await BLOCK(env, ROB, place("upload://tests/soon", ahead=True))
     assert (done.submissions, done.skills, done.versions) == ((), (), 0)
-    blocklist = await KeptThings().blocklist()
+    blocklist = await current_blocklist(env)
     assert blocklist.taint(skill.identity) is None
     assert (await submit_skill("soon")).outcome == "blocked"
-    assert (await KeptThings().blocklist()).taint(skill.identity) is None
+    assert (await current_blocklist(env)).taint(skill.identity) is None
 
 
 async def test_a_place_that_was_submitted_taints_its_repository(env):
     await publish(env, "one")
     await BLOCK(env, ROB, place())
-    assert (await KeptThings().blocklist()).taint(upload_identity("tests", "other")) is not None
+    assert (await current_blocklist(env)).taint(upload_identity("tests", "other")) is not None
 
 
 async def test_names_and_contents_may_be_blocked_before_they_are_seen(env):

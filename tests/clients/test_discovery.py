@@ -9,14 +9,15 @@ import pytest
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
+from vskill_platform.actions.flat_names import is_kebab
+from vskill_platform.actions.scopes import MOST_LISTED
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.web.clients.flat_names import is_kebab
-from vskill_platform.web.clients.wellknown import MOST_LISTED, SCHEMA
+from vskill_platform.web.clients.wellknown import SCHEMA
 
 pytestmark = pytest.mark.anyio
 

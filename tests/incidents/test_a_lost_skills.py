@@ -28,6 +28,7 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys, skill
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
 from vskill_platform.domain.identity import normalise, submission_id, upload_identity
@@ -50,7 +51,7 @@ from vskill_platform.kv.entries import Add, Delete, Operation, Put
 from vskill_platform.queue.health import MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import sweep
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
+from vskill_platform.store.skills import find_by_name, get_skill, get_version, update_skill
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
@@ -141,7 +142,7 @@ async def test_A3_renaming_never_rekeys(env: Env) -> None:
         keys.skill(renamed.canonical)
     ]
     for name in ("first-name", "second-name", "place", renamed.canonical):
-        assert (await resolve(name)).canonical == renamed.canonical
+        assert (await find_by_name(name, audiences=PUBLIC_ONLY)).canonical == renamed.canonical
 
 
 async def test_A4_same_name_in_two_repositories(env: Env) -> None:
@@ -155,7 +156,7 @@ async def test_A4_same_name_in_two_repositories(env: Env) -> None:
         assert (await published(two)).canonical == "bob/stuff/fmt"
         assert (await published(one)).current_digest != (await published(two)).current_digest
         with pytest.raises(Ambiguous, match="ann/tools/fmt, bob/stuff/fmt"):
-            await resolve("fmt")
+            await find_by_name("fmt", audiences=PUBLIC_ONLY)
 
 
 async def test_A4b_another_host_never_takes_a_skill_over(env: Env) -> None:
@@ -396,7 +397,7 @@ async def test_A13_links_come_from_the_stored_key(env: Env) -> None:
             assert skill_there.identity.key == place.identity.key
             assert skill_there.owner == f"owner{number}"
         with pytest.raises(Ambiguous):
-            await resolve("fmt")
+            await find_by_name("fmt", audiences=PUBLIC_ONLY)
 
 
 async def test_A14_every_current_version_has_its_record(env: Env) -> None:

@@ -9,6 +9,7 @@ from tests.support.acting import approve, cancel, reject, run_again
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from vskill_platform.domain import skill as skill_domain
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -33,7 +34,7 @@ from vskill_platform.store.blocklist import (
     remove_block,
 )
 from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.skills import get_skill, get_version, resolve, update_skill
+from vskill_platform.store.skills import find_by_name, get_skill, get_version, update_skill
 from vskill_platform.submission_store import enumerate_published_skills, get_submission
 
 pytestmark = pytest.mark.anyio
@@ -308,14 +309,14 @@ async def test_D7_of_two_approvals_one_counts(env):
 
 async def test_names_resolve_or_say_that_they_are_ambiguous(env):
     await published(env)
-    assert (await resolve("demo")).canonical == "upload~tests/skills/demo"
-    assert (await resolve("upload~tests/skills/demo")).name == "demo"
+    assert (await find_by_name("demo", audiences=PUBLIC_ONLY)).canonical == "upload~tests/skills/demo"
+    assert (await find_by_name("upload~tests/skills/demo", audiences=PUBLIC_ONLY)).name == "demo"
     await submit_upload(skill_files("demo"), namespace="others", slug="demo")
     await run_until_quiet(env)
     with pytest.raises(Ambiguous, match="upload~others/skills/demo"):
-        await resolve("demo")
+        await find_by_name("demo", audiences=PUBLIC_ONLY)
     with pytest.raises(NotFound):
-        await resolve("nothing")
+        await find_by_name("nothing", audiences=PUBLIC_ONLY)
     with pytest.raises(NotFound):
         await get_version("upload~tests/skills/demo", "9.9.9")
     assert (await get_version("upload~tests/skills/demo", "1.0.0")).number == "1.0.0"

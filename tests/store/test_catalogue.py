@@ -1,5 +1,7 @@
 """The marketplace's lists: only what can be installed, in order, filtered, counted, and in step with every change."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
@@ -8,17 +10,24 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from tests.support.shelf import open_shelf
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict, RecordMalformed
+from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.catalogue import Filter, SkillHits, SkillPage, Sort
+from vskill_platform.domain.errors import Conflict, NotFound, RecordMalformed
 from vskill_platform.domain.trust import Provenance, TrustTier
 from vskill_platform.kv.entries import Put
-from vskill_platform.store.catalogue import Filter, Sort, facets, list_skills, search_skills
+from vskill_platform.store import catalogue
+from vskill_platform.store.catalogue import iterate_skills
 from vskill_platform.store.installs import count_installs, installs_by_skill
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix
 from vskill_platform.store.standing import refresh_standing
 
 pytestmark = pytest.mark.anyio
+
+list_skills = partial(catalogue.list_skills, audiences=PUBLIC_ONLY)
+search_skills = partial(catalogue.search_skills, audiences=PUBLIC_ONLY)
+count_facets = partial(catalogue.count_facets, audiences=PUBLIC_ONLY)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -41,21 +50,38 @@ def names(page) -> list[str]:
 async def test_A1_a_published_skill_is_listed_found_and_counted_by_the_write_that_published_it(env, three):
     assert sorted(names(await list_skills())) == ["csv-cleaner", "test-writer", "theme-picker"]
     assert names(await search_skills("csv")) == ["csv-cleaner"]
-    counted = await facets()
+    counted = await count_facets()
     assert counted.total == 3 and counted.certification == {"SCANNED": 3}
     assert counted.category == {"data": 1, "other": 1, "testing": 1}
     assert names(await list_skills(Filter(category="data", owner="tests"))) == ["csv-cleaner"]
+
+
+@pytest.mark.parametrize("audiences", [frozenset(), frozenset({"ns:acme"})], ids=["none", "another"])
+async def test_a_reader_of_no_audience_in_common_finds_lists_and_counts_nothing(env, three, audiences):
+    canonical = "upload~tests/skills/csv-cleaner"
+    assert await catalogue.list_skills(audiences=audiences) == SkillPage(())
+    assert await catalogue.search_skills("csv", audiences=audiences) == SkillHits(())
+    assert (await catalogue.count_facets(audiences=audiences)).total == 0
+    assert [one async for one in iterate_skills(audiences=audiences)] == []
+    assert await list_by_prefix("upload~tests/", None, 10, audiences=audiences) == ((), None)
+    for name in (canonical, "csv-cleaner", "tests/csv-cleaner"):
+        with pytest.raises(NotFound) as hidden:
+            await find_by_name(name, audiences=audiences)
+        assert hidden.value.message == f"There is no skill {name}."
+    both = audiences | PUBLIC_ONLY
+    assert len((await catalogue.list_skills(audiences=both)).items) == 3
+    assert (await find_by_name(canonical, audiences=both)).canonical == canonical
 
 
 async def test_what_is_taken_down_is_in_no_list_and_no_count_and_last_in_search(env, three):
     canonical = "upload~tests/skills/csv-cleaner"
     await take_down(canonical, by="admin:ann", reason="under review")
     assert sorted(names(await list_skills())) == ["test-writer", "theme-picker"]
-    assert (await facets()).total == 2
+    assert (await count_facets()).total == 2
     (hit,) = (await search_skills("csv")).items
     assert hit.listing is None
     await restore(canonical, by="admin:ann", reason="it was fine")
-    assert (await facets()).total == 3
+    assert (await count_facets()).total == 3
 
 
 async def test_pages_go_on_from_their_cursor_in_every_order(env, three):

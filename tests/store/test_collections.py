@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.envs import active_env, open_test_env
 from tests.support.faults import dying_once
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
@@ -57,15 +57,12 @@ async def test_a_text_that_is_too_long_is_refused_with_its_field_and_the_fix(env
 
 
 async def test_a_collection_holds_a_bounded_number_of_skills(env):
-    for name in ("one", "two", "three"):
-        await submit_skill(name)
-    await run_until_quiet(env)
     held = tuple(f"ann/tools/skill-{number}" for number in range(MOST_SKILLS - 2))
     nearly_full = msgspec.structs.replace(await made(), skills=held)
     await env.kv.put(keys.collection("ours"), msgspec.json.encode(nearly_full))
-    await add_skills("ours", ["one", "two"], by="admin:eve", reason="good")
+    await add_skills("ours", ["ann/tools/one", "ann/tools/two"], by="admin:eve", reason="good")
     with pytest.raises(InvalidInput, match=f"at most {MOST_SKILLS}") as caught:
-        await add_skills("ours", ["three"], by="admin:eve", reason="good too")
+        await add_skills("ours", ["ann/tools/three"], by="admin:eve", reason="good too")
     assert caught.value.field == "skills"
-    again = await add_skills("ours", ["two"], by="admin:eve", reason="it is in it already")
-    assert again.skills[-2:] == ("upload~tests/skills/one", "upload~tests/skills/two")
+    again = await add_skills("ours", ["ann/tools/two"], by="admin:eve", reason="it is in it already")
+    assert again.skills[-2:] == ("ann/tools/one", "ann/tools/two")

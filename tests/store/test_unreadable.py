@@ -15,6 +15,8 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import UnreadableKV
+from vskill_platform.actions.dossier import read_dossier
+from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.identity import normalise
@@ -24,7 +26,6 @@ from vskill_platform.store.accounts import Role, create_user, find_admins, list_
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.attestations import public_keys
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.dossier import read_dossier
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.jobs import read_jobs, take_tick
 from vskill_platform.store.owners import Owner, Ownership, list_owners
@@ -33,6 +34,7 @@ from vskill_platform.store.reports import ReportStatus, file_report, list_report
 from vskill_platform.store.statistics import position_of, recent_activity, waiting_line, watch_judge
 from vskill_platform.store.suppressions import add_suppression, list_suppressions, suppressed_rules
 from vskill_platform.store.tokens import create_token, list_all_tokens, list_tokens, revoke_token
+from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -107,7 +109,7 @@ async def a_signer(env: Env):
 
 async def a_version(env: Env):
     await published(env)
-    return keys.version(DEMO, "1.0.0"), lambda: read_dossier(DEMO)
+    return keys.version(DEMO, "1.0.0"), lambda: read_dossier(require_env(), ANYBODY, DEMO)
 
 
 async def an_external_scan(env: Env):

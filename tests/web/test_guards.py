@@ -46,6 +46,7 @@ OPEN_WRITES = {
 REVIEWERS = (
     "/admin",
     "/admin/review",
+    "/admin/skills",
     "/admin/reports",
     "/admin/blocklist",
     "/admin/suppressions",

@@ -10,6 +10,7 @@ from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.scan import Severity
+from vskill_platform.keeping import KeptReads
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.web.app import create_app
 
@@ -41,7 +42,7 @@ async def test_lists_search_and_detail_take_at_most_three_round_trips(tmp_path, 
         for number in range(3):
             await shelf.publish(f"skill-{number}")
         kv = CountingKV(shelf.env.kv)
-        app = create_app(msgspec.structs.replace(shelf.env, kv=kv))
+        app = create_app(msgspec.structs.replace(shelf.env, kv=kv, kept=KeptReads()))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
             await client.get("/api/v1/blocklist")
@@ -62,7 +63,7 @@ async def test_pages_take_at_most_three_round_trips_with_nothing_kept_too(tmp_pa
             await shelf.publish(f"skill-{number}")
         for path in PAGES:
             kv = CountingKV(shelf.env.kv)
-            async with client_of(msgspec.structs.replace(shelf.env, kv=kv)) as client:
+            async with client_of(msgspec.structs.replace(shelf.env, kv=kv, kept=KeptReads())) as client:
                 for _ in range(2):
                     kv.calls.clear()
                     assert (await client.get(path)).status_code == 200

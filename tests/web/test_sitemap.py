@@ -9,15 +9,18 @@ import pytest
 from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
+from vskill_platform.actions.catalogue import iterate_catalogue
+from vskill_platform.actions.flat_names import all_shared_slugs, shared_slugs
+from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.web.app import create_app
-from vskill_platform.web.clients.flat_names import all_shared_slugs, is_alone
-from vskill_platform.web.kept import Blocklist
 from vskill_platform.web.sitemap import MOST_ADDRESSES, PAGES, make_sitemap
-from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 
@@ -125,8 +128,9 @@ async def test_beyond_the_most_addresses_it_is_an_index_whose_pages_hold_each_on
     await put_skills(shelf.env.kv, *slugs)
 
     async def made(page: int | None) -> tuple[str, dict[str, str | None]]:
-        make = make_sitemap(BASE, NOTHING_BLOCKED, page, most)
-        return read(await run_with_worker_env(shelf.env, lambda: make))
+        with active_env(shelf.env):
+            skills = iterate_catalogue(shelf.env, ANYBODY)
+            return read(await make_sitemap(BASE, NOTHING_BLOCKED, skills, page, most))
 
     kind, found = await made(None)
     if count + len(PAGES) <= most:
@@ -195,6 +199,6 @@ async def test_shared_slugs_are_the_same_by_one_walk_and_one_by_one(shelf):
     for flat, canonical in pairs:
         await shelf.env.kv.put(f"skill:alias:{flat}:{canonical}", b"{}")
     with active_env(shelf.env):
-        slugs = {canonical.rpartition("/")[2] for _, canonical in pairs}
-        shared = await all_shared_slugs()
-        assert shared == {slug for slug in slugs if not await is_alone(slug)} == {"pdf", "busy"}
+        skills = [PublishedSkill(name, normalise("acme/tools"), slug=name.split("/")[2]) for _, name in pairs]
+        shared = await all_shared_slugs(shelf.env)
+        assert shared == await shared_slugs(shelf.env, skills) == {"pdf", "busy"}

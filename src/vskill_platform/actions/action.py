@@ -36,6 +36,16 @@ class Allowance(enum.StrEnum):
     REPORTS = "reports"
 
 
+class Keep(enum.StrEnum):
+    """For how long the answer of a JSON route may be given again."""
+
+    NEVER = "never"
+    #: It carries a tag: a client that has it already is told so.
+    BY_TAG = "by tag"
+    #: It carries a tag, and the process keeps it until anything in the store changes.
+    UNTIL_CHANGE = "until a change"
+
+
 class Missing(msgspec.Struct, frozen=True):
     """Why an action has no entry point of a kind."""
 
@@ -69,6 +79,8 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     #: The media type of such a body, and what it may hold at most, in bytes.
     body_media: str = ""
     most_body: int = 0
+    #: Only for reads whose answer depends on nothing but the request and what the reader may read.
+    keep: Keep = Keep.NEVER
     status: int = 200
     #: Where the status depends on the answer.
     status_of: Callable[[Ans], int] | None = None

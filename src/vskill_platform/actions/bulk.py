@@ -15,12 +15,17 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import CANCEL, CancelSubmission, RerunSubmission
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.states import State, may_move
+from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.audit import note
-from vskill_platform.submission_store import get_submission
+from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
 
 #: Done in one go.
 MOST_AT_ONCE = 500
+#: Looked at for a filter in one go.
+MOST_LOOKED_AT = 20_000
+HOUR_MS = 3_600_000
 _SERVER_ERROR = 500
 
 
@@ -65,6 +70,28 @@ class ManyDecided(Wire, frozen=True):
     #: those that it was done to, by id
     done: tuple[str, ...]
     refused: tuple[RefusedItem, ...]
+
+
+class BulkFilter(msgspec.Struct, frozen=True):
+    """Which submissions."""
+
+    state: State
+    #: A part of the repository's address.
+    place: str = ""
+    #: A part of the last event's reason.
+    why: str = ""
+    #: Unchanged for so many hours.
+    hours: int = 0
+
+
+class BulkCandidates(msgspec.Struct, frozen=True):
+    """What the filter finds."""
+
+    records: tuple[Submission, ...]
+    #: Of those, how many the action would be refused for.
+    refused: int
+    #: There are more than are done in one go, or than were looked at.
+    more: bool
 
 
 async def decide_many(services: Services, actor: Principal, request: DecideMany) -> ManyDecided:
@@ -123,3 +150,53 @@ BULK = Action(
 )
 
 ACTIONS = (BULK,)
+
+
+# What a decision about many would reach.
+
+
+async def find_candidates(
+    services: Services, actor: Principal, verb: BulkVerb, wanted: BulkFilter
+) -> BulkCandidates:
+    """What would be decided about; nothing is changed."""
+    BULK.admit(actor)
+    now = services.kv.now()
+    matching: list[Submission] = []
+    after: str | None = None
+    looked_at = 0
+    while len(matching) <= MOST_AT_ONCE and looked_at < MOST_LOOKED_AT:
+        page = await list_submissions([wanted.state], after=after, limit=1000)
+        looked_at += len(page.items)
+        matching += [record for record in page.items if _fits(wanted, record, now)]
+        after = page.after
+        if after is None:
+            break
+    chosen = matching[:MOST_AT_ONCE]
+    able = [record for record in chosen if _is_able(verb, record)]
+    return BulkCandidates(
+        records=tuple(able),
+        refused=len(chosen) - len(able),
+        more=after is not None or len(matching) > MOST_AT_ONCE,
+    )
+
+
+def _fits(wanted: BulkFilter, record: Submission, now: int) -> bool:
+    return (
+        wanted.place.casefold().strip() in record.repo_url.casefold()
+        and wanted.why.casefold().strip() in record.why.casefold()
+        and now - record.updated_at >= wanted.hours * HOUR_MS
+    )
+
+
+def _is_able(verb: BulkVerb, record: Submission) -> bool:
+    if verb is BulkVerb.CANCEL:
+        return not record.state.terminal
+    if verb is BulkVerb.APPROVE:
+        return record.state is State.NEEDS_REVIEW and record.digest is not None
+    if verb is BulkVerb.REJECT:
+        return may_move(record.state, State.REJECTED)
+    return record.claim is None
+
+
+async def count_by_state(_services: Services, _actor: Principal) -> dict[State, int]:
+    return (await count_submissions()).by_state

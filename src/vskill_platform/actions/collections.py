@@ -8,8 +8,9 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Reason, SkillName
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.wire import Wire, iso_time
-from vskill_platform.domain.errors import Conflict, NotFound
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.collections import (
     MOST_DESCRIPTION,
@@ -17,9 +18,11 @@ from vskill_platform.store.collections import (
     MOST_SKILLS,
     MOST_TITLE,
     Collection,
+    CollectionsPage,
     add_skills,
     create_collection,
     delete_collection,
+    get_collection,
     list_collections,
     remove_skills,
 )
@@ -86,8 +89,8 @@ class DeleteCollection(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def list_all(_services: Services, _actor: Principal, _request: ListCollections) -> CollectionsAnswer:
-    found = await list_collections()
+async def list_all(services: Services, reader: Principal, _request: ListCollections) -> CollectionsAnswer:
+    found = await read_collections(services, reader)
     return CollectionsAnswer(tuple(map(_view, found.items)), found.skipped)
 
 
@@ -102,8 +105,19 @@ async def create(_services: Services, actor: Principal, request: CreateCollectio
     return _view(made)
 
 
-async def add(_services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
-    return _view(await add_skills(request.name, request.skills, by=actor.actor, reason=request.reason))
+async def add(services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
+    """Each must be a skill that can be installed now."""
+    names = [await _require_installable(services, actor, name) for name in request.skills]
+    return _view(await add_skills(request.name, names, by=actor.actor, reason=request.reason))
+
+
+async def _require_installable(services: Services, actor: Principal, name: str) -> str:
+    skill = await find_skill(services, actor, name)
+    if skill.current_version is None:
+        raise InvalidInput(
+            f"{skill.canonical} cannot be installed.", field="skills", fix="choose skills that are live"
+        )
+    return skill.canonical
 
 
 async def remove(_services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
@@ -112,6 +126,16 @@ async def remove(_services: Services, actor: Principal, request: ChangeCollectio
 
 async def delete(_services: Services, actor: Principal, request: DeleteCollection) -> None:
     await delete_collection(request.name, by=actor.actor, reason=request.reason)
+
+
+async def read_collections(_services: Services, _reader: Principal) -> CollectionsPage:
+    """All collections by name, as records."""
+    return await list_collections()
+
+
+async def read_collection(_services: Services, _reader: Principal, name: str) -> Collection:
+    """One collection, or NotFound."""
+    return await get_collection(name)
 
 
 def _view(found: Collection) -> CollectionView:

@@ -8,6 +8,7 @@ from vskill_platform.actions.checks import Reason, VersionNumber
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.versions import SkillRequest, SkillState, state_of
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry
@@ -21,7 +22,7 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Operation
 from vskill_platform.rescan import request_rescan
 from vskill_platform.store.blocklist import block_writes, reapply_blocklist
-from vskill_platform.store.skills import resolve
+from vskill_platform.store.skills import get_skill
 from vskill_platform.store.withdrawals import alter_skill
 from vskill_platform.submission_store import Change, read_submission
 
@@ -51,7 +52,7 @@ class RestoreSkill(SkillRequest, frozen=True, kw_only=True):
 async def take_down(services: Services, actor: Principal, request: TakeDownSkill) -> SkillState:
     """The submission that is PUBLISHED with such a version waits for a reviewer from then on, so whoever submits the
     same content again hears that, and not that it is verified."""
-    published = await resolve(request.skill)
+    published = await find_skill(services, actor, request.skill)
     target = await reached_target(request.block, published, request.version)
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
@@ -87,7 +88,7 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     )
     if target is not None:
         await reapply_blocklist(judge_again=request_rescan)
-        changed = await resolve(published.canonical)
+        changed = await get_skill(published.canonical)
     return state_of(changed)
 
 
@@ -101,7 +102,7 @@ def _send_to_review(record: Submission, ref: VersionRef, step: Step) -> Change |
 
 async def restore(services: Services, actor: Principal, request: RestoreSkill) -> SkillState:
     """For the submission that had published it this is the reviewer's approval of these bytes."""
-    published = await resolve(request.skill)
+    published = await find_skill(services, actor, request.skill)
     found = None if published.submission is None else await read_submission(published.submission)
     if found is not None:
         require_other_eyes(services, actor, found[0])

@@ -9,8 +9,10 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Reason, SkillName, VersionNumber
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import skill, submission
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
 from vskill_platform.domain.states import State, may_move
@@ -19,7 +21,7 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Operation
 from vskill_platform.records import persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.skills import require_skill, resolve, skill_writes
+from vskill_platform.store.skills import find_by_name, require_skill, skill_writes
 from vskill_platform.store.withdrawals import AlterSkill, alter_skill
 from vskill_platform.submission_store import Change, commit_change, read_submission, stored_form
 
@@ -72,30 +74,30 @@ class SkillState(Wire, frozen=True):
 
 async def object_of(_services: Services, request: SkillRequest) -> ActionObject:
     """What rights on a skill are evaluated on."""
-    return ActionObject((await resolve(request.skill)).identity)
+    return ActionObject((await find_by_name(request.skill, audiences=PUBLIC_ONLY)).identity)
 
 
-async def show(_services: Services, _actor: Principal, request: SkillRequest) -> SkillState:
-    return state_of(await resolve(request.skill))
+async def show(services: Services, reader: Principal, request: SkillRequest) -> SkillState:
+    return state_of(await find_skill(services, reader, request.skill))
 
 
-async def yank(_services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+async def yank(services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.yank(found, _change(actor, now, request.reason), number=request.version)
 
-    return await _alter(actor, request, alter, "yank")
+    return await _alter(services, actor, request, alter, "yank")
 
 
-async def unyank(_services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+async def unyank(services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.unyank(found, _change(actor, now, request.reason), number=request.version)
 
-    return await _alter(actor, request, alter, "unyank", bringing_back=True)
+    return await _alter(services, actor, request, alter, "unyank", bringing_back=True)
 
 
 async def delete(services: Services, actor: Principal, request: DeleteSkill) -> SkillState:
     """One commit. The skill's numbers and names stay taken; a submission that is BLOCKED stays so."""
-    canonical = (await resolve(request.skill)).canonical
+    canonical = (await find_skill(services, actor, request.skill)).canonical
     event_id = services.clock.new_id()
     said = f"deleted by {'the operator' if actor.operator else 'its owner'}: {request.reason}"
 
@@ -132,10 +134,16 @@ async def _end_submission(
 
 
 async def _alter(
-    actor: Principal, request: WithdrawVersion, alter: AlterSkill, verb: str, *, bringing_back: bool = False
+    services: Services,
+    actor: Principal,
+    request: WithdrawVersion,
+    alter: AlterSkill,
+    verb: str,
+    *,
+    bringing_back: bool = False,
 ) -> SkillState:
     changed = await alter_skill(
-        (await resolve(request.skill)).canonical,
+        (await find_skill(services, actor, request.skill)).canonical,
         alter,
         verb,
         request.version,

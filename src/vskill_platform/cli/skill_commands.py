@@ -1,8 +1,11 @@
-"""The commands of whoever maintains a published skill. A SKILL is a full name (owner/repository/skill) or a short one
-that means exactly one skill."""
+"""The commands about published skills: list and read them, withdraw versions and bring them back. A SKILL is a full
+name (owner/repository/skill) or a short one that means exactly one skill."""
 
 import click
 
+from vskill_platform.actions.catalogue import LIST_SKILLS, SkillsAnswer
+from vskill_platform.actions.skill_contents import LIST_FILES, FilesAnswer
+from vskill_platform.actions.skill_security import SECURITY, SecurityAnswer
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, SkillState
 from vskill_platform.cli.action_commands import command_for
@@ -27,8 +30,39 @@ def show_skill(found: SkillState) -> None:
     print_table(title, ("version", "status", "certification", "published (UTC)", "why"), rows)
 
 
+def show_list(found: SkillsAnswer) -> None:
+    rows = [
+        (one.name, one.current_version, one.cert_tier, one.vskill_installs, one.description)
+        for one in found.skills
+    ]
+    columns = ("skill", "version", "certification", "installs", "description")
+    print_table(f"{len(rows)} skills", columns, rows)
+    if found.pagination.after is not None:
+        click.echo(f"More: --after {found.pagination.after}")
+
+
+def show_files(found: FilesAnswer) -> None:
+    rows = [(one.path, one.mode, one.size, one.sha256) for one in found.files]
+    print_table(f"{found.name} {found.version}", ("file", "mode", "bytes", "SHA-256"), rows)
+
+
+def show_security(found: SecurityAnswer) -> None:
+    why = f": {found.reason}" if found.reason else ""
+    console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}{why}"))
+    rows = [(one.provider, one.status, one.finding_count, one.detail) for one in found.providers]
+    print_table("analysers", ("analyser", "status", "findings", "detail"), rows)
+    places = [
+        (one.severity, one.kind, one.rule_id, f"{one.file}:{one.line}", one.why) for one in found.findings
+    ]
+    if places:
+        print_table("findings", ("severity", "kind", "rule", "where", "why"), places)
+
+
 COMMANDS = (
+    command_for(LIST_SKILLS, show_list),
     command_for(SHOW_SKILL, show_skill),
+    command_for(LIST_FILES, show_files),
+    command_for(SECURITY, show_security),
     command_for(YANK, show_state),
     command_for(UNYANK, show_state),
     command_for(TAKE_DOWN, show_state, arguments=("version",)),

@@ -27,10 +27,12 @@ def skill() -> None:
 @skill.command("export")
 def export() -> None:
     """Print every published skill as one line of JSON each, in the order of their names."""
+    from vskill_platform.actions.catalogue import enumerate_catalogue
+    from vskill_platform.actions.principal import OPERATOR
     from vskill_platform.actions.wire import camel
-    from vskill_platform.submission_store import enumerate_published_skills
+    from vskill_platform.worker_context import require_env
 
-    for found in run_in_env(enumerate_published_skills):
+    for found in run_in_env(lambda: enumerate_catalogue(require_env(), OPERATOR)):
         click.echo(msgspec.json.encode(camel(found)))
 
 

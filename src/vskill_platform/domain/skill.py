@@ -134,6 +134,23 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     listing: Listing | None = None
 
 
+class PublishedSkillSummary(msgspec.Struct, frozen=True):
+    """A published skill in a list. `slug` is the canonical name, the key after `skill:`."""
+
+    slug: str
+    name: str
+    repo_url: str
+    description: str = ""
+    current_version: str | None = None
+    certification: str | None = None
+    updated_at: int = 0
+    #: What the blocklist knows it by; None only where the record lacks it.
+    identity: Identity | None = None
+    current_digest: str | None = None
+    #: What its front matter says about it.
+    about: About = About()
+
+
 class Publication(msgspec.Struct, frozen=True):
     """What is to be published, all of it known before the one commit."""
 

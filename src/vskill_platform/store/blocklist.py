@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from vskill_platform.domain import keys, skill, submission
+from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -19,11 +20,9 @@ from vskill_platform.domain.blocklist import (
     digest_target,
     hit_reason,
     merge,
-    targets_of,
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
-from vskill_platform.domain.naming import clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
@@ -76,6 +75,19 @@ async def list_blocks() -> list[BlockEntry]:
     return found
 
 
+async def read_blocklist(version: int) -> Blocklist:
+    """All of it, under the version that was read before."""
+    entries = await list_blocks()
+    # A place that nobody has submitted, whether mistyped or blocked ahead, says nothing about its neighbours.
+    places = await places_with_records(entry.target for entry in entries)
+    tainted = {
+        "/".join(entry.target.value.split("/")[:3]): entry
+        for entry in entries
+        if entry.target.kind is TargetKind.PLACE and entry.target.value in places
+    }
+    return Blocklist(version, {entry.target: entry for entry in entries}, tainted)
+
+
 async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
     """The entries for these targets. A read that fails raises: unknown is not "not blocked"."""
     settled = await require_env("kv").kv.get_many(keys.block(target) for target in targets)
@@ -87,15 +99,6 @@ async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
 async def why_blocked(identity: Identity, names: Iterable[str | None], digest: str | None) -> str | None:
     """Why this skill may not be published, or None."""
     return hit_reason(await find_hits(all_targets(identity, names, digest)))
-
-
-def all_targets(
-    identity: Identity, names: Iterable[str | None], digest: str | None = None
-) -> tuple[BlockTarget, ...]:
-    """Every target that would hit a skill at this place: the same for whoever asks, before and after it is live."""
-    slug = slug_of(identity)
-    known = [name for name in names if name is not None]
-    return targets_of(identity, (*known, slug, clash_slug(slug, identity)), digest)
 
 
 async def block_writes(entry: BlockEntry, audit_id: str | None = None) -> tuple[Operation, ...]:

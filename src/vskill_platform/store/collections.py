@@ -14,7 +14,6 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.skills import resolve
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
@@ -78,17 +77,16 @@ class _Taken(InvalidInput):
 
 
 async def add_skills(name: str, wanted: Sequence[str], *, by: str, reason: str) -> Collection:
-    """Skills by canonical or flat name; each must be one that can be installed now."""
-    names = [await _installable(one) for one in wanted]
+    """Skills by canonical name."""
 
     def added(known: Collection) -> Collection:
-        skills = tuple(dict.fromkeys((*known.skills, *names)))
+        skills = tuple(dict.fromkeys((*known.skills, *wanted)))
         if len(skills) > MOST_SKILLS:
             fix = "make another collection"
             raise InvalidInput(f"A collection holds at most {MOST_SKILLS} skills.", field="skills", fix=fix)
         return msgspec.structs.replace(known, skills=skills)
 
-    return await _change(name, added, action="collection: skills added", by=by, reason=reason, about=names)
+    return await _change(name, added, action="collection: skills added", by=by, reason=reason, about=wanted)
 
 
 async def remove_skills(name: str, unwanted: Sequence[str], *, by: str, reason: str) -> Collection:
@@ -169,15 +167,6 @@ async def _read(name: str) -> tuple[Collection, int]:
     if entry is None:
         raise NotFound(f"There is no collection {name[:100]!r}.", collection=name[:100])
     return decode(entry, Collection), entry.version
-
-
-async def _installable(name: str) -> str:
-    skill = await resolve(name)
-    if skill.current_version is None:
-        raise InvalidInput(
-            f"{skill.canonical} cannot be installed.", field="skills", fix="choose skills that are live"
-        )
-    return skill.canonical
 
 
 def _check_name(name: str) -> None:

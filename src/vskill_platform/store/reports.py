@@ -9,6 +9,7 @@ import enum
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, TransitionError
 from vskill_platform.domain.identity import has_control_characters
@@ -19,7 +20,7 @@ from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit
 from vskill_platform.store.blocklist import block_writes
 from vskill_platform.store.newest import newest_keys
-from vskill_platform.store.skills import get_version, resolve
+from vskill_platform.store.skills import find_by_name, get_version
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
@@ -106,7 +107,7 @@ async def file_report(
     version: str | None = None,
 ) -> Filed:
     """Report a published skill, by canonical or flat name, or one version of it."""
-    published = await resolve(name)
+    published = await find_by_name(name, audiences=PUBLIC_ONLY)
     if version is not None:
         await get_version(published.canonical, version)
     report = _report(published, reporter, reason, category, version)

@@ -1,13 +1,14 @@
 """Published skills: found by name, published, withdrawn and brought back. Every change is a compare-and-swap of
 the one skill record; what becomes of it is decided by the pure functions of `domain.skill`."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC, Audiences
 from vskill_platform.domain.errors import Ambiguous, NotFound
-from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.kv.collections import SKILLS
@@ -15,6 +16,9 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.worker_context import require_env
+
+#: Of the skills of one flat name, how many are looked at.
+MOST_SAME = 50
 
 
 async def read_skill(canonical: str) -> tuple[PublishedSkill | None, int]:
@@ -36,15 +40,74 @@ async def get_skill(canonical: str) -> PublishedSkill:
     return (await require_skill(canonical))[0]
 
 
-async def resolve(name: str) -> PublishedSkill:
-    """By canonical or flat name. Several skills of a flat name are an error that lists them, never a guess."""
+async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
+    """By canonical name, by `owner/slug`, or by flat name, which `repo_url` may tell from others of that name. Several
+    skills of a flat name are an error that lists them, never a guess."""
     if name.count("/") == 2:
-        return await get_skill(name)
-    page = await require_env("kv").kv.list(keys.aliases_of(name), limit=11)
-    candidates = [keys.parse(key).parts[1] for key in page.items]
-    if len(candidates) > 1:
-        raise Ambiguous(f"{name} may be {', '.join(candidates)}; give the full name", name=name)
-    return await get_skill(candidates[0] if candidates else name)
+        return (await find_by_full_name(name, audiences=audiences))[0]
+    owner, _, flat = name.rpartition("/")
+    found = await _of_flat(flat) if PUBLIC in audiences else []
+    if owner:
+        found = [one for one in found if one.canonical.startswith(f"{owner.lower()}/")]
+    if repo_url and len(found) > 1:
+        place = normalise(repo_url)
+        found = [one for one in found if one.identity.repo_key == place.repo_key]
+    if len(found) > 1:
+        names = ", ".join(one.canonical for one in found[:10])
+        raise Ambiguous(f"{name} may be {names}; give the full name.", name=name)
+    if not found:
+        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    return found[0]
+
+
+async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
+    """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
+    for written in dict.fromkeys((name, name.lower())) if PUBLIC in audiences else ():
+        found, version = await read_skill(written)
+        if found is not None:
+            return found, version
+    raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+
+
+async def _of_flat(flat: str) -> list[PublishedSkill]:
+    """Every skill of a flat name."""
+    if not flat:
+        return []
+    kv = require_env("kv").kv
+    page = await kv.list(keys.aliases_of(flat.lower()), limit=MOST_SAME)
+    if not page.items:
+        return []
+    settled = await kv.get_many(keys.skill(keys.parse(key).parts[1]) for key in page.items)
+    for error in settled.failed.values():
+        raise error
+    return [decode(entry, PublishedSkill) for _, entry in sorted(settled.found.items())]
+
+
+async def read_skills(names: Iterable[str]) -> dict[str, PublishedSkill]:
+    """Several at once by canonical name; what is not there is left out, what cannot be read is counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.skill(name): name for name in names}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("read_skills")
+    skips.failed(settled.failed)
+    found = {wanted[key]: skips.decode(entry, PublishedSkill) for key, entry in settled.found.items()}
+    skips.report(env)
+    return {name: skill for name, skill in found.items() if skill is not None}
+
+
+async def list_by_prefix(
+    prefix: str, after: str | None, limit: int, *, audiences: Audiences
+) -> tuple[tuple[PublishedSkill, ...], str | None]:
+    """A page of the skills whose canonical names begin so, withdrawn ones too, and the cursor to go on from."""
+    if PUBLIC not in audiences:
+        return (), None
+    env = require_env("kv")
+    page = await env.kv.scan(keys.skill(prefix), after=after, limit=limit)
+    skips = Skips("list_by_prefix")
+    skips.failed(page.failed)
+    items = [skips.decode(entry, PublishedSkill) for entry in page.items]
+    skips.report(env)
+    return tuple(item for item in items if item is not None), page.after
 
 
 async def get_version(canonical: str, number: str) -> SkillVersion:
@@ -53,6 +116,19 @@ async def get_version(canonical: str, number: str) -> SkillVersion:
     if entry is None:
         raise NotFound(f"{canonical} has no version {number}", skill=canonical, version=number)
     return decode(entry, SkillVersion)
+
+
+async def read_versions(skill: PublishedSkill) -> dict[str, SkillVersion]:
+    """The immutable records by number; what cannot be read is left out, counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.version(skill.canonical, ref.number): ref.number for ref in skill.versions}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("skill_versions")
+    skips.missing(settled.missing)
+    skips.failed(settled.failed)
+    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
+    skips.report(env)
+    return {number: record for number, record in found.items() if record is not None}
 
 
 async def iter_skills() -> AsyncIterator[PublishedSkill]:

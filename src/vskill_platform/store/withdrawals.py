@@ -3,6 +3,7 @@ Nothing here brings back what the blocklist hits: the commit asserts the blockli
 
 from collections.abc import Awaitable, Callable
 
+from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
 from vskill_platform.domain.errors import Blocked
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
@@ -10,7 +11,7 @@ from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.records import persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.blocklist import all_targets, assert_blocklist, find_hits
+from vskill_platform.store.blocklist import assert_blocklist, find_hits
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     Change,

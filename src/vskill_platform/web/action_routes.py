@@ -8,11 +8,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.action import Action
-from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent
-from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name
+from vskill_platform.actions.action import Action, Keep
+from vskill_platform.actions.catalogue import SKILLS
+from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent, encode
+from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
+from vskill_platform.web.kept import answer_until_change
 from vskill_platform.web.principal import principal_of
-from vskill_platform.web.responses import json_response
+from vskill_platform.web.responses import json_response, public_json
 from vskill_platform.web.routing import MOST_BODY, Endpoint, NoQuery, decode_body, query_of, read_body
 from vskill_platform.worker_context import require_env
 
@@ -85,13 +87,16 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
 
 
 def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
-    async def view(request: Request) -> Response:
+    async def act(request: Request) -> Any:
         given = query_of(request, kind) if _reads_query(action) else await _body(request, kind)
         parts: dict[str, Any] = _path_values(action, request)
         if action.body_field:
             parts[action.body_field] = await read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
-        answer = await action(require_env(), principal_of(request), asked)
+        return await action(require_env(), principal_of(request), asked)
+
+    async def view(request: Request) -> Response:
+        answer = await act(request)
         status = action.status if action.status_of is None else action.status_of(answer)
         if answer is None:
             return Response(None, status)
@@ -99,7 +104,16 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         shown.headers["content-type"] = action.media
         return shown
 
-    return view
+    async def tagged_view(request: Request) -> Response:
+        return public_json(request, encode(await act(request)))
+
+    async def kept_view(request: Request) -> Response:
+        async def make() -> bytes:
+            return encode(await act(request))
+
+        return await answer_until_change(request, make)
+
+    return {Keep.NEVER: view, Keep.BY_TAG: tagged_view, Keep.UNTIL_CHANGE: kept_view}[action.keep]
 
 
 async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:

@@ -15,7 +15,6 @@ from vskill_platform.web import external_scans, feed, keys, live, operations, si
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
-    blocklist,
     files,
     installs,
     meta,
@@ -45,7 +44,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *installs.ENDPOINTS,
     *submissions.ENDPOINTS,
     *queue.ENDPOINTS,
-    *blocklist.ENDPOINTS,
     *reports.ENDPOINTS,
     *tokens.ENDPOINTS,
     *account.ENDPOINTS,

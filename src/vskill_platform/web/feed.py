@@ -1,15 +1,17 @@
 """The Atom feed of new skills."""
 
+from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import list_unblocked
 from vskill_platform.actions.wire import iso_time
+from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.catalogue import Sort, list_skills
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.kept import kept_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get
 from vskill_platform.worker_context import require_env
@@ -20,14 +22,13 @@ MOST = 50
 
 async def feed_view(request: Request) -> Response:
     """The latest skills, newest first."""
-    page = await list_skills(sort=Sort.NEWEST, limit=MOST)
-    blocklist = await kept_of(request).blocklist()
-    skills = [one for one in page.items if not blocklist.hits_skill(one)]
-    name = require_env("settings").settings.registry_name
-    return tagged(request, feed(skills, public_address(request), name).encode(), ATOM_TYPE)
+    services = require_env()
+    page = await list_unblocked(services, principal_of(request), sort=Sort.NEWEST, limit=MOST)
+    name = services.settings.registry_name
+    return tagged(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
 
 
-def feed(skills: list[PublishedSkill], base: str, name: str) -> str:
+def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:
     """The document; everything that is not ours is escaped, and characters that XML cannot hold are left out."""
     latest = max((skill.created_at for skill in skills), default=0)
     entries = "".join(_entry(skill, base) for skill in skills)

@@ -3,10 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.skill_contents import read_attestation
 from vskill_platform.actions.wire import Wire, encode
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
-from vskill_platform.store.attestations import get_attestation, public_keys
+from vskill_platform.store.attestations import public_keys
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import get
+from vskill_platform.worker_context import require_env
 
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"
@@ -30,7 +33,8 @@ async def attestation(request: Request) -> Response:
     """The signed statement about one version, byte for byte as it was signed."""
     parts = request.path_params
     canonical = f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
-    envelope = await get_attestation(canonical, parts["number"])
+    reader = principal_of(request)
+    envelope = await read_attestation(require_env(), reader, canonical, parts["number"])
     return Response(envelope, 200, {"cache-control": "no-store"}, ENVELOPE_TYPE)
 
 

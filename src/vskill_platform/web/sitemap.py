@@ -13,13 +13,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import iterate_catalogue
 from vskill_platform.actions.wire import Asked, iso_time
+from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import NotFound
-from vskill_platform.submission_store import iter_published_skills
+from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.kept import Blocklist, answer_document
+from vskill_platform.web.kept import answer_document
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get, query_of
+from vskill_platform.worker_context import require_env
 
 XML_TYPE = "application/xml; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -51,20 +55,25 @@ async def sitemap_view(request: Request) -> Response:
     page = query_of(request, SitemapQuery).page
 
     async def make(base: str, blocklist: Blocklist) -> bytes:
-        return await make_sitemap(base, blocklist, page)
+        skills = iterate_catalogue(require_env(), principal_of(request))
+        return await make_sitemap(base, blocklist, skills, page)
 
     return await answer_document(request, XML_TYPE, make)
 
 
 async def make_sitemap(
-    base: str, blocklist: Blocklist, page: int | None, most: int = MOST_ADDRESSES
+    base: str,
+    blocklist: Blocklist,
+    skills: AsyncIterator[PublishedSkillSummary],
+    page: int | None,
+    most: int = MOST_ADDRESSES,
 ) -> bytes:
     """One page, or without a number all of it: the one page that there is, or an index of several."""
     entries: list[str] = []
     #: The latest change of each page.
     latest: list[int] = []
     count = 0
-    async for path, changed_at in _addresses(blocklist):
+    async for path, changed_at in _addresses(blocklist, skills):
         number = count // most + 1
         count += 1
         if page is not None and number > page:
@@ -85,11 +94,13 @@ async def make_sitemap(
     )
 
 
-async def _addresses(blocklist: Blocklist) -> AsyncIterator[tuple[str, int]]:
+async def _addresses(
+    blocklist: Blocklist, skills: AsyncIterator[PublishedSkillSummary]
+) -> AsyncIterator[tuple[str, int]]:
     """Every public page and when it changed last; 0 where that is not known."""
     for path in PAGES:
         yield path, 0
-    async for skill in iter_published_skills():
+    async for skill in skills:
         if not blocklist.hits_summary(skill):
             yield f"/skills/{quote(skill.slug)}", skill.updated_at
 

@@ -11,17 +11,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.skill_contents import read_file, read_files, read_version
+from vskill_platform.actions.skill_names import find_installable, refuse_blocked, require_version
+from vskill_platform.actions.skill_views import summary_of
 from vskill_platform.actions.wire import Asked, Wire, encode
 from vskill_platform.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
-from vskill_platform.store.skills import get_version
 from vskill_platform.web import diffs
-from vskill_platform.web.api.names import asked_skill, both, installable, refuse_blocked, version_of
-from vskill_platform.web.api.skill_views import summary_of
-from vskill_platform.web.kept import files_of, kept_of
+from vskill_platform.web.api.names import asked_skill, both
+from vskill_platform.web.kept import kept_of
 from vskill_platform.web.responses import (
     FOR_EVER,
     REVALIDATE,
@@ -31,6 +33,7 @@ from vskill_platform.web.responses import (
     with_tag,
 )
 from vskill_platform.web.routing import query_of
+from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
 
@@ -68,25 +71,6 @@ class DiffQuery(Asked, frozen=True):
     to: Number | None = None
 
 
-class FileView(Wire, frozen=True):
-    """One file, without its bytes."""
-
-    path: str
-    #: as git writes it: 100644 or 100755
-    mode: str
-    size: int
-    sha256: str
-
-
-class FilesAnswer(Wire, frozen=True):
-    """The files of a version, by path."""
-
-    name: str
-    version: str
-    digest: str
-    files: tuple[FileView, ...]
-
-
 class DiffAnswer(Wire, frozen=True):
     """What changed in SKILL.md."""
 
@@ -119,30 +103,14 @@ class CompareAnswer(Wire, frozen=True):
     files: tuple[FileChangeView, ...]
 
 
-async def files_view(request: Request) -> Response:
-    skill = await asked_skill(request)
-    ref = await installable(request, skill, query_of(request, VersionQuery).version)
-    record = await get_version(skill.canonical, ref.number)
-    shown = tuple(FileView(one.path, one.mode, one.size, one.sha256) for one in record.manifest)
-    return public_json(request, encode(FilesAnswer(skill.canonical, ref.number, ref.digest, shown)))
-
-
 async def file_view(request: Request) -> Response:
     query = query_of(request, FileQuery)
     skill = await asked_skill(request)
-    ref = await installable(request, skill, query.version)
-    file = await file_in(skill, ref, query.path)
+    ref = await find_installable(require_env(), skill, query.version)
+    file = await read_file(require_env(), skill, ref, query.path)
     cache = FOR_EVER if query.version else REVALIDATE
     name = file.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name, cache)
-
-
-async def file_in(skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
-    """One file of a version; NotFound where it has none of that name."""
-    found = next((one for one in await files_of(ref.digest) if one.path == path), None)
-    if found is None:
-        raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
-    return found
 
 
 def _media(file: SkillFile) -> str:
@@ -156,13 +124,13 @@ def _media(file: SkillFile) -> str:
 async def archive_view(request: Request) -> Response:
     query = query_of(request, ArchiveQuery)
     skill = await asked_skill(request)
-    ref = await installable(request, skill, query.version)
+    ref = await find_installable(require_env(), skill, query.version)
     tag = f'"{ref.digest[:24]}-{query.format}"'
     media = ZIP_TYPE if query.format == "zip" else TAR_TYPE
     name = f"{skill.slug}-{ref.number}.{query.format}"
     if tag in request.headers.get("if-none-match", ""):
         return with_tag(request, b"", tag, media)
-    files = await files_of(ref.digest)
+    files = await read_files(require_env(), ref.digest)
     make = zip_archive if query.format == "zip" else tar_archive
     return attachment(with_tag(request, await made_of(files, make), tag, media), name)
 
@@ -199,11 +167,11 @@ async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, V
     query = query_of(request, DiffQuery)
     skill = await asked_skill(request)
     chosen = []
-    blocklist = await kept_of(request).blocklist()
+    blocklist = await current_blocklist(require_env())
     for field, number in (("from", query.source), ("to", query.to)):
         if number is None:
             raise InvalidInput(f"The parameter {field!r} is missing.", field=field, fix="name a version")
-        ref = version_of(skill, number, field)
+        ref = require_version(skill, number, field)
         refuse_blocked(skill, ref, blocklist)
         chosen.append(ref)
     return skill, chosen[0], chosen[1]
@@ -215,30 +183,24 @@ async def _changes(request: Request, before: VersionRef, after: VersionRef) -> t
     key = (before.digest, after.digest)
     found = kept.get(key)
     if found is None:
-        old, new = await files_of(before.digest), await files_of(after.digest)
+        old, new = (
+            await read_files(require_env(), before.digest),
+            await read_files(require_env(), after.digest),
+        )
         found = await diffs.compare(old, new, kept_of(request).diff_turn)
         kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))
     return found
 
 
 async def _summary(skill: PublishedSkill, before: VersionRef, after: VersionRef) -> str:
-    old = await get_version(skill.canonical, before.number)
-    new = await get_version(skill.canonical, after.number)
+    old = await read_version(require_env(), skill, before)
+    new = await read_version(require_env(), skill, after)
     return summary_of(old.manifest, new.manifest)
 
 
 _GONE = (403, 404, 410)
 
 ENDPOINTS = (
-    *both(
-        "/files",
-        files_view,
-        query=VersionQuery,
-        answer=FilesAnswer,
-        problems=_GONE,
-        tag="skills",
-        summary="List the files of a version",
-    ),
     *both(
         "/file",
         file_view,

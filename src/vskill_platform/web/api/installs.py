@@ -10,16 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.catalogue import SKILLS
+from vskill_platform.actions.installs import count_install_of
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.wire import PLAIN, Sent, Wire
+from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.store.installs import count_installs
-from vskill_platform.web.api.names import ANY_NAME, CANONICAL, SKILLS, asked_name, find_skill
-from vskill_platform.web.kept import Blocklist, kept_of
+from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
+from vskill_platform.worker_context import require_env
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 #: A name that is looked up at once; among several, an odd one is told as unknown instead.
@@ -85,7 +91,7 @@ class UpdatesAnswer(Wire, frozen=True):
 
 async def install_view(request: Request) -> Response:
     body = await _install_body(request)
-    return await _counted(asked_name(request), body)
+    return await _counted(request, asked_name(request), body)
 
 
 async def any_install_view(request: Request) -> Response:
@@ -93,7 +99,7 @@ async def any_install_view(request: Request) -> Response:
     name = body.skill_name or body.name
     if name is None:
         raise InvalidInput("The body names no skill.", field="skillName", fix="name the skill")
-    return await _counted(name, body)
+    return await _counted(request, name, body)
 
 
 async def _install_body(request: Request) -> InstallBody:
@@ -102,22 +108,22 @@ async def _install_body(request: Request) -> InstallBody:
     return decode_body(data, InstallBody) if data.strip() else InstallBody()
 
 
-async def _counted(name: str, body: InstallBody) -> Response:
-    skill = await find_skill(name, body.repo_url)
-    await count_installs([skill.canonical])
+async def _counted(request: Request, name: str, body: InstallBody) -> Response:
+    skill = await count_install_of(require_env(), principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
 
 
 async def updates_view(request: Request) -> Response:
     body = await body_of(request, UpdatesBody)
-    blocklist = await kept_of(request).blocklist()
-    found = await some_at_a_time(lambda one: _update(one, blocklist), body.skills, AT_ONCE)
+    blocklist = await current_blocklist(require_env())
+    reader = principal_of(request)
+    found = await some_at_a_time(lambda one: _update(reader, one, blocklist), body.skills, AT_ONCE)
     return json_response(UpdatesAnswer(tuple(found)))
 
 
-async def _update(installed: Installed, blocklist: Blocklist) -> UpdateView:
+async def _update(reader: Principal, installed: Installed, blocklist: Blocklist) -> UpdateView:
     try:
-        skill = await find_skill(installed.name)
+        skill = await find_skill(require_env(), reader, installed.name)
     except (NotFound, Ambiguous, InvalidInput) as error:
         return _none(installed, error.message)
     hits = blocklist.hits_skill(skill)

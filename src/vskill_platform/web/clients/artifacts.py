@@ -11,14 +11,16 @@ import msgspec
 from starlette.requests import Request
 
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.installs import count_download
+from vskill_platform.actions.skill_contents import read_files
 from vskill_platform.archives import zip_archive
 from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import RateLimited
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.installs import count_installs
+from vskill_platform.keeping import Kept
 from vskill_platform.web.api.files import made_of
-from vskill_platform.web.kept import Kept, files_of
 from vskill_platform.web.limits import take
+from vskill_platform.worker_context import require_env
 
 #: Bytes of digests that a process keeps.
 _MOST_DIGESTS = 4_000_000
@@ -38,7 +40,7 @@ async def artifact_of(request: Request, digest: str) -> Artifact:
     kept = _kept(request)
     found = kept.get(digest)
     if found is None:
-        files = await files_of(digest)
+        files = await read_files(require_env(), digest)
         is_plain = len(files) == 1
         body = skill_file_of(files).data if is_plain else await zipped(files)
         found = Artifact(is_plain, hashlib.sha256(body).hexdigest())
@@ -60,7 +62,7 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
         return
     finally:
         request.scope.pop("rate_limit", None)
-    await count_installs([skill.canonical])
+    await count_download(require_env(), skill)
 
 
 def _kept(request: Request) -> Kept[Artifact]:

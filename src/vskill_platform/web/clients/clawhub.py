@@ -13,24 +13,23 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
+from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.flat_names import list_beginning_with, shared_slugs
+from vskill_platform.actions.skill_contents import read_file, read_files, read_version, read_versions
+from vskill_platform.actions.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
 from vskill_platform.archives import ZIP_TYPE
-from vskill_platform.domain import keys
+from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.records import Skips
-from vskill_platform.store import catalogue
-from vskill_platform.store.catalogue import Sort
-from vskill_platform.store.skills import get_version
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import BYTES_TYPE, file_in
-from vskill_platform.web.api.names import installable, version_of
-from vskill_platform.web.api.skills import version_records
+from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.clients.artifacts import count_install, zipped
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
-from vskill_platform.web.clients.flat_names import shared_slugs
-from vskill_platform.web.kept import Blocklist, files_of, kept_of
 from vskill_platform.web.principal import Guard, principal_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
@@ -135,11 +134,12 @@ async def discovery(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Only what can be installed: the protocol has no mark for what cannot."""
     asked = query_of(request, SearchQuery)
-    found = await catalogue.search_skills(asked.q, limit=min(asked.limit, MOST))
-    items = await _offered(request, found.items)
+    services = require_env()
+    found = await search_catalogue(services, principal_of(request), asked.q, limit=min(asked.limit, MOST))
+    items = await _offered(services, found.items)
     if asked.mode == "exact":
-        items = [one for one in items if asked.q.lower() in (one.slug, one.name.lower())]
-    shared = await shared_slugs(items)
+        items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
+    shared = await shared_slugs(services, items)
     results = [_result(one, shared, rank, len(items)) for rank, one in enumerate(items)]
     return json_response({"results": results})
 
@@ -168,34 +168,19 @@ async def list_all(request: Request) -> Response:
         raise InvalidInput(
             f"There is no order {asked.sort[:40]!r}.", field="sort", fix=f"use {', '.join(_SORTS)}"
         )
+    services, reader = require_env(), principal_of(request)
+    after, limit = asked.cursor or None, min(asked.limit, MOST)
     if asked.prefix:
-        items, after = await _beginning_with(asked)
+        page = await list_beginning_with(services, reader, asked.prefix, after, limit)
     else:
-        limit = min(asked.limit, MOST)
-        page = await catalogue.list_skills(sort=_SORTS[asked.sort], after=asked.cursor or None, limit=limit)
-        items, after = page.items, page.after
-    offered = await _offered(request, items)
-    shared = await shared_slugs(offered)
-    return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": after})
+        page = await list_catalogue(services, reader, sort=_SORTS[asked.sort], after=after, limit=limit)
+    offered = await _offered(services, page.items)
+    shared = await shared_slugs(services, offered)
+    return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": page.after})
 
 
-async def _beginning_with(asked: ListQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
-    """By flat names, which are kept in order."""
-    env = require_env("kv")
-    beginning = keys.aliases_of(asked.prefix.lower()).removesuffix(":")
-    page = await env.kv.list(beginning, after=asked.cursor or None, limit=min(asked.limit, MOST))
-    names = dict.fromkeys(keys.parse(key).parts[1] for key in page.items)
-    settled = await env.kv.get_many(keys.skill(name) for name in names)
-    skips = Skips("clawhub_list")
-    skips.failed(settled.failed)
-    found = [skips.decode(settled.found[key], PublishedSkill) for key in sorted(settled.found)]
-    skips.report(env)
-    return tuple(one for one in found if one is not None), page.after
-
-
-async def _offered(request: Request, items: tuple[PublishedSkill, ...]) -> list[PublishedSkill]:
-    blocklist = await kept_of(request).blocklist()
-    return [one for one in items if one.listing is not None and not blocklist.hits_skill(one)]
+async def _offered(services: Services, items: tuple[PublishedSkill, ...]) -> tuple[PublishedSkill, ...]:
+    return await leave_out_blocked(services, [one for one in items if one.listing is not None])
 
 
 def _card(skill: PublishedSkill, shared: frozenset[str]) -> dict[str, Any]:
@@ -220,9 +205,9 @@ def _version(ref: VersionRef) -> dict[str, Any]:
     return {"version": ref.number, "createdAt": ref.published_at, "changelog": "", "license": None}
 
 
-async def detail(request: Request, skill: PublishedSkill) -> Response:
-    card = _card(skill, await shared_slugs([skill]))
-    moderation = _moderation(skill, await kept_of(request).blocklist())
+async def detail(_request: Request, skill: PublishedSkill) -> Response:
+    card = _card(skill, await shared_slugs(require_env(), [skill]))
+    moderation = _moderation(skill, await current_blocklist(require_env()))
     latest = card.pop("latestVersion", None)
     return json_response(
         {
@@ -265,8 +250,8 @@ def _latest_digest(skill: PublishedSkill) -> str | None:
     return skill.current_digest or (skill.versions[-1].digest if skill.versions else None)
 
 
-async def moderation(request: Request, skill: PublishedSkill) -> Response:
-    verdict = _moderation(skill, await kept_of(request).blocklist())
+async def moderation(_request: Request, skill: PublishedSkill) -> Response:
+    verdict = _moderation(skill, await current_blocklist(require_env()))
     return json_response({"moderation": {**verdict, "evidence": []}})
 
 
@@ -281,18 +266,18 @@ async def versions(request: Request, skill: PublishedSkill) -> Response:
 
 async def version(request: Request, skill: PublishedSkill) -> Response:
     """One version with its files; 403 and 410 where it cannot be installed."""
-    ref = await installable(request, skill, request.path_params["version"])
-    record = await get_version(skill.canonical, ref.number)
+    ref = await find_installable(require_env(), skill, request.path_params["version"])
+    record = await read_version(require_env(), skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
-    flat = flat_slug(skill, await shared_slugs([skill]))
+    flat = flat_slug(skill, await shared_slugs(require_env(), [skill]))
     return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
 
 
 async def file(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, FileQuery)
-    ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
-    found = await file_in(skill, ref, asked.path)
+    ref = await find_installable(require_env(), skill, _number(skill, asked.version, asked.tag))
+    found = await read_file(require_env(), skill, ref, asked.path)
     name = found.path.rpartition("/")[2]
     return foreign_file(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE, name)
 
@@ -310,7 +295,7 @@ async def install(request: Request, skill: PublishedSkill) -> Response:
     """Where to get the current version, or why there is none; the client shows the message."""
     slug = request.path_params["slug"]
     try:
-        ref = await installable(request, skill, None)
+        ref = await find_installable(require_env(), skill, None)
     except (Blocked, Withdrawn, NotFound) as error:
         refusal = {"ok": False, "slug": slug, "reason": "archive_version_missing", "message": error.message}
         return json_response({**refusal, "status": error.status}, error.status)
@@ -325,9 +310,9 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ResolveQuery)
     latest = skill.current_version
     match = None
-    for number, record in (await version_records(skill)).items():
+    for number, record in (await read_versions(require_env(), skill)).items():
         if asked.hash in fingerprints(record):
-            match = version_of(skill, number)
+            match = require_version(skill, number)
     return json_response(
         {
             "match": {"version": match.number} if match else None,
@@ -338,8 +323,8 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
 
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
-    ref = await installable(request, skill, _number(skill, asked.version, asked.tag))
-    body = await zipped(await files_of(ref.digest))
+    ref = await find_installable(require_env(), skill, _number(skill, asked.version, asked.tag))
+    body = await zipped(await read_files(require_env(), ref.digest))
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"

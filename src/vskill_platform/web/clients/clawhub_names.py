@@ -7,15 +7,18 @@ two hyphens in a row. A plain slug that several skills have is refused with the 
 handle it is good if that owner has one of them. An account's own uploads go by its plain name as a handle too.
 """
 
+from contextlib import suppress
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain import keys
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.flat_names import list_holders
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.skills import read_skill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.names import find_skill
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.worker_context import require_env
@@ -37,37 +40,38 @@ def flat_slug(skill: PublishedSkill, shared: frozenset[str]) -> str:
 
 async def named(request: Request, slug: str, handle: str) -> PublishedSkill:
     """The one skill that a slug means, or Ambiguous, or NotFound."""
-    joined = await _by_parts(slug)
+    services, reader = require_env(), principal_of(request)
+    joined = await _by_parts(services, reader, slug)
     if joined is not None:
         return joined
     try:
-        return await find_skill(slug) if not handle else await _of_owner(request, slug, handle.lower())
+        if not handle:
+            return await find_skill(services, reader, slug)
+        return await _of_owner(services, reader, slug, handle.lower())
     except InvalidInput:
         raise NotFound("Skill not found") from None
 
 
-async def _by_parts(slug: str) -> PublishedSkill | None:
+async def _by_parts(services: Services, reader: Principal, slug: str) -> PublishedSkill | None:
     """`owner--repo--slug`: the last part has no `--`, and where the others are cut is tried."""
     rest, found, last = slug.lower().rpartition(JOIN)
     if not found:
         return None
     for at in range(1, len(rest)):
         if rest.startswith(JOIN, at) and rest[:at] and rest[at + 2 :]:
-            skill, _ = await read_skill(f"{rest[:at]}/{rest[at + 2 :]}/{last}")
-            if skill is not None:
-                return skill
+            with suppress(NotFound):
+                return await find_skill(services, reader, f"{rest[:at]}/{rest[at + 2 :]}/{last}")
     return None
 
 
-async def _of_owner(request: Request, slug: str, handle: str) -> PublishedSkill:
+async def _of_owner(services: Services, reader: Principal, slug: str, handle: str) -> PublishedSkill:
     """An account's own uploads go by its plain name too."""
     handle = handle.removeprefix("@")
-    if principal_of(request).account in (handle, handle.removeprefix(UPLOADS)):
+    if reader.account in (handle, handle.removeprefix(UPLOADS)):
         own = f"{UPLOADS}{handle.removeprefix(UPLOADS)}"
-        skill, _ = await read_skill(f"{own}/skills/{slug.lower()}")
-        if skill is not None:
-            return skill
-    return await find_skill(f"{handle}/{slug}")
+        with suppress(NotFound):
+            return await find_skill(services, reader, f"{own}/skills/{slug.lower()}")
+    return await find_skill(services, reader, f"{handle}/{slug}")
 
 
 async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkill | Response:
@@ -81,10 +85,10 @@ async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkil
 
 
 async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
-    page = await require_env("kv").kv.list(keys.aliases_of(slug.lower()), limit=20)
+    holders = await list_holders(require_env(), principal_of(request), slug, 20)
     base = public_address(request)
     matches = []
-    for canonical in (keys.parse(key).parts[1] for key in page.items):
+    for canonical in holders:
         flat = canonical.replace("/", JOIN)
         handle = canonical.partition("/")[0]
         matches.append(

@@ -5,8 +5,8 @@ import shlex
 
 import msgspec
 
+from vskill_platform.actions.flat_names import kebab_name
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.web.clients.flat_names import kebab_name
 
 
 class Way(msgspec.Struct, frozen=True):

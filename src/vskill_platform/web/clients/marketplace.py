@@ -12,16 +12,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain import keys
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.records import Skips
-from vskill_platform.store.collections import get_collection
-from vskill_platform.submission_store import PublishedSkillSummary, iter_published_skills
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.catalogue import iterate_catalogue
+from vskill_platform.actions.collections import read_collection
+from vskill_platform.actions.flat_names import all_shared_slugs, kebab_name, shared_slugs, slug_in
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.scopes import list_scope, read_installable
+from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.clients.flat_names import all_shared_slugs, kebab_name, shared_slugs, slug_in
-from vskill_platform.web.clients.wellknown import described, listed_in, prefix_of
-from vskill_platform.web.kept import Blocklist, answer_document, kept_of
+from vskill_platform.web.clients.wellknown import described, prefix_of
+from vskill_platform.web.kept import answer_document
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import JSON_TYPE, public_json
 from vskill_platform.web.routing import get
 from vskill_platform.worker_context import require_env
@@ -41,13 +44,18 @@ class Offer(msgspec.Struct, frozen=True):
 
 async def everything(request: Request) -> Response:
     """Every skill, in the order of their names."""
-    return await answer_document(request, JSON_TYPE, _make_everything)
+    reader = principal_of(request)
+
+    async def make(base: str, blocklist: Blocklist) -> bytes:
+        return await _make_everything(require_env(), reader, base, blocklist)
+
+    return await answer_document(request, JSON_TYPE, make)
 
 
-async def _make_everything(base: str, blocklist: Blocklist) -> bytes:
-    shared = await all_shared_slugs()
+async def _make_everything(services: Services, reader: Principal, base: str, blocklist: Blocklist) -> bytes:
+    shared = await all_shared_slugs(services)
     plugins: dict[str, bytes] = {}
-    async for skill in iter_published_skills():
+    async for skill in iterate_catalogue(services, reader):
         if skill.current_version is None or blocklist.hits_summary(skill):
             continue
         name = kebab_name(skill.slug, is_shared=slug_in(skill.slug) in shared)
@@ -55,7 +63,7 @@ async def _make_everything(base: str, blocklist: Blocklist) -> bytes:
         if name not in plugins:
             # Kept as bytes: of a large registry, the objects would take many times as much memory.
             plugins[name] = msgspec.json.encode(_plugin(base, name, skill.slug, owner, skill))
-    named = require_env("settings").settings.registry_name
+    named = services.settings.registry_name
     document = _head(marketplace_name(named), named, f"Every skill that {named} has verified.")
     return msgspec.json.encode({**document, "plugins": [msgspec.Raw(plugin) for plugin in plugins.values()]})
 
@@ -63,7 +71,7 @@ async def _make_everything(base: str, blocklist: Blocklist) -> bytes:
 async def of_scope(request: Request) -> Response:
     """An owner, or one skill."""
     prefix = prefix_of(request)
-    listed = await listed_in(request, prefix)
+    listed = await list_scope(require_env(), principal_of(request), prefix)
     skills = tuple(listed.skills.values())
     named = require_env("settings").settings.registry_name
     about = f"What {named} has verified of {prefix.strip('/')}."
@@ -73,31 +81,17 @@ async def of_scope(request: Request) -> Response:
 
 
 async def of_collection(request: Request) -> Response:
-    found = await get_collection(request.path_params["name"])
-    skills = await _chosen(request, found.skills)
-    named = require_env("settings").settings.registry_name
+    services, reader = require_env(), principal_of(request)
+    found = await read_collection(services, reader, request.path_params["name"])
+    skills = await read_installable(services, reader, found.skills)
+    named = services.settings.registry_name
     about = found.description or found.title or f"The collection {found.name}."
     return await _document(request, Offer(found.name, named, about, skills))
 
 
-async def _chosen(request: Request, names: tuple[str, ...]) -> tuple[PublishedSkill, ...]:
-    """In the collection's order, without what cannot be installed now."""
-    env = require_env("kv")
-    blocklist = await kept_of(request).blocklist()
-    settled = await env.kv.get_many(keys.skill(name) for name in names)
-    skips = Skips("collection")
-    skips.failed(settled.failed)
-    entries = (settled.found.get(keys.skill(name)) for name in names)
-    skills = [skips.decode(entry, PublishedSkill) for entry in entries if entry is not None]
-    skips.report(env)
-    return tuple(
-        one for one in skills if one is not None and one.current_version and not blocklist.hits_skill(one)
-    )
-
-
 async def _document(request: Request, offer: Offer) -> Response:
     base = public_address(request)
-    shared = await shared_slugs(offer.skills) if len(offer.skills) > 1 else frozenset()
+    shared = await shared_slugs(require_env(), offer.skills) if len(offer.skills) > 1 else frozenset()
     plugins: dict[str, dict[str, Any]] = {}
     for skill in offer.skills:
         name = kebab_name(skill.canonical, is_shared=skill.slug in shared)

@@ -39,19 +39,19 @@ from starlette.types import Receive, Scope, Send
 
 from vskill_platform import __version__
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
+from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
+from vskill_platform.actions.skill_names import find_installable, find_skill
+from vskill_platform.actions.skill_security import SECURITY
+from vskill_platform.actions.skill_views import card, detail
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.settings import Settings
-from vskill_platform.store import catalogue
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import file_in
-from vskill_platform.web.api.names import chosen_version, find_skill, installable
-from vskill_platform.web.api.security import known_about, security_of
-from vskill_platform.web.api.skill_views import card, detail
 from vskill_platform.web.clients.commands import install_commands
-from vskill_platform.web.kept import files_of, kept_of
 from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
@@ -110,24 +110,24 @@ class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def search_skills(asked: Search) -> dict[str, Any]:
-    blocklist = await kept_of(_asking.get()).blocklist()
+    services, reader = require_env(), principal_of(_asking.get())
+    blocklist = await current_blocklist(services)
     if asked.query.strip():
-        found = await catalogue.search_skills(asked.query, limit=asked.limit)
+        found = await search_catalogue(services, reader, asked.query, limit=asked.limit)
         items, more = found.items, found.truncated
     else:
-        page = await catalogue.list_skills(limit=asked.limit)
+        page = await list_catalogue(services, reader, limit=asked.limit)
         items, more = page.items, page.after is not None
     return {"results": [msgspec.to_builtins(card(one, blocklist)) for one in items], "truncated": more}
 
 
 async def get_skill(asked: GetSkill) -> dict[str, Any]:
-    request = _asking.get()
-    skill = await find_skill(asked.name)
-    ref = await installable(request, skill, asked.version or None)
-    kept = kept_of(request)
-    text = await kept.skill_md(ref.digest)
-    facts = msgspec.to_builtins(detail(skill, await kept.blocklist(), text))
-    files = [{"path": one.path, "size": len(one.data)} for one in await files_of(ref.digest)]
+    request, services = _asking.get(), require_env()
+    skill = await find_skill(services, principal_of(request), asked.name)
+    ref = await find_installable(services, skill, asked.version or None)
+    text = await read_skill_text(services, ref.digest)
+    facts = msgspec.to_builtins(detail(skill, await current_blocklist(services), text))
+    files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
     ways = install_commands(public_address(request), skill)
     install = {way.id: list(way.commands) for way in ways}
     return {**facts, "version": ref.number, "files": files, "install": install}
@@ -135,10 +135,8 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
 
 async def get_security_report(asked: GetReport) -> dict[str, Any]:
     """Of blocked and withdrawn versions too: why they are so is in it."""
-    skill = await find_skill(asked.name)
-    ref = chosen_version(skill, asked.version or None)
-    blocklist = await kept_of(_asking.get()).blocklist()
-    report = security_of(skill, ref, await known_about(ref.digest), blocklist)
+    wanted = ReadVersion(skill=asked.name, version=asked.version or None)
+    report = await SECURITY(require_env(), principal_of(_asking.get()), wanted)
     return dict(msgspec.to_builtins(report))
 
 
@@ -220,8 +218,8 @@ def _text(text: str, *, is_error: bool = False) -> CallToolResult:
 
 
 async def _list_resources(_context: Context, params: Paging) -> ListResourcesResult:
-    page = await catalogue.list_skills(after=params.cursor if params else None, limit=PAGE)
-    blocklist = await kept_of(_asking.get()).blocklist()
+    after = params.cursor if params else None
+    page = await list_unblocked(require_env(), principal_of(_asking.get()), after=after, limit=PAGE)
     shown = [
         Resource(
             uri=SCHEME + "/".join(quote(part, safe="~") for part in one.canonical.split("/")),
@@ -231,7 +229,6 @@ async def _list_resources(_context: Context, params: Paging) -> ListResourcesRes
             mime_type="text/markdown",
         )
         for one in page.items
-        if not blocklist.hits_skill(one)
     ]
     return ListResourcesResult(resources=shown, next_cursor=page.after)
 
@@ -255,10 +252,10 @@ async def _read(uri: str) -> ReadResourceResult:
     parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
     if not uri.startswith(SCHEME) or len(parts) < 3:
         raise InvalidInput(f"{uri[:200]!r} is no skill.", field="uri", fix=f"use {SCHEME}owner/repo/slug")
-    skill = await find_skill("/".join(parts[:3]))
-    ref = await installable(_asking.get(), skill, None)
+    skill = await find_skill(require_env(), principal_of(_asking.get()), "/".join(parts[:3]))
+    ref = await find_installable(require_env(), skill, None)
     path = "/".join(parts[3:]) or SKILL_FILE
-    file = await file_in(skill, ref, path)
+    file = await read_file(require_env(), skill, ref, path)
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
 

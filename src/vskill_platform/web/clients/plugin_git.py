@@ -15,17 +15,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.flat_names import kebab_name
+from vskill_platform.actions.skill_contents import read_files
+from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.web.api.files import made_of
-from vskill_platform.web.api.names import find_skill, installable
 from vskill_platform.web.clients.artifacts import count_install
-from vskill_platform.web.clients.flat_names import kebab_name
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
-from vskill_platform.web.kept import files_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import get, post, read_body
+from vskill_platform.worker_context import require_env
 
 PLACE = "/marketplace/{owner}/{repo}/{name}"
 BRANCH = "refs/heads/main"
@@ -91,9 +93,10 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     slug = given["name"].removesuffix(".git")
     if slug == given["name"]:
         raise NotFound("A plugin's repository ends in .git.", name=slug[:200])
-    skill = await find_skill(f"{given['owner']}/{given['repo']}/{slug}")
-    ref = await installable(request, skill, None)
-    files = await files_of(ref.digest)
+    reader = principal_of(request)
+    skill = await find_skill(require_env(), reader, f"{given['owner']}/{given['repo']}/{slug}")
+    ref = await find_installable(require_env(), skill, None)
+    files = await read_files(require_env(), ref.digest)
     name = kebab_name(skill.canonical, is_shared=False)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:

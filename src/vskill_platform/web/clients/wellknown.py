@@ -15,25 +15,24 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.catalogue import search_catalogue
+from vskill_platform.actions.flat_names import kebab_name
+from vskill_platform.actions.scopes import list_scope
+from vskill_platform.actions.skill_contents import read_files, read_version, read_versions
+from vskill_platform.actions.skill_names import find_installable
 from vskill_platform.actions.wire import Asked, encode
 from vskill_platform.archives import ZIP_TYPE
-from vskill_platform.domain import keys
 from vskill_platform.domain.content import skill_file_of
 from vskill_platform.domain.errors import BlobUnavailable, NotFound
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.records import Skips
-from vskill_platform.store import catalogue
-from vskill_platform.store.catalogue import Sort
-from vskill_platform.store.skills import get_version
-from vskill_platform.submission_store import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
-from vskill_platform.web.api.names import find_skill, installable
-from vskill_platform.web.api.skills import version_records, while_unchanged
+from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.clients.artifacts import artifact_of, count_install, zipped
-from vskill_platform.web.clients.flat_names import kebab_name, shared_slugs
-from vskill_platform.web.kept import Blocklist, files_of, kept_of
+from vskill_platform.web.kept import answer_until_change
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, get, query_of
 from vskill_platform.worker_context import require_env
@@ -44,10 +43,8 @@ OLDER = "/.well-known/skills"
 SCOPES = ("", "/{owner}", "/{owner}/{repo}", "/{owner}/{repo}/{slug}")
 ONE = SCOPES[3]
 MARKDOWN_TYPE = "text/markdown; charset=utf-8"
-#: Skills in one index.
-MOST_LISTED = 200
-#: Records read at a time.
-PAGE = 100
+#: Hits of a search.
+MOST_FOUND = 100
 MOST_DESCRIPTION = 1024
 #: Contents read at the same time.
 _AT_ONCE = 8
@@ -88,13 +85,6 @@ class OlderIndex(msgspec.Struct, frozen=True, omit_defaults=True):
     truncated: bool = False
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """The skills of a scope that can be installed, by the name that each has in it."""
-
-    skills: dict[str, PublishedSkill]
-    truncated: bool = False
-
-
 # The skills of a scope.
 
 
@@ -105,60 +95,6 @@ def prefix_of(request: Request) -> str:
     return "".join(f"{part}/" for part in parts)
 
 
-async def listed_in(request: Request, prefix: str) -> Listed:
-    """NotFound where nothing can be installed there, so that no client takes it for an empty scope."""
-    blocklist = await kept_of(request).blocklist()
-    skills, truncated = await installable_in(prefix, blocklist)
-    if not skills and prefix != prefix.lower():
-        # Hosts that compare without case have lower-case names here.
-        skills, truncated = await installable_in(prefix.lower(), blocklist)
-    if not skills:
-        where = prefix.strip("/")[:200] or "this registry"
-        raise NotFound(f"Nothing can be installed from {where}.", scope=prefix[:200])
-    # Within a repository slugs are unique.
-    shared = await shared_slugs(skills) if prefix.count("/") < 2 else frozenset()
-    named: dict[str, PublishedSkill] = {}
-    for skill in skills:
-        named.setdefault(kebab_name(skill.canonical, is_shared=skill.slug in shared), skill)
-    return Listed(named, truncated)
-
-
-async def installable_in(prefix: str, blocklist: Blocklist) -> tuple[list[PublishedSkill], bool]:
-    found: list[PublishedSkill] = []
-    after: str | None = None
-    while True:
-        items, after = await _page(prefix, after)
-        found += [one for one in items if one.current_digest and not blocklist.hits_skill(one)]
-        if len(found) > MOST_LISTED or (len(found) == MOST_LISTED and after is not None):
-            return found[:MOST_LISTED], True
-        if after is None:
-            return found, False
-
-
-async def _page(prefix: str, after: str | None) -> tuple[tuple[PublishedSkill, ...], str | None]:
-    """Everything by installs, a part of the names by name."""
-    if not prefix:
-        page = await catalogue.list_skills(sort=Sort.INSTALLS, after=after, limit=PAGE)
-        return page.items, page.after
-    if prefix.count("/") == 3:
-        skill = await _one(prefix.strip("/"))
-        return (() if skill is None else (skill,)), None
-    env = require_env("kv")
-    entries = await env.kv.scan(keys.skill(prefix), after=after, limit=PAGE)
-    skips = Skips("well_known")
-    skips.failed(entries.failed)
-    items = [skips.decode(entry, PublishedSkill) for entry in entries.items]
-    skips.report(env)
-    return tuple(item for item in items if item is not None), entries.after
-
-
-async def _one(canonical: str) -> PublishedSkill | None:
-    try:
-        return await find_skill(canonical)
-    except NotFound:
-        return None
-
-
 # The index of today.
 
 
@@ -166,14 +102,14 @@ async def index(request: Request) -> Response:
     prefix = prefix_of(request)
 
     async def make() -> bytes:
-        listed = await listed_in(request, prefix)
+        listed = await list_scope(require_env(), principal_of(request), prefix)
         is_one = prefix.count("/") == 3
         made = await some_at_a_time(
             lambda item: _entry(request, *item, is_one=is_one), listed.skills.items(), _AT_ONCE
         )
         return encode(Index(SCHEMA, tuple(one for one in made if one is not None), listed.truncated))
 
-    return await while_unchanged(request, make)
+    return await answer_until_change(request, make)
 
 
 async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> Entry | None:
@@ -201,9 +137,9 @@ async def artifact(request: Request) -> Response:
     number, _, kind = given["file"].rpartition(".")
     if kind not in ("md", "zip"):
         raise NotFound("A version is VERSION.md or VERSION.zip.", file=given["file"][:100])
-    skill = await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}")
-    ref = await installable(request, skill, number)
-    files = await files_of(ref.digest)
+    skill = await asked_skill(request)
+    ref = await find_installable(require_env(), skill, number)
+    files = await read_files(require_env(), ref.digest)
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
         return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
@@ -213,8 +149,7 @@ async def artifact(request: Request) -> Response:
 async def counted_artifact(request: Request) -> Response:
     """The same from the scope of one skill: who fetches it there, installs it."""
     response = await artifact(request)
-    given = request.path_params
-    await count_install(request, await find_skill(f"{given['owner']}/{given['repo']}/{given['slug']}"))
+    await count_install(request, await asked_skill(request))
     return response
 
 
@@ -232,8 +167,11 @@ class FindQuery(Asked, frozen=True):
 async def find(request: Request) -> Response:
     """The source is the scope of one skill, which `skills add` takes."""
     asked = query_of(request, FindQuery)
-    base, blocklist = public_address(request), await kept_of(request).blocklist()
-    found = await catalogue.search_skills(asked.q, limit=min(asked.limit, PAGE))
+    base, blocklist = public_address(request), await current_blocklist(require_env())
+    services = require_env()
+    found = await search_catalogue(
+        services, principal_of(request), asked.q, limit=min(asked.limit, MOST_FOUND)
+    )
     shown = [
         {
             "id": one.canonical,
@@ -256,15 +194,15 @@ async def older_index(request: Request) -> Response:
     prefix = prefix_of(request)
 
     async def make() -> bytes:
-        listed = await listed_in(request, prefix)
+        listed = await list_scope(require_env(), principal_of(request), prefix)
         made = [await _older_entry(name, skill) for name, skill in listed.skills.items()]
         return encode(OlderIndex(tuple(one for one in made if one is not None), listed.truncated))
 
-    return await while_unchanged(request, make)
+    return await answer_until_change(request, make)
 
 
 async def _older_entry(name: str, skill: PublishedSkill) -> OlderEntry | None:
-    records = await version_records(msgspec.structs.replace(skill, versions=_current(skill)))
+    records = await read_versions(require_env(), msgspec.structs.replace(skill, versions=_current(skill)))
     record = records.get(skill.current_version or "")
     if record is None:
         return None
@@ -278,15 +216,17 @@ def _current(skill: PublishedSkill) -> Any:
 async def older_file(request: Request) -> Response:
     """One file of the current version of the skill that has this name in this scope."""
     given = request.path_params
-    skill = (await listed_in(request, prefix_of(request))).skills.get(given["name"])
+    skill = (await list_scope(require_env(), principal_of(request), prefix_of(request))).skills.get(
+        given["name"]
+    )
     if skill is None:
         raise NotFound(f"There is no skill {given['name'][:100]!r} here.", skill=given["name"][:100])
-    ref = await installable(request, skill, None)
-    record = await get_version(skill.canonical, ref.number)
+    ref = await find_installable(require_env(), skill, None)
+    record = await read_version(require_env(), skill, ref)
     entry = next((one for one in record.manifest if one.path == given["path"]), None)
     if entry is None:
         raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
-    file = next(one for one in await files_of(ref.digest) if one.path == entry.path)
+    file = next(one for one in await read_files(require_env(), ref.digest) if one.path == entry.path)
     name = entry.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
 

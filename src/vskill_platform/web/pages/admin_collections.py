@@ -8,14 +8,15 @@ from vskill_platform.actions.collections import (
     CREATE_COLLECTION,
     DELETE_COLLECTION,
     REMOVE_SKILLS,
+    read_collections,
 )
-from vskill_platform.store.collections import list_collections
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import Guard
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import form, page
+from vskill_platform.worker_context import require_env
 
 LIST = "/admin/collections"
 #: Of the list of names that a form sends.
@@ -23,7 +24,7 @@ MOST_TEXT = 20_000
 
 
 async def collections(request: Request) -> Response:
-    found = await list_collections()
+    found = await read_collections(require_env(), principal_of(request))
     return admin_page(
         request,
         "collections.html",
@@ -62,7 +63,7 @@ async def delete(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(LIST, collections, guard=Guard.ADMIN),
+    page(LIST, collections, action=CREATE_COLLECTION),
     form(f"{LIST}/create", create, action=CREATE_COLLECTION),
     form(f"{LIST}/add", add, action=ADD_SKILLS),
     form(f"{LIST}/remove", remove, action=REMOVE_SKILLS),

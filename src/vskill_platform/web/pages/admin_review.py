@@ -5,15 +5,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.appeals import OTHERS_ONLY_MS
+from vskill_platform.actions.evidence import gather_evidence, read_run
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, WAITING, ListWaiting
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.states import State
-from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
-from vskill_platform.web.pages.evidence import choose, compare, gather
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.pages.evidence import choose, compare
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
@@ -44,9 +44,9 @@ async def waiting(request: Request) -> Response:
 async def evidence(request: Request) -> Response:
     asked = query_of(request, EvidenceQuery)
     submission_id: str = request.path_params["submission_id"]
-    current = await get_submission(submission_id)
-    record = current if asked.run is None else await get_run(submission_id, asked.run)
-    found = await gather(record)
+    services, reader = require_env(), principal_of(request)
+    record, current = await read_run(services, reader, submission_id, asked.run)
+    found = await gather_evidence(services, reader, record)
     return admin_page(
         request,
         "evidence.html",
@@ -55,7 +55,7 @@ async def evidence(request: Request) -> Response:
         decidable=record.run == current.run and record.state is State.NEEDS_REVIEW,
         found=found,
         shown=choose(found, asked.file),
-        differences=await compare(found),
+        differences=await compare(services, found),
         here=f"{LIST}/{submission_id}",
         others_only_ms=OTHERS_ONLY_MS,
     )
@@ -101,7 +101,7 @@ _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
     page(LIST, waiting, action=WAITING, query=ReviewQuery),
-    page(_ONE, evidence, guard=Guard.REVIEWER, query=EvidenceQuery),
+    page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),
     form(f"{_ONE}/again", run_again, action=LOOK_AGAIN),

@@ -5,14 +5,16 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.catalogue import list_skills, search_skills
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
-from vskill_platform.web.principal import Guard
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.worker_context import require_env
 
 LIST = "/admin/skills"
 PAGE = 30
@@ -27,16 +29,16 @@ class SkillsQuery(Asked, frozen=True):
 
 async def skills(request: Request) -> Response:
     asked = query_of(request, SkillsQuery)
-    items, after = await _found(asked)
+    items, after = await _found(principal_of(request), asked)
     return admin_page(
         request, "skills.html", items=items, after=after, q=asked.q, is_first=asked.after is None
     )
 
 
-async def _found(asked: SkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
+async def _found(reader: Principal, asked: SkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
     if asked.q.strip():
-        return (await search_skills(asked.q, limit=PAGE)).items, None
-    page = await list_skills(after=asked.after, limit=PAGE)
+        return (await search_catalogue(require_env(), reader, asked.q, limit=PAGE)).items, None
+    page = await list_catalogue(require_env(), reader, after=asked.after, limit=PAGE)
     return page.items, page.after
 
 
@@ -67,7 +69,7 @@ def _page(request: Request) -> str:
 _SKILL = "/skills/{owner}/{repo}/{slug}"
 
 ENDPOINTS = (
-    page(LIST, skills, guard=Guard.ADMIN, query=SkillsQuery),
+    page(LIST, skills, action=TAKE_DOWN, query=SkillsQuery),
     form(f"{_SKILL}/take-down", take_down, action=TAKE_DOWN),
     form(f"{_SKILL}/restore", restore, action=RESTORE),
 )

@@ -3,14 +3,16 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.store.catalogue import Sort, list_skills
-from vskill_platform.store.collections import list_collections
+from vskill_platform.actions.catalogue import list_unblocked
+from vskill_platform.actions.collections import read_collections
+from vskill_platform.domain.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name
-from vskill_platform.web.kept import kept_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
+from vskill_platform.worker_context import require_env
 
 #: Looked at for an example.
 SEVERAL = 10
@@ -19,9 +21,9 @@ SEVERAL = 10
 async def clients(request: Request) -> Response:
     """The example is a skill that can be installed here, where there is one."""
     base = public_address(request)
-    blocklist = await kept_of(request).blocklist()
-    found = await list_skills(sort=Sort.INSTALLS, limit=SEVERAL)
-    example = next((one for one in found.items if not blocklist.hits_skill(one)), None)
+    services, reader = require_env(), principal_of(request)
+    found = await list_unblocked(services, reader, sort=Sort.INSTALLS, limit=SEVERAL)
+    example = next(iter(found.items), None)
     return render(
         request,
         "docs_clients.html",
@@ -29,7 +31,7 @@ async def clients(request: Request) -> Response:
         example=example,
         flat=flat_name(example.canonical) if example else "owner--repo--skill",
         canonical=example.canonical if example else "owner/repo/skill",
-        collections=(await list_collections()).items,
+        collections=(await read_collections(services, reader)).items,
         has_mcp=bool(mcp.ENDPOINTS),
     )
 

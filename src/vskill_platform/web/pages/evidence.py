@@ -1,5 +1,5 @@
-"""Everything that a reviewer looks at before deciding about a submission: what the rules found and where, the file
-itself, what the judge and other analysers said, and how the content differs from what is live.
+"""How a reviewer is shown the evidence about a submission: a file with the findings in it, and how the content differs
+from the one that is live.
 
 All of it is foreign, and all of it is bounded: a file is shown up to a length, a difference up to a size.
 """
@@ -10,20 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile, unpack
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.scan import Finding, JudgeReport, Kind, StaticReport
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Submission
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.records import Skips
-from vskill_platform.scan.report import by_weight
-from vskill_platform.store.external_scans import ExternalReport, list_external_scans
-from vskill_platform.store.scans import get_scan
-from vskill_platform.store.skills import place_of
-from vskill_platform.store.suppressions import list_suppressions
-from vskill_platform.worker_context import require_env
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.evidence import Evidence, read_stored_files
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.scan import Finding
 
 MOST_BYTES = 200_000
 MOST_LINES = 3_000
@@ -66,68 +56,6 @@ class Difference(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-class Evidence(msgspec.Struct, frozen=True):
-    """What is known about a submission's content."""
-
-    report: StaticReport | None
-    #: Those that count for the decision, the worst first.
-    findings: tuple[Finding, ...]
-    capabilities: tuple[Finding, ...]
-    judges: tuple[JudgeReport, ...]
-    externals: tuple[ExternalReport, ...]
-    suppressed: frozenset[str]
-    files: tuple[SkillFile, ...]
-    #: Why the files cannot be shown.
-    problem: str
-    live: PublishedSkill | None
-
-
-async def gather(record: Submission) -> Evidence:
-    """All of it; a part that is missing is said, never left out in silence."""
-    digest = record.digest
-    _, _, live, _ = await place_of(record.identity)
-    if digest is None:
-        return Evidence(None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live)
-    ruleset = record.evidence.ruleset if record.evidence else require_env("scanner").scanner.ruleset
-    report = await get_scan(digest, ruleset)
-    found = () if report is None else report.findings
-    ordered = by_weight(found)
-    files, problem = await _read_files(digest)
-    suppressions = await list_suppressions(digest)
-    return Evidence(
-        report=report,
-        findings=tuple(one for one in ordered if one.kind is not Kind.CAPABILITY),
-        capabilities=tuple(one for one in ordered if one.kind is Kind.CAPABILITY),
-        judges=await _judges(digest),
-        externals=await list_external_scans(digest),
-        suppressed=frozenset(one.rule_id for one in suppressions if one.active),
-        files=files,
-        problem=problem,
-        live=live,
-    )
-
-
-async def _read_files(digest: str) -> tuple[tuple[SkillFile, ...], str]:
-    try:
-        data = await require_env("blobs").blobs.get(digest)
-        if data is None:
-            return (), "The stored files are not there any more."
-        return await asyncio.to_thread(unpack, data, digest), ""
-    except PlatformError as error:
-        return (), error.message
-
-
-async def _judges(digest: str) -> tuple[JudgeReport, ...]:
-    env = require_env("kv")
-    skips = Skips("judge_reports")
-    found: list[JudgeReport] = []
-    async for page in iterate_pages(env.kv, keys.judges_of(digest)):
-        skips.failed(page.failed)
-        found += [one for entry in page.items if (one := skips.decode(entry, JudgeReport)) is not None]
-    skips.report(env)
-    return tuple(found)
-
-
 def choose(evidence: Evidence, wanted: str | None) -> ShownFile | None:
     """The file that was asked for, or the one with the worst finding, or the first."""
     by_path = {file.path: file for file in evidence.files}
@@ -161,12 +89,12 @@ def _visible(text: str) -> str:
     return shown + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > MOST_WIDTH else "")
 
 
-async def compare(evidence: Evidence) -> tuple[Difference, ...]:
+async def compare(services: Services, evidence: Evidence) -> tuple[Difference, ...]:
     """How the content differs from what is live; nothing where nothing is."""
     digest = None if evidence.live is None else evidence.live.current_digest
     if digest is None or not evidence.files:
         return ()
-    before, _ = await _read_files(digest)
+    before, _ = await read_stored_files(services, digest)
     return await asyncio.to_thread(_differences, before, evidence.files)
 
 

@@ -3,13 +3,12 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import list_front_page
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.queue.health import QueueHealth
-from vskill_platform.store.catalogue import Sort, list_skills
-from vskill_platform.web.kept import kept_of
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 from vskill_platform.worker_context import require_env
@@ -19,25 +18,17 @@ SHOWN = 6
 
 
 async def home(request: Request) -> Response:
-    popular, newest = await _lists(request)
+    popular, newest = await list_front_page(require_env(), principal_of(request), SHOWN)
     counts = await recent_facets(request)
     return render(
         request,
         "home.html",
-        popular=[one for one in popular if one.listing and one.listing.installs],
-        newest=newest,
+        popular=[one for one in popular.items if one.listing and one.listing.installs],
+        newest=newest.items,
         facets=counts,
         categories=sorted(counts.category.items(), key=lambda pair: (-pair[1], pair[0])),
         health=await _health(request),
     )
-
-
-async def _lists(request: Request) -> list[list[PublishedSkill]]:
-    """What is installed most and what is new, without what was blocked a moment ago: one look for both."""
-    pages = [await list_skills(sort=sort, limit=SHOWN) for sort in (Sort.INSTALLS, Sort.NEWEST)]
-    shown = await kept_of(request).unblocked([one for found in pages for one in found.items])
-    names = {one.canonical for one in shown}
-    return [[one for one in found.items if one.canonical in names] for found in pages]
 
 
 async def _health(request: Request) -> QueueHealth | None:

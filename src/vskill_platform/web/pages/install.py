@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from vskill_platform.store.dossier import Dossier
+from vskill_platform.actions.dossier import Dossier
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import Way, install_commands
 

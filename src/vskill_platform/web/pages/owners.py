@@ -7,17 +7,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import list_unblocked
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.catalogue import Filter, Sort
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.catalogue import Filter, Sort
-from vskill_platform.web.pages.skills import SORTS, listed
+from vskill_platform.web.pages.skills import SORTS
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
+from vskill_platform.worker_context import require_env
 
 PAGE_SIZE = 60
 #: That the page names.
@@ -46,7 +48,15 @@ class Profile(msgspec.Struct, frozen=True):
 async def owner(request: Request) -> Response:
     name = request.path_params["owner"]
     asked = query_of(request, OwnerQuery)
-    found = await listed(request, Filter(owner=name), asked.sort, asked.after or None, PAGE_SIZE)
+    reader = principal_of(request)
+    found = await list_unblocked(
+        require_env(),
+        reader,
+        Filter(owner=name),
+        sort=asked.sort,
+        after=asked.after or None,
+        limit=PAGE_SIZE,
+    )
     if not found.items and not asked.after:
         raise NotFound(f"No published skill belongs to {name[:100]}.", owner=name[:100])
     profile = _profile(name, found.items)
@@ -55,7 +65,7 @@ async def owner(request: Request) -> Response:
         "owner.html",
         name=name,
         profile=profile,
-        claimable=await _claimable(principal_of(request), profile),
+        claimable=await _claimable(reader, profile),
         skills=found.items,
         asked=asked,
         sorts=SORTS,

@@ -12,7 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
+from vskill_platform.actions.external_scans import list_external_reports
 from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
@@ -21,10 +24,7 @@ from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, Kind
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.scan.report import by_weight
-from vskill_platform.store.dossier import Dossier, read_dossier, read_files
-from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.reports import Category, file_report
-from vskill_platform.store.skills import resolve
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
 from vskill_platform.web.flash import flash_of, told
@@ -35,6 +35,7 @@ from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.worker_context import require_env
 
 #: Of one file, in characters and lines.
 MOST_SHOWN = 300_000
@@ -74,7 +75,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 async def skill(request: Request) -> Response:
-    dossier = await read_dossier(_canonical(request))
+    dossier = await _read_dossier(request)
     text = await _skill_text(dossier)
     place = _address(dossier)
     style = Style(shift=2, base=f"{place}/files/")
@@ -85,7 +86,7 @@ async def skill(request: Request) -> Response:
 
 async def flat(request: Request) -> Response:
     """A flat name leads to the one skill that has it; of several the error lists them."""
-    found = await resolve(request.path_params["name"])
+    found = await find_skill(require_env(), principal_of(request), request.path_params["name"])
     return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
 
 
@@ -97,7 +98,7 @@ async def files(request: Request) -> Response:
 async def file(request: Request) -> Response:
     dossier = await _versioned(request)
     path = request.path_params["path"]
-    for one in await read_files(dossier):
+    for one in await read_dossier_files(require_env(), dossier):
         if one.path == path:
             return await _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
     raise NotFound(
@@ -106,7 +107,7 @@ async def file(request: Request) -> Response:
 
 
 async def versions(request: Request) -> Response:
-    dossier = await read_dossier(_canonical(request))
+    dossier = await _read_dossier(request)
     return await _render(request, "skill_versions.html", dossier, "versions")
 
 
@@ -121,23 +122,24 @@ async def security(request: Request) -> Response:
         "security",
         counted=by_weight(counted),
         capabilities=_by_rule(findings),
-        external=await list_external_scans(dossier.ref.digest),
+        external=await list_external_reports(require_env(), principal_of(request), dossier.ref.digest),
     )
 
 
 async def changes(request: Request) -> Response:
     """What differs between two versions, file by file."""
     asked = query_of(request, ChangesQuery)
-    before = await read_dossier(_canonical(request), asked.source or None)
-    after = await read_dossier(_canonical(request), asked.to or None)
-    old, new = await read_files(before), await read_files(after)
+    before = await _read_dossier(request, asked.source or None)
+    after = await _read_dossier(request, asked.to or None)
+    services = require_env()
+    old, new = await read_dossier_files(services, before), await read_dossier_files(services, after)
     found = await compare(old, new, kept_of(request).diff_turn)
     return await _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
 
 
 async def report(request: Request) -> Response:
     """A reader's report; a reader without an account is told from others by the place that it comes from."""
-    dossier = await read_dossier(_canonical(request))
+    dossier = await _read_dossier(request)
     values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
     errors = _report_errors(values)
     if errors:
@@ -193,8 +195,12 @@ async def _render(
     return told(request, rendered)
 
 
+async def _read_dossier(request: Request, number: str | None = None) -> Dossier:
+    return await read_dossier(require_env(), principal_of(request), _canonical(request), number)
+
+
 async def _versioned(request: Request) -> Dossier:
-    return await read_dossier(_canonical(request), query_of(request, VersionQuery).version or None)
+    return await _read_dossier(request, query_of(request, VersionQuery).version or None)
 
 
 async def _skill_text(dossier: Dossier) -> str | None:
@@ -202,7 +208,7 @@ async def _skill_text(dossier: Dossier) -> str | None:
     if not dossier.readable:
         return None
     try:
-        found = await read_files(dossier)
+        found = await read_dossier_files(require_env(), dossier)
     except NotFound:
         return None
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)

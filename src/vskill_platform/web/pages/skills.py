@@ -11,21 +11,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.catalogue import Facets, Filter, Sort
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.catalogue import (
-    Facets,
-    Filter,
-    SkillPage,
-    Sort,
-    facets,
-    list_skills,
-    search_skills,
-)
-from vskill_platform.web.kept import kept_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
+from vskill_platform.worker_context import require_env
 
 PATH = "/skills"
 PAGE_SIZE = 30
@@ -114,29 +109,22 @@ async def skills(request: Request) -> Response:
     return answer
 
 
-async def listed(
-    request: Request,
-    filters: Filter | None = None,
-    sort: Sort = Sort.UPDATED,
-    after: str | None = None,
-    limit: int = PAGE_SIZE,
-) -> SkillPage:
-    """A page of the list without what was blocked a moment ago and is about to be taken down."""
-    found = await list_skills(filters, sort, after, limit)
-    return msgspec.structs.replace(found, items=await kept_of(request).unblocked(found.items))
-
-
 async def recent_facets(request: Request) -> Facets:
     """The counts beside a list; they may be a few seconds behind it."""
     recent: Recent = request.app.state.recent
-    return await recent.get("facets", FACETS_AGE_S, facets)
+    reader = principal_of(request)
+    name = f"facets of {sorted(audiences_of(reader))}"
+    return await recent.get(name, FACETS_AGE_S, lambda: count_catalogue(require_env(), reader))
 
 
 async def _results(request: Request, asked: SkillsQuery) -> Results:
+    services, reader = require_env(), principal_of(request)
     if asked.q.strip():
-        hits = await search_skills(asked.q, asked.filters, PAGE_SIZE)
+        hits = await search_catalogue(services, reader, asked.q, asked.filters, limit=PAGE_SIZE)
         return Results(hits.items, truncated=hits.truncated, unreadable=hits.unreadable)
-    found = await listed(request, asked.filters, asked.sort, asked.after or None)
+    found = await list_unblocked(
+        services, reader, asked.filters, sort=asked.sort, after=asked.after or None, limit=PAGE_SIZE
+    )
     following = asked.address(after=found.after) if found.after else ""
     return Results(found.items, following, unreadable=found.unreadable)
 

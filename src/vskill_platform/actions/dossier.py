@@ -9,21 +9,21 @@ from typing import TypeVar
 
 import msgspec
 
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.domain import keys
+from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import SkillFile, unpack
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
 from vskill_platform.domain.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.kv.entries import Settled
 from vskill_platform.records import Skips, decode
-from vskill_platform.store.blocklist import all_targets
 from vskill_platform.store.owners import Ownership
 from vskill_platform.store.repo_health import RepoHealth
-from vskill_platform.store.skills import resolve
-from vskill_platform.worker_context import require_env
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -57,30 +57,30 @@ class Dossier(msgspec.Struct, frozen=True):
         return not self.blocks and self.ref.status is not VersionStatus.TAKEN_DOWN
 
 
-async def read_dossier(name: str, number: str | None = None) -> Dossier:
+async def read_dossier(
+    services: Services, reader: Principal, name: str, number: str | None = None
+) -> Dossier:
     """By canonical or flat name; without a number the current version, or the last one where none is live."""
-    env = require_env("kv")
-    skill = await resolve(name)
+    skill = await find_skill(services, reader, name)
     ref = _chosen(skill, number)
     blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
     wanted = {
         "version": keys.version(skill.canonical, ref.number),
-        "scan": keys.scan(ref.digest, env.scanner.ruleset),
+        "scan": keys.scan(ref.digest, services.scanner.ruleset),
         "health": keys.repohealth(skill.identity),
         "ownership": keys.owner(skill.identity),
         "attestation": keys.attestation(skill.canonical, ref.number),
         **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
     }
-    settled = await env.kv.get_many([*wanted.values(), *blocks])
+    settled = await services.kv.get_many([*wanted.values(), *blocks])
     for error in settled.failed.values():
         raise error
-    return await _assembled(env, skill, ref, wanted, blocks, settled)
+    return await _assembled(services, skill, ref, wanted, blocks, settled)
 
 
-async def read_files(dossier: Dossier) -> tuple[SkillFile, ...]:
+async def read_dossier_files(services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
     """The version's files; NotFound where its content is not shown, or not kept any more."""
-    blobs = require_env("blobs").blobs
-    data = await blobs.get(dossier.ref.digest) if dossier.readable else None
+    data = await services.blobs.get(dossier.ref.digest) if dossier.readable else None
     if data is None:
         message = f"The content of {dossier.skill.canonical} {dossier.ref.number} is not available."
         raise NotFound(message, skill=dossier.skill.canonical, version=dossier.ref.number)
@@ -98,7 +98,7 @@ def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
 
 
 async def _assembled(
-    env: Env,
+    services: Services,
     skill: PublishedSkill,
     ref: VersionRef,
     wanted: dict[str, str],
@@ -121,23 +121,23 @@ async def _assembled(
         skill=skill,
         ref=ref,
         version=decode(version, SkillVersion),
-        scan=read("scan", StaticReport) or await _earlier_scan(env, ref, submission, skips),
+        scan=read("scan", StaticReport) or await _earlier_scan(services, ref, submission, skips),
         submission=submission,
         health=read("health", RepoHealth),
         ownership=read("ownership", Ownership),
         blocks=tuple(decode(settled.found[key], BlockEntry) for key in blocks if key in settled.found),
         attested=wanted["attestation"] in settled.found,
     )
-    skips.report(env)
+    skips.report(services)
     return found
 
 
 async def _earlier_scan(
-    env: Env, ref: VersionRef, submission: Submission | None, skips: Skips
+    services: Services, ref: VersionRef, submission: Submission | None, skips: Skips
 ) -> StaticReport | None:
     """After the rules changed, until the rescan has come by: what it was published with."""
     evidence = submission.evidence if submission else None
-    if evidence is None or evidence.digest != ref.digest or evidence.ruleset == env.scanner.ruleset:
+    if evidence is None or evidence.digest != ref.digest or evidence.ruleset == services.scanner.ruleset:
         return None
-    entry = await env.kv.get(keys.scan(ref.digest, evidence.ruleset))
+    entry = await services.kv.get(keys.scan(ref.digest, evidence.ruleset))
     return None if entry is None else skips.decode(entry, StaticReport)

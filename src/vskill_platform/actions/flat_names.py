@@ -10,10 +10,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.catalogue import SkillPage
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.worker_context import require_env
+from vskill_platform.store.skills import read_skills
 
 #: What the discovery schema allows.
 MOST_NAME = 64
@@ -26,21 +31,20 @@ _MOST_HOLDERS = 50
 _AT_ONCE = 16
 
 
-async def shared_slugs(skills: Iterable[PublishedSkill]) -> frozenset[str]:
+async def shared_slugs(services: Services, skills: Iterable[PublishedSkill]) -> frozenset[str]:
     """Of these skills' slugs, those under which more than one skill was ever published."""
     slugs = list(dict.fromkeys(skill.slug for skill in skills))
-    alone = await some_at_a_time(is_alone, slugs, _AT_ONCE)
+    alone = await some_at_a_time(lambda slug: _is_alone(services, slug), slugs, _AT_ONCE)
     return frozenset(slug for slug, its_own in zip(slugs, alone, strict=True) if not its_own)
 
 
-async def all_shared_slugs() -> frozenset[str]:
+async def all_shared_slugs(services: Services) -> frozenset[str]:
     """The same for every slug of the registry, by one walk over the flat names instead of a look at each."""
-    kv = require_env("kv").kv
     holders: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     after: str | None = None
     while True:
-        page = await kv.list(keys.ALIAS, after=after)
+        page = await services.kv.list(keys.ALIAS, after=after)
         for flat, canonical in (keys.parse(key).parts for key in page.items):
             pairs[flat] += 1
             slug = slug_in(canonical)
@@ -54,11 +58,32 @@ async def all_shared_slugs() -> frozenset[str]:
     )
 
 
-async def is_alone(slug: str) -> bool:
+async def _is_alone(services: Services, slug: str) -> bool:
     """Whether no two skills were ever published under this slug."""
-    page = await require_env("kv").kv.list(keys.aliases_of(slug.lower()), limit=_MOST_HOLDERS)
+    page = await services.kv.list(keys.aliases_of(slug.lower()), limit=_MOST_HOLDERS)
     holders = [name for name in (keys.parse(key).parts[1] for key in page.items) if slug_in(name) == slug]
     return len(holders) <= 1 and page.after is None
+
+
+async def list_holders(services: Services, reader: Principal, flat: str, limit: int) -> tuple[str, ...]:
+    """The canonical names of the skills that a flat name may mean."""
+    if PUBLIC not in audiences_of(reader):
+        return ()
+    page = await services.kv.list(keys.aliases_of(flat.lower()), limit=limit)
+    return tuple(keys.parse(key).parts[1] for key in page.items)
+
+
+async def list_beginning_with(
+    services: Services, reader: Principal, beginning: str, after: str | None, limit: int
+) -> SkillPage:
+    """A page of the skills whose flat names begin so, in the order of those names."""
+    if PUBLIC not in audiences_of(reader):
+        return SkillPage(())
+    names_begin = keys.aliases_of(beginning.lower()).removesuffix(":")
+    page = await services.kv.list(names_begin, after=after, limit=limit)
+    names = dict.fromkeys(keys.parse(key).parts[1] for key in page.items)
+    found = await read_skills(names)
+    return SkillPage(tuple(found[name] for name in sorted(found)), page.after)
 
 
 def slug_in(canonical: str) -> str:

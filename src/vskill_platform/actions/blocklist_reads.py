@@ -1,24 +1,25 @@
-"""The blocklist, for clients that ask before they install."""
+"""The blocklist as clients read it before they install: all of it, and whether it hits one skill."""
 
 from typing import Annotated
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
 
-from vskill_platform.actions.wire import PLAIN, Asked, Wire, encode, iso_time
+from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.wire import PLAIN, Wire, iso_time
+from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import slug_of, slugify
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store.blocklist import all_targets
+from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.submission_lists import find_submissions
-from vskill_platform.web.api.names import find_skill
-from vskill_platform.web.kept import Blocklist, kept_of
-from vskill_platform.web.responses import json_response, public_json
-from vskill_platform.web.routing import get, query_of
 
 REFUSED = frozenset({State.REJECTED, State.TIER1_FAILED})
 #: Refused submissions of one name that are looked at.
@@ -50,7 +51,11 @@ class BlocklistAnswer(Wire, frozen=True):
     last_updated: str | None
 
 
-class CheckQuery(Asked, frozen=True):
+class ReadBlocklist(ActionRequest, frozen=True, kw_only=True):
+    """The whole blocklist."""
+
+
+class CheckBlocklist(ActionRequest, frozen=True, kw_only=True):
     """A skill by name, by content, or both; `repoUrl` says which one of that name."""
 
     name: Annotated[str, msgspec.Meta(max_length=400, pattern=PLAIN)] | None = None
@@ -81,13 +86,12 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
     taint_reason: str | None = None
 
 
-async def list_view(request: Request) -> Response:
-    blocklist = await kept_of(request).blocklist()
+async def read_blocklist(services: Services, _reader: Principal, _request: ReadBlocklist) -> BlocklistAnswer:
+    blocklist = await current_blocklist(services)
     entries = sorted(blocklist.entries.values(), key=lambda one: (one.discovered_at, one.target))
     latest = max((entry.updated_at or entry.discovered_at for entry in entries), default=None)
     shown = tuple(map(block_view, entries))
-    answer = BlocklistAnswer(shown, len(shown), None if latest is None else iso_time(latest))
-    return public_json(request, encode(answer))
+    return BlocklistAnswer(shown, len(shown), None if latest is None else iso_time(latest))
 
 
 def block_view(entry: BlockEntry) -> BlockView:
@@ -109,18 +113,17 @@ def _shown_name(target: BlockTarget) -> str:
     return target.value.rpartition("/")[2] if target.kind is TargetKind.PLACE else target.value
 
 
-async def check_view(request: Request) -> Response:
-    query = query_of(request, CheckQuery)
+async def check_blocklist(services: Services, reader: Principal, query: CheckBlocklist) -> CheckAnswer:
     if not (query.name or query.hash):
         raise InvalidInput("Neither a name nor a hash is given.", field="name", fix="give one of them")
-    blocklist = await kept_of(request).blocklist()
+    blocklist = await current_blocklist(services)
     place = None if not query.repo_url else normalise(query.repo_url)
-    identity, names = await _meant(query.name, query.repo_url)
+    identity, names = await _meant(services, reader, query.name, query.repo_url)
     hits = _hits(query, blocklist, place, identity, names)
     home = identity or place
     taint = blocklist.taint(home) if home else None
     refusal = await _refusal(query.name, place)
-    answer = CheckAnswer(
+    return CheckAnswer(
         blocked=bool(hits),
         rejected=refusal is not None,
         tainted=taint is not None,
@@ -128,15 +131,16 @@ async def check_view(request: Request) -> Response:
         rejection=refusal,
         taint_reason=f"another skill of this repository is blocked: {taint.reason}" if taint else None,
     )
-    return json_response(answer)
 
 
-async def _meant(name: str | None, repo_url: str | None) -> tuple[Identity | None, tuple[str, ...]]:
+async def _meant(
+    services: Services, reader: Principal, name: str | None, repo_url: str | None
+) -> tuple[Identity | None, tuple[str, ...]]:
     """The published skill of that name, if there is exactly one: another one's block does not hit it (D10)."""
     if not name:
         return None, ()
     try:
-        skill = await find_skill(name, repo_url)
+        skill = await find_skill(services, reader, name, repo_url)
     except (NotFound, Ambiguous):
         return None, ()
     if repo_url and skill.identity.repo_key != normalise(repo_url).repo_key:
@@ -145,7 +149,7 @@ async def _meant(name: str | None, repo_url: str | None) -> tuple[Identity | Non
 
 
 def _hits(
-    query: CheckQuery,
+    query: CheckBlocklist,
     blocklist: Blocklist,
     place: Identity | None,
     identity: Identity | None,
@@ -162,7 +166,7 @@ def _hits(
 
 
 def _targets(
-    query: CheckQuery, place: Identity | None, identity: Identity | None, names: tuple[str, ...]
+    query: CheckBlocklist, place: Identity | None, identity: Identity | None, names: tuple[str, ...]
 ) -> set[BlockTarget]:
     targets = {name_target(one) for one in (query.name, (query.name or "").rpartition("/")[2]) if one}
     if identity is not None:
@@ -212,20 +216,36 @@ def _rejection(record: Submission) -> RejectionView:
     )
 
 
-ENDPOINTS = (
-    get(
-        "/api/v1/blocklist",
-        list_view,
-        answer=BlocklistAnswer,
-        tag="blocklist",
-        summary="Read the whole blocklist",
-    ),
-    get(
-        "/api/v1/blocklist/check",
-        check_view,
-        query=CheckQuery,
-        answer=CheckAnswer,
-        tag="blocklist",
-        summary="Ask whether a skill is blocked, refused or tainted",
-    ),
+READ_BLOCKLIST = Action(
+    name="blocklist.read",
+    run=read_blocklist,
+    request=ReadBlocklist,
+    answer=BlocklistAnswer,
+    method="GET",
+    path="/api/v1/blocklist",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    keep=Keep.BY_TAG,
+    summary="Read the whole blocklist",
+    tag="blocklist",
+    page=Missing("the page of each skill says that it is blocked"),
+    command=Missing("`block list` shows the entries with who made them"),
+    mcp=Missing("skills that agents find are marked where they are blocked"),
 )
+CHECK_BLOCKLIST = Action(
+    name="blocklist.check",
+    run=check_blocklist,
+    request=CheckBlocklist,
+    answer=CheckAnswer,
+    method="GET",
+    path="/api/v1/blocklist/check",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    summary="Ask whether a skill is blocked, refused or tainted",
+    tag="blocklist",
+    page=Missing("the page of each skill says it"),
+    command=Missing("`verify` and `skill security` tell it"),
+    mcp=Missing("`get_security_report` tells it"),
+)
+
+ACTIONS = (READ_BLOCKLIST, CHECK_BLOCKLIST)

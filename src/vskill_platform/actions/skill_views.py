@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import msgspec
 
 from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
 from vskill_platform.domain.trust import Provenance, TrustTier
-from vskill_platform.web.kept import Blocklist
 
 
 class SkillCard(Wire, frozen=True, kw_only=True):

@@ -1,0 +1,243 @@
+"""The catalogue as a reader sees it: lists, search and counts of the published skills that the reader may read."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_views import SkillCard, card
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
+from vskill_platform.domain.skill import PublishedSkillSummary
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store import catalogue
+from vskill_platform.submission_store import enumerate_published_skills
+
+SKILLS = "/api/v1/skills"
+
+FilterText = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+SkillLimit = Annotated[int, msgspec.Meta(ge=1, le=100)]
+SkillCursor = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class NarrowSkills(ActionRequest, frozen=True, kw_only=True):
+    """Which skills; all of them where nothing is given."""
+
+    category: FilterText | None = None
+    certification: Literal["SCANNED", "VERIFIED", "CERTIFIED"] | None = None
+    trust: Literal["T0", "T1", "T2", "T3", "T4"] | None = None
+    agent: FilterText | None = None
+    owner: FilterText | None = None
+    licence: FilterText | None = None
+
+    @property
+    def filters(self) -> Filter:
+        return Filter(self.category, self.certification, self.trust, self.agent, self.owner, self.licence)
+
+
+class ListSkills(NarrowSkills, frozen=True, kw_only=True):
+    """Narrows and orders the list; the next page is asked for with `after`."""
+
+    sort: Sort = Sort.UPDATED
+    after: SkillCursor | None = None
+    limit: SkillLimit = 30
+
+
+class SearchSkills(NarrowSkills, frozen=True, kw_only=True):
+    """Every word must occur; the last one may be the beginning of a word."""
+
+    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    limit: SkillLimit = 20
+
+
+class CountSkills(ActionRequest, frozen=True, kw_only=True):
+    """All listed skills."""
+
+
+class Paging(Wire, frozen=True):
+    """Where this page stands."""
+
+    has_more: bool
+    #: give it back as `after` for the next page
+    after: str | None = None
+    limit: int = 0
+
+
+class SkillsAnswer(Wire, frozen=True):
+    """A page of the catalogue."""
+
+    skills: tuple[SkillCard, ...]
+    pagination: Paging
+    #: records that could not be read and are missing here
+    unreadable: int = 0
+
+
+class SearchAnswer(Wire, frozen=True):
+    """What was found, best first; what is blocked or withdrawn last."""
+
+    results: tuple[SkillCard, ...]
+    pagination: Paging
+    #: how many are in `results`; more exist where `truncated` says so
+    total: int
+    truncated: bool
+    unreadable: int = 0
+
+
+class FacetsAnswer(Wire, frozen=True):
+    """How many listed skills there are of each kind; exact."""
+
+    total: int
+    category: dict[str, int]
+    certification: dict[str, int]
+    trust: dict[str, int]
+    agent: dict[str, int]
+    licence: dict[str, int]
+
+
+async def list_skills(services: Services, reader: Principal, request: ListSkills) -> SkillsAnswer:
+    page = await list_catalogue(
+        services, reader, request.filters, sort=request.sort, after=request.after, limit=request.limit
+    )
+    blocklist = await current_blocklist(services)
+    shown = tuple(card(one, blocklist) for one in page.items if not blocklist.hits_skill(one))
+    return SkillsAnswer(shown, Paging(page.after is not None, page.after, request.limit), page.unreadable)
+
+
+async def search_skills(services: Services, reader: Principal, request: SearchSkills) -> SearchAnswer:
+    found = await search_catalogue(services, reader, request.q, request.filters, limit=request.limit)
+    blocklist = await current_blocklist(services)
+    cards = [card(one, blocklist) for one in found.items]
+    shown = tuple(sorted(cards, key=lambda one: (one.is_blocked, one.is_withdrawn)))
+    paging = Paging(found.truncated, None, request.limit)
+    return SearchAnswer(shown, paging, len(shown), found.truncated, found.unreadable)
+
+
+async def count_skills(services: Services, reader: Principal, _request: CountSkills) -> FacetsAnswer:
+    found = await count_catalogue(services, reader)
+    return FacetsAnswer(found.total, **msgspec.structs.asdict(found))
+
+
+# The same as records, for entry points that show skills in a form of their own.
+
+
+async def list_catalogue(
+    _services: Services,
+    reader: Principal,
+    filters: Filter | None = None,
+    *,
+    sort: Sort = Sort.UPDATED,
+    after: str | None = None,
+    limit: int = 30,
+) -> SkillPage:
+    """A page of the skills with a live version, also of those that were blocked a moment ago."""
+    return await catalogue.list_skills(filters, sort, after, limit, audiences=audiences_of(reader))
+
+
+async def list_unblocked(
+    services: Services,
+    reader: Principal,
+    filters: Filter | None = None,
+    *,
+    sort: Sort = Sort.UPDATED,
+    after: str | None = None,
+    limit: int = 30,
+) -> SkillPage:
+    """A page of the list without what was blocked a moment ago and is about to be taken down."""
+    found = await list_catalogue(services, reader, filters, sort=sort, after=after, limit=limit)
+    return msgspec.structs.replace(found, items=await leave_out_blocked(services, found.items))
+
+
+async def list_front_page(services: Services, reader: Principal, limit: int) -> tuple[SkillPage, SkillPage]:
+    """What is installed most and what is new, without what was blocked a moment ago: one look for both."""
+    pages = [
+        await list_catalogue(services, reader, sort=sort, limit=limit)
+        for sort in (Sort.INSTALLS, Sort.NEWEST)
+    ]
+    shown = await leave_out_blocked(services, [one for found in pages for one in found.items])
+    names = {one.canonical for one in shown}
+    popular, newest = (
+        SkillPage(tuple(one for one in found.items if one.canonical in names), found.after, found.unreadable)
+        for found in pages
+    )
+    return popular, newest
+
+
+async def search_catalogue(
+    _services: Services, reader: Principal, text: str, filters: Filter | None = None, *, limit: int = 30
+) -> SkillHits:
+    """The skills that have these words, blocked and withdrawn ones too."""
+    return await catalogue.search_skills(text, filters, limit, audiences=audiences_of(reader))
+
+
+async def count_catalogue(_services: Services, reader: Principal) -> Facets:
+    return await catalogue.count_facets(audiences=audiences_of(reader))
+
+
+def iterate_catalogue(_services: Services, reader: Principal) -> AsyncIterator[PublishedSkillSummary]:
+    """Every skill with a live version in the order of its name, a page of records at a time."""
+    return catalogue.iterate_skills(audiences=audiences_of(reader))
+
+
+async def enumerate_catalogue(_services: Services, reader: Principal) -> list[PublishedSkillSummary]:
+    """The same all at once."""
+    return await enumerate_published_skills() if PUBLIC in audiences_of(reader) else []
+
+
+LIST_SKILLS = Action(
+    name="skill.list",
+    run=list_skills,
+    request=ListSkills,
+    answer=SkillsAnswer,
+    method="GET",
+    path=SKILLS,
+    right=Right.READER,
+    scope=TokenScope.READ,
+    keep=Keep.UNTIL_CHANGE,
+    summary="List published skills",
+    tag="skills",
+    page="/skills",
+    command="skill list",
+    mcp="search_skills",
+)
+SEARCH_SKILLS = Action(
+    name="skill.search",
+    run=search_skills,
+    request=SearchSkills,
+    answer=SearchAnswer,
+    method="GET",
+    path=f"{SKILLS}/search",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    keep=Keep.UNTIL_CHANGE,
+    summary="Search skills by words",
+    about="Blocked and withdrawn skills are found too, marked as such and last.",
+    tag="skills",
+    page="/skills",
+    command="search",
+    mcp="search_skills",
+)
+COUNT_SKILLS = Action(
+    name="skill.facets",
+    run=count_skills,
+    request=CountSkills,
+    answer=FacetsAnswer,
+    method="GET",
+    path=f"{SKILLS}/facets",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    keep=Keep.UNTIL_CHANGE,
+    summary="Count published skills by kind",
+    tag="skills",
+    page="/skills",
+    command=Missing("the counts help to narrow a list on a page"),
+    mcp=Missing("agents search by words"),
+)
+
+ACTIONS = (LIST_SKILLS, SEARCH_SKILLS, COUNT_SKILLS)

@@ -1,0 +1,93 @@
+"""Everything that a reviewer looks at before deciding about a submission: what the rules found and where, the files,
+what the judge and other analysers said, and what is live at its place."""
+
+import asyncio
+
+import msgspec
+
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.domain import keys
+from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.scan import Finding, JudgeReport, Kind, StaticReport
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.submission import Submission
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.records import Skips
+from vskill_platform.scan.report import by_weight
+from vskill_platform.store.external_scans import ExternalReport, list_external_scans
+from vskill_platform.store.scans import get_scan
+from vskill_platform.store.skills import place_of
+from vskill_platform.store.suppressions import list_suppressions
+from vskill_platform.submission_store import get_run, get_submission
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What is known about a submission's content."""
+
+    report: StaticReport | None
+    #: Those that count for the decision, the worst first.
+    findings: tuple[Finding, ...]
+    capabilities: tuple[Finding, ...]
+    judges: tuple[JudgeReport, ...]
+    externals: tuple[ExternalReport, ...]
+    suppressed: frozenset[str]
+    files: tuple[SkillFile, ...]
+    #: Why the files cannot be shown.
+    problem: str
+    live: PublishedSkill | None
+
+
+async def read_run(
+    _services: Services, _reader: Principal, submission_id: str, run: int | None
+) -> tuple[Submission, Submission]:
+    """The run that is looked at, the current one where none is named, and the submission as it is now."""
+    current = await get_submission(submission_id)
+    return (current if run is None else await get_run(submission_id, run)), current
+
+
+async def gather_evidence(services: Services, _reader: Principal, record: Submission) -> Evidence:
+    """All of it; a part that is missing is said, never left out in silence."""
+    digest = record.digest
+    _, _, live, _ = await place_of(record.identity)
+    if digest is None:
+        return Evidence(None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live)
+    ruleset = record.evidence.ruleset if record.evidence else services.scanner.ruleset
+    report = await get_scan(digest, ruleset)
+    found = () if report is None else report.findings
+    ordered = by_weight(found)
+    files, problem = await read_stored_files(services, digest)
+    suppressions = await list_suppressions(digest)
+    return Evidence(
+        report=report,
+        findings=tuple(one for one in ordered if one.kind is not Kind.CAPABILITY),
+        capabilities=tuple(one for one in ordered if one.kind is Kind.CAPABILITY),
+        judges=await _read_judges(services, digest),
+        externals=await list_external_scans(digest),
+        suppressed=frozenset(one.rule_id for one in suppressions if one.active),
+        files=files,
+        problem=problem,
+        live=live,
+    )
+
+
+async def read_stored_files(services: Services, digest: str) -> tuple[tuple[SkillFile, ...], str]:
+    """The files of a content, or none and why they cannot be shown."""
+    try:
+        data = await services.blobs.get(digest)
+        if data is None:
+            return (), "The stored files are not there any more."
+        return await asyncio.to_thread(unpack, data, digest), ""
+    except PlatformError as error:
+        return (), error.message
+
+
+async def _read_judges(services: Services, digest: str) -> tuple[JudgeReport, ...]:
+    skips = Skips("judge_reports")
+    found: list[JudgeReport] = []
+    async for page in iterate_pages(services.kv, keys.judges_of(digest)):
+        skips.failed(page.failed)
+        found += [one for entry in page.items if (one := skips.decode(entry, JudgeReport)) is not None]
+    skips.report(services)
+    return tuple(found)

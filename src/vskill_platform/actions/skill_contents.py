@@ -1,0 +1,148 @@
+"""The versions of published skills and their files. A content never changes, and every byte is verified when it is
+read. Whether a version may be handed out is decided in `skill_names`."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_names import find_installable, find_skill
+from vskill_platform.actions.skill_views import VersionsAnswer, version_views
+from vskill_platform.actions.versions import SkillRequest
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.content import SkillFile, skill_file_of, unpack
+from vskill_platform.domain.errors import Ambiguous, BlobUnavailable, Blocked, NotFound, Withdrawn
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store import skills
+from vskill_platform.store.attestations import get_attestation
+
+#: A version's number as reads take it.
+ReadNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+
+
+class ReadVersion(SkillRequest, frozen=True, kw_only=True):
+    """One version of a skill."""
+
+    #: the current one where none is named
+    version: ReadNumber | None = None
+
+
+class FileView(Wire, frozen=True):
+    """One file, without its bytes."""
+
+    path: str
+    #: as git writes it: 100644 or 100755
+    mode: str
+    size: int
+    sha256: str
+
+
+class FilesAnswer(Wire, frozen=True):
+    """The files of a version, by path."""
+
+    name: str
+    version: str
+    digest: str
+    files: tuple[FileView, ...]
+
+
+async def list_files(services: Services, reader: Principal, request: ReadVersion) -> FilesAnswer:
+    skill = await find_skill(services, reader, request.skill)
+    ref = await find_installable(services, skill, request.version)
+    record = await read_version(services, skill, ref)
+    shown = tuple(FileView(one.path, one.mode, one.size, one.sha256) for one in record.manifest)
+    return FilesAnswer(skill.canonical, ref.number, ref.digest, shown)
+
+
+async def list_versions(services: Services, reader: Principal, request: SkillRequest) -> VersionsAnswer:
+    skill = await find_skill(services, reader, request.skill)
+    records = await read_versions(services, skill)
+    return VersionsAnswer(skill.canonical, version_views(skill, records))
+
+
+async def read_files(services: Services, digest: str) -> tuple[SkillFile, ...]:
+    """The files of a content."""
+    data = await services.blobs.get(digest)
+    if data is None:
+        raise BlobUnavailable(f"the stored files of {digest} are missing", digest=digest)
+    return unpack(data, digest)
+
+
+async def read_file(services: Services, skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
+    """One file of a version; NotFound where it has none of that name."""
+    found = next((one for one in await read_files(services, ref.digest) if one.path == path), None)
+    if found is None:
+        raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
+    return found
+
+
+async def read_skill_text(services: Services, digest: str) -> str:
+    """The SKILL.md of a content; the process keeps it."""
+    text = services.kept.texts.get(digest)
+    if text is None:
+        file = skill_file_of(await read_files(services, digest))
+        text = file.data.decode("utf-8", "replace")
+        services.kept.texts.put(digest, text, len(file.data))
+    return text
+
+
+async def read_version(_services: Services, skill: PublishedSkill, ref: VersionRef) -> SkillVersion:
+    """The immutable record of one version, with the manifest of its files."""
+    return await skills.get_version(skill.canonical, ref.number)
+
+
+async def read_versions(_services: Services, skill: PublishedSkill) -> dict[str, SkillVersion]:
+    """The immutable records by number; what cannot be read is left out, counted and logged."""
+    return await skills.read_versions(skill)
+
+
+async def read_attestation(_services: Services, reader: Principal, canonical: str, number: str) -> bytes:
+    """The signed statement about one version, byte for byte as it was signed."""
+    if PUBLIC not in audiences_of(reader):
+        raise NotFound(f"There is no skill {canonical[:200]}.", skill=canonical[:200])
+    return await get_attestation(canonical, number)
+
+
+_SKILL = "/api/v1/skills/{skill}"
+
+LIST_FILES = Action(
+    name="skill.files",
+    run=list_files,
+    request=ReadVersion,
+    answer=FilesAnswer,
+    method="GET",
+    path=f"{_SKILL}/files",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(NotFound, Ambiguous, Blocked, Withdrawn),
+    keep=Keep.BY_TAG,
+    summary="List the files of a version",
+    tag="skills",
+    page="/skills/{owner}/{repo}/{slug}/files",
+    command="skill files",
+    mcp=Missing("`get_skill` names the files"),
+)
+LIST_VERSIONS = Action(
+    name="skill.versions",
+    run=list_versions,
+    request=SkillRequest,
+    answer=VersionsAnswer,
+    method="GET",
+    path=f"{_SKILL}/versions",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(NotFound, Ambiguous),
+    keep=Keep.BY_TAG,
+    summary="List the versions of a skill, newest first",
+    tag="skills",
+    page="/skills/{owner}/{repo}/{slug}/versions",
+    command=Missing("`skill show` lists the versions"),
+    mcp=Missing("`get_skill` tells the current version, and takes another"),
+)
+
+ACTIONS = (LIST_FILES, LIST_VERSIONS)

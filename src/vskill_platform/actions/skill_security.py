@@ -1,0 +1,224 @@
+"""What is known about the safety of a version: our own verdict with every finding, and what the judge and other
+analysers say. Also of what is blocked, since its report is what people want to read."""
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Keep, Services
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.findings import FindingView, finding_view
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_contents import ReadVersion
+from vskill_platform.actions.skill_names import choose_version, find_skill
+from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain import keys
+from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.errors import Ambiguous, NotFound
+from vskill_platform.domain.scan import JudgeReport, Kind, ScanStatus, Severity, StaticReport, Verdict
+from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.external_scan.dispatch import provider_names
+from vskill_platform.kv.entries import Entry
+from vskill_platform.records import Skips
+from vskill_platform.scan.report import by_weight
+from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, list_external_scans
+
+OWN_NAME = "vskill-platform"
+JUDGE_NAME = "judge"
+PENDING = "PENDING"
+#: Rules and models that have looked at one content; more than this many are not listed.
+MOST_REPORTS = 50
+
+
+class ProviderView(Wire, frozen=True):
+    """What one analyser says."""
+
+    provider: str
+    #: PASS, FAIL, PENDING or TIMED_OUT
+    status: str
+    #: PASS, CONCERNS or FAIL; null without an answer
+    verdict: str | None
+    critical_count: int
+    finding_count: int
+    score: int | None
+    #: what went wrong, or what the analyser says in words
+    detail: str
+    #: rule set, model or version
+    made_by: str
+    at: str | None
+
+
+class SecurityAnswer(Wire, frozen=True):
+    """The security report of one version."""
+
+    name: str
+    version: str
+    digest: str
+    #: PASS, CONCERNS, FAIL or PENDING; ours, whatever other analysers say
+    overall_verdict: str
+    #: why it is blocked or taken down
+    reason: str | None
+    report_url: str
+    score: int | None
+    ruleset: str | None
+    providers: tuple[ProviderView, ...]
+    #: the worst first; capabilities last
+    findings: tuple[FindingView, ...]
+
+
+class KnownReports(msgspec.Struct, frozen=True):
+    """Every stored report about one content."""
+
+    static: StaticReport | None
+    judge: JudgeReport | None
+    others: tuple[ExternalReport, ...]
+    #: Analysers whose report is wanted and not there.
+    owed: tuple[str, ...]
+
+
+async def read_security(services: Services, reader: Principal, request: ReadVersion) -> SecurityAnswer:
+    skill = await find_skill(services, reader, request.skill)
+    ref = choose_version(skill, request.version)
+    known = await read_reports(services, ref.digest)
+    return security_of(skill, ref, known, await current_blocklist(services))
+
+
+async def read_static_report(
+    services: Services, reader: Principal, name: str, number: str | None
+) -> tuple[PublishedSkill, StaticReport]:
+    """A skill, and the stored scan of one of its versions; NotFound where none is kept."""
+    skill = await find_skill(services, reader, name)
+    ref = choose_version(skill, number)
+    report = (await read_reports(services, ref.digest)).static
+    if report is None:
+        raise NotFound(f"{skill.canonical} {ref.number} has no stored report.", skill=skill.canonical)
+    return skill, report
+
+
+async def read_reports(services: Services, digest: str) -> KnownReports:
+    """By our present rules where they have looked, otherwise by the latest that have."""
+    scans = await services.kv.scan(keys.scans_of(digest), limit=MOST_REPORTS)
+    words = await services.kv.scan(f"{keys.JUDGE}{digest}:", limit=MOST_REPORTS)
+    for error in (*scans.failed.values(), *words.failed.values()):
+        raise error
+    skips = Skips("security_report")
+    newest = _best(scans.items, keys.scan(digest, services.scanner.ruleset))
+    word = _best(words.items, "")
+    others = await list_external_scans(digest)
+    said = {one.provider for one in others}
+    owed = tuple(name for name in await provider_names() if name not in said)
+    static = None if newest is None else skips.decode(newest, StaticReport)
+    judge = None if word is None else skips.decode(word, JudgeReport)
+    skips.report(services)
+    return KnownReports(static, judge, others, owed)
+
+
+def _best(entries: tuple[Entry, ...], preferred: str) -> Entry | None:
+    return max(entries, key=lambda entry: (entry.key == preferred, entry.version), default=None)
+
+
+def security_of(
+    skill: PublishedSkill, ref: VersionRef, known: KnownReports, blocklist: Blocklist
+) -> SecurityAnswer:
+    """The report as it is shown."""
+    hits = blocklist.hits(skill.identity, (skill.name,), ref.digest)
+    taken_down = ref.status is VersionStatus.TAKEN_DOWN
+    findings = by_weight(known.static.findings) if known.static else []
+    return SecurityAnswer(
+        name=skill.canonical,
+        version=ref.number,
+        digest=ref.digest,
+        overall_verdict=Verdict.FAIL.value if hits or taken_down else _overall(known),
+        reason=hits[0].reason if hits else ref.reason if taken_down else None,
+        report_url=f"/skills/{skill.canonical}?tab=security",
+        score=known.static.score if known.static else None,
+        ruleset=known.static.ruleset if known.static else None,
+        providers=(
+            _own(known.static),
+            *_judge(known.judge),
+            *map(_other, known.others),
+            *map(_owed, known.owed),
+        ),
+        findings=tuple(map(finding_view, findings)),
+    )
+
+
+def _overall(known: KnownReports) -> str:
+    if known.static is None or known.static.status is not ScanStatus.COMPLETE:
+        return PENDING
+    answer = known.judge.answer if known.judge else None
+    return (answer[1] if answer else known.static.verdict).value
+
+
+def _own(report: StaticReport | None) -> ProviderView:
+    if report is None:
+        return ProviderView(
+            OWN_NAME, PENDING, None, 0, 0, None, "these bytes have no stored report", "", None
+        )
+    counted = [one for one in report.findings if one.kind is not Kind.CAPABILITY]
+    critical = sum(one.severity is Severity.CRITICAL for one in counted)
+    verdict = report.verdict if report.status is ScanStatus.COMPLETE else None
+    return ProviderView(
+        OWN_NAME, _status(verdict), verdict and verdict.value, critical, len(counted), report.score,
+        report.problem, report.ruleset, None,
+    )  # fmt: skip
+
+
+def _judge(report: JudgeReport | None) -> tuple[ProviderView, ...]:
+    if report is None or report.answer is None:
+        return ()
+    points, verdict = report.answer
+    confirmed = sum(word.confirmed for word in report.confirmations)
+    name = f"{report.model} {report.rubric}".strip()
+    view = ProviderView(
+        JUDGE_NAME, _status(verdict), verdict.value, confirmed, confirmed, points, report.reason, name, None
+    )
+    return (view,)
+
+
+def _other(report: ExternalReport) -> ProviderView:
+    ended = report.status in (ExternalStatus.COMPLETE, ExternalStatus.INCOMPLETE)
+    unfinished = PENDING if report.status is ExternalStatus.UNAVAILABLE else "TIMED_OUT"
+    return ProviderView(
+        provider=report.provider,
+        status=_status(report.verdict) if ended and report.verdict else unfinished,
+        verdict=report.verdict.value if report.verdict else None,
+        critical_count=report.critical,
+        finding_count=sum(report.counts.values()),
+        score=None,
+        detail=report.problem,
+        made_by=report.version,
+        at=iso_time(report.ended_at),
+    )
+
+
+def _owed(provider: str) -> ProviderView:
+    return ProviderView(provider, PENDING, None, 0, 0, None, "has not reported yet", "", None)
+
+
+def _status(verdict: Verdict | None) -> str:
+    """The client knows passed and failed; concerns are a pass that says so."""
+    if verdict is None:
+        return "TIMED_OUT"
+    return "FAIL" if verdict is Verdict.FAIL else "PASS"
+
+
+SECURITY = Action(
+    name="skill.security",
+    run=read_security,
+    request=ReadVersion,
+    answer=SecurityAnswer,
+    method="GET",
+    path="/api/v1/skills/{skill}/security",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(NotFound, Ambiguous),
+    keep=Keep.BY_TAG,
+    summary="Read the security report of a version",
+    tag="skills",
+    page="/skills/{owner}/{repo}/{slug}/security",
+    command="skill security",
+    mcp="get_security_report",
+)
+
+ACTIONS = (SECURITY,)

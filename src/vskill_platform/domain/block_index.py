@@ -1,0 +1,51 @@
+"""The whole blocklist as of one version, and which of its entries hit a skill."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, targets_of
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.naming import clash_slug, slug_of
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
+
+
+class Blocklist(msgspec.Struct, frozen=True):
+    """The whole blocklist as of one version."""
+
+    version: int
+    entries: dict[BlockTarget, BlockEntry]
+    #: By `host/owner/repo`: an entry about one of the repository's skills, which taints its others.
+    tainted: dict[str, BlockEntry]
+
+    def hits(
+        self, identity: Identity, names: tuple[str | None, ...], digest: str | None = None
+    ) -> tuple[BlockEntry, ...]:
+        """The entries that hit a skill, the worst first."""
+        if not self.entries:
+            return ()
+        targets = all_targets(identity, names, digest)
+        found = [self.entries[target] for target in targets if target in self.entries]
+        return tuple(sorted(found, key=lambda entry: -entry.severity.rank))
+
+    def hits_skill(self, skill: PublishedSkill) -> tuple[BlockEntry, ...]:
+        """The entries that hit a published skill with its current content."""
+        return self.hits(skill.identity, (skill.name,), skill.current_digest) if self.entries else ()
+
+    def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
+        """The same for a skill as lists of the whole registry know it."""
+        if not self.entries or skill.identity is None:
+            return ()
+        return self.hits(skill.identity, (skill.name,), skill.current_digest)
+
+    def taint(self, identity: Identity) -> BlockEntry | None:
+        return self.tainted.get(identity.repo_key) if self.tainted else None
+
+
+def all_targets(
+    identity: Identity, names: Iterable[str | None], digest: str | None = None
+) -> tuple[BlockTarget, ...]:
+    """Every target that would hit a skill at this place: the same for whoever asks, before and after it is live."""
+    slug = slug_of(identity)
+    known = [name for name in names if name is not None]
+    return targets_of(identity, (*known, slug, clash_slug(slug, identity)), digest)
