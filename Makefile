@@ -22,6 +22,8 @@ SEEDS ?= 2000
 # How long all targets together are fuzzed.
 MINUTES ?= 30
 ARGS ?=
+# Tests start processes by the hundred: what Python has compiled for one is kept for the next.
+unexport PYTHONDONTWRITEBYTECODE
 # One test process more than there are cores, because many tests wait for others; WORKERS=0 runs in one.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

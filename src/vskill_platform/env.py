@@ -38,6 +38,14 @@ class Pace(msgspec.Struct, frozen=True):
     page_within_s: float = 4.0
 
 
+class HashCost(msgspec.Struct, frozen=True):
+    """What it costs to compute the hash of a password (argon2id): as the authors of argon2 recommend."""
+
+    passes: int = 3
+    memory_kib: int = 65_536
+    lanes: int = 4
+
+
 class Env(msgspec.Struct, frozen=True):
     """Everything that a unit of work may use, and nothing that it may change."""
 
@@ -67,6 +75,7 @@ class Env(msgspec.Struct, frozen=True):
     #: What this process keeps of what it has read.
     kept: KeptReads = msgspec.field(default_factory=KeptReads)
     pace: Pace = Pace()
+    hash_cost: HashCost = HashCost()
     #: Spans for whoever collects traces; by default none.
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     #: The registry's keys; None only where nothing is signed, as in the simulator.

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from vskill_platform.cli.local_skills import read_folder
@@ -25,6 +26,7 @@ COMMAND = [sys.executable, "-m", "vskill_platform"]
 @pytest.fixture
 def environment(data_dir):
     """What a process of ours needs, and no setting but the data folder."""
+    keep_compiled_rules(data_dir)
     return {
         **os.environ,
         "PYTHONPATH": str(SOURCE),

@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 
 from tests.support import lifetimes
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
@@ -110,6 +111,7 @@ def running(folder: Path, **variables: str) -> Iterator[Registry]:
         "VSKILL_SEMGREP_COMMAND": "off",
         **variables,
     }
+    keep_compiled_rules(folder / "data")
     log = folder / "server.log"
     with log.open("wb") as output:
         process = lifetimes.start(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -16,6 +17,7 @@ COMMAND = [sys.executable, "-m", "vskill_platform"]
 @pytest.fixture
 def environment(tmp_path):
     """What a process of ours needs, and no setting but the data folder."""
+    keep_compiled_rules(tmp_path / "data")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("VSKILL_")}
     return {
         **plain,

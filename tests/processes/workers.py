@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.lifetimes import start_async
 from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.submission import Submission
@@ -101,6 +102,7 @@ async def workers_on(settings: Settings, folder: Path, **variables: str) -> Asyn
         **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
         **variables,
     }
+    await asyncio.to_thread(keep_compiled_rules, Path(settings.data_dir))
     workers = Workers(folder, given)
     try:
         yield workers

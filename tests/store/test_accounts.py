@@ -16,6 +16,7 @@ from tests.support.people import PASSWORD
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
 from vskill_platform.domain.identity import normalise
+from vskill_platform.env import HashCost
 from vskill_platform.kv.entries import Put
 from vskill_platform.store import attempts, passwords
 from vskill_platform.store.accounts import (
@@ -272,12 +273,22 @@ async def test_an_unknown_name_costs_as_much_as_a_wrong_password(env, monkeypatc
     await make(password=PASSWORD)
     watch("hash")
     watch("verify")
-    cost = (PasswordHasher().time_cost, PasswordHasher().memory_cost, PasswordHasher().parallelism)
+    cost = (env.hash_cost.passes, env.hash_cost.memory_kib, env.hash_cost.lanes)
     for name in ("ann", "nobody"):
         done.clear()
         with pytest.raises(NotSignedIn):
             await sign_in(name, "not the right one", "192.0.2.1")
         assert done == [cost]
+
+
+def test_a_hash_costs_what_is_recommended():
+    recommended = PasswordHasher()
+    cost = HashCost()
+    assert (cost.passes, cost.memory_kib, cost.lanes) == (
+        recommended.time_cost,
+        recommended.memory_cost,
+        recommended.parallelism,
+    )
 
 
 async def test_what_follows_after_the_longest_password_counts_too(env):
@@ -332,7 +343,12 @@ async def test_renewing_a_hash_never_brings_an_old_password_back(env):
 
 
 async def test_argon2_never_blocks_the_event_loop(env):
-    """While passwords are checked, the loop goes on turning."""
+    """While passwords are checked, at what that really costs, the loop goes on turning."""
+    with active_env(env, hash_cost=HashCost()):
+        await watch_signing_in()
+
+
+async def watch_signing_in() -> None:
     await make(password=PASSWORD)
     longest = 0.0
     stop = asyncio.Event()

@@ -25,7 +25,7 @@ from vskill_platform.domain.identity import Identity, submission_id, upload_iden
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, Step, Submission
-from vskill_platform.env import Env
+from vskill_platform.env import Env, HashCost
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
@@ -35,6 +35,8 @@ from vskill_platform.worker_context import run_with_worker_env, worker_env_stora
 
 #: Engines that a test of the whole may be run on.
 ENGINES = ("memory", "sqlite", "postgresql")
+
+CHEAP_HASH = HashCost(passes=1, memory_kib=64, lanes=1)
 
 #: More rounds than any honest piece of work takes; a message that comes again for ever is a bug.
 MOST_ROUNDS = 500
@@ -66,9 +68,12 @@ async def open_test_env(
     settings = _settings(await _store_of(engine, tmp_path), tmp_path, overrides)
     async with AsyncExitStack() as stack:
         env = await open_env(settings, stack, clock=clock or ManualClock())
-        # Tests of everything around the scanner need no child processes; tests/scan has them.
+        # Tests of everything around the scanner need no child processes; tests/scan has them. Passwords are hashed by
+        # the thousand, and what a real hash costs is held by a test of its own.
         env = msgspec.structs.replace(
-            env, scanner=structure_scanner(read_manifest, settings.known_bad_digests)
+            env,
+            scanner=structure_scanner(read_manifest, settings.known_bad_digests),
+            hash_cost=CHEAP_HASH,
         )
         env = msgspec.structs.replace(
             env, **{k: v for k, v in overrides.items() if k in Env.__struct_fields__}

@@ -21,6 +21,7 @@ from pathlib import Path
 import httpx2
 
 from tests.support import lifetimes
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from tools.blocks import Block
 from tools.files import ROOT
@@ -163,11 +164,11 @@ def world(folder: Path) -> Iterator[World]:
     for name in (*COPIED, *(lock.name for lock in ROOT.glob("*.lock"))):
         source = ROOT / name
         if source.is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "images")
-            shutil.copytree(source, folder / name, ignore=ignored)
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("images"))
         else:
             shutil.copy(source, folder / name)
     (folder / ".venv").symlink_to(ROOT / ".venv")
+    keep_compiled_rules(folder / "data")
     made = World(folder)
     if shutil.which("curl") is None:
         made.environment["PATH"] += f":{write_curl(folder / 'stand-ins').parent}"
@@ -212,7 +213,9 @@ def _same(line: str) -> str:
 
 
 def _environment(folder: Path, port: int) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VSKILL_", "MAKE"))}
+    # A page starts dozens of processes: what Python has compiled for one is kept for the next.
+    left_out = ("VSKILL_", "MAKE", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return {
         **kept,
         "HOME": str(folder),

@@ -2,21 +2,20 @@
 memory suffers from many attempts. Only the hash is ever kept; there is no default password."""
 
 import asyncio
+import functools
 import secrets
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.env import HashCost
 from vskill_platform.worker_context import require_env
 
 LEAST_PASSWORD = 12
 MOST_PASSWORD = 200
 #: Characters of a generated one: about 130 bits.
 _GENERATED_BYTES = 16
-
-#: The library's recommended cost: 64 MiB, three passes.
-_HASHER = PasswordHasher()
 
 
 def new_password() -> str:
@@ -38,28 +37,35 @@ def check_password(password: str, name: str) -> str:
 
 async def hash_password(password: str) -> str:
     """The encoded hash; it names its own parameters."""
-    async with require_env("kv").turns.turn("argon2"):
-        return await asyncio.to_thread(_HASHER.hash, password)
+    env = require_env("kv")
+    async with env.turns.turn("argon2"):
+        return await asyncio.to_thread(_hasher(env.hash_cost).hash, password)
 
 
 async def fits(encoded: str | None, password: str) -> bool:
     """Whether the password is the right one. Without a hash to compare with it takes as long, and is not."""
     if len(password) > MOST_PASSWORD:
         password = password[:MOST_PASSWORD] + "\N{HORIZONTAL ELLIPSIS}"
-    async with require_env("kv").turns.turn("argon2"):
-        return await asyncio.to_thread(_verify, encoded, password)
+    env = require_env("kv")
+    async with env.turns.turn("argon2"):
+        return await asyncio.to_thread(_verify, _hasher(env.hash_cost), encoded, password)
 
 
 def is_outdated(encoded: str) -> bool:
     """Whether the cost has been raised since it was made."""
-    return _HASHER.check_needs_rehash(encoded)
+    return _hasher(require_env("kv").hash_cost).check_needs_rehash(encoded)
 
 
-def _verify(encoded: str | None, password: str) -> bool:
+@functools.cache
+def _hasher(cost: HashCost) -> PasswordHasher:
+    return PasswordHasher(time_cost=cost.passes, memory_cost=cost.memory_kib, parallelism=cost.lanes)
+
+
+def _verify(hasher: PasswordHasher, encoded: str | None, password: str) -> bool:
     if encoded is None:
-        _HASHER.hash(password)
+        hasher.hash(password)
         return False
     try:
-        return _HASHER.verify(encoded, password)
+        return hasher.verify(encoded, password)
     except (VerificationError, InvalidHashError):
         return False

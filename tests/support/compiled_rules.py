@@ -1,0 +1,20 @@
+"""The scanner's compiled patterns, made once by each test process. A registry that a test starts on an empty folder would
+compile them again in every scanning process that it has; tests/scan/test_pool.py shows that it does."""
+
+import functools
+from pathlib import Path
+
+from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.scan.compiled import store_compiled
+from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.ruleset import bundled_rules
+
+
+def keep_compiled_rules(data_dir: Path) -> None:
+    """Put them where a registry with this data folder looks for those of its last start."""
+    store_compiled(data_dir / "scanner", bundled_rules().version, _compiled())
+
+
+@functools.cache
+def _compiled() -> dict[str, bytes]:
+    return Engine(bundled_rules(), read_manifest).matcher.serialised()
