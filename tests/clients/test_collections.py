@@ -3,6 +3,7 @@
 import pytest
 
 from tests.clients.test_discovery import block
+from tests.support.acting import add_to_collection
 from tests.support.envs import active_env
 from tests.support.people import signed_in
 from tests.support.shelf import open_shelf
@@ -35,7 +36,7 @@ async def test_it_offers_what_is_in_it_in_its_order_without_what_is_blocked(shel
         await shelf.publish(name)
     with active_env(shelf.env):
         await collections.create_collection("team", title="The team", **WHO)
-        await collections.add_skills("team", ["three", "acme/tools/one", "three"], **WHO)
+        await add_to_collection("team", ["three", "acme/tools/one", "three"], **WHO)
     assert await offered(shelf) == ["three", "one"]
     await block(shelf, "https://github.com/acme/tools/tree/main/skills/three")
     assert await offered(shelf) == ["one"]
@@ -45,8 +46,8 @@ async def test_every_change_is_audited_and_none_is_written_twice(shelf):
     await shelf.publish("one")
     with active_env(shelf.env):
         await collections.create_collection("team", **WHO)
-        await collections.add_skills("team", ["one"], **WHO)
-        await collections.add_skills("team", ["one"], **WHO)
+        await add_to_collection("team", ["one"], **WHO)
+        await add_to_collection("team", ["one"], **WHO)
         await collections.remove_skills("team", ["acme/tools/one"], **WHO)
         await collections.delete_collection("team", **WHO)
         found = [one for one in (await list_audit()).items if one.target == "team"]
@@ -75,16 +76,16 @@ async def test_what_is_unknown_not_in_it_or_without_a_reason_is_refused(shelf):
         with pytest.raises(InvalidInput, match="already"):
             await collections.create_collection("team", **WHO)
         with pytest.raises(NotFound):
-            await collections.add_skills("team", ["nothing"], **WHO)
+            await add_to_collection("team", ["nothing"], **WHO)
         with pytest.raises(NotFound):
             await collections.remove_skills("team", ["acme/tools/one"], **WHO)
         with pytest.raises(NotFound):
-            await collections.add_skills("nowhere", ["one"], **WHO)
+            await add_to_collection("nowhere", ["one"], **WHO)
         with pytest.raises(InvalidInput):
-            await collections.add_skills("team", ["one"], by="admin:ada", reason=" ")
+            await add_to_collection("team", ["one"], by="admin:ada", reason=" ")
     await block(shelf, "https://github.com/acme/tools/tree/main/skills/one")
     with active_env(shelf.env), pytest.raises(InvalidInput, match="cannot be installed"):
-        await collections.add_skills("team", ["acme/tools/one"], **WHO)
+        await add_to_collection("team", ["acme/tools/one"], **WHO)
 
 
 async def test_an_admin_curates_it_in_the_browser(shelf):

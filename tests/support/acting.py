@@ -3,6 +3,7 @@ and the bytes that are there now."""
 
 from vskill_platform.actions.appeals import APPEAL, AppealSubmission
 from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.collections import ADD_SKILLS, ChangeCollection, CollectionView
 from vskill_platform.actions.owners import (
     CHECK,
     CLAIM,
@@ -111,3 +112,8 @@ async def restore(canonical: str, number: str | None = None, *, by: str, reason:
     request = RestoreSkill(skill=canonical, version=number, reason=reason)
     await RESTORE(require_env(), principal_for(by), request)
     return await get_skill(canonical)
+
+
+async def add_to_collection(name: str, skills: list[str], *, by: str, reason: str) -> CollectionView:
+    request = ChangeCollection(name=name, skills=tuple(skills), reason=reason)
+    return await ADD_SKILLS(require_env(), principal_for(by), request)
