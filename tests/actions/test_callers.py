@@ -3,18 +3,38 @@ and the errors are the same, so a command does not know which one it has."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
 
-from tests.support.envs import make_submission, open_test_env, put_record
+from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.actions.account import WHO_AM_I, AccountView, OwnAccount
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.blocklist_reads import (
+    CHECK_BLOCKLIST,
+    READ_BLOCKLIST,
+    CheckBlocklist,
+    ReadBlocklist,
+)
+from vskill_platform.actions.catalogue import (
+    COUNT_SKILLS,
+    LIST_SKILLS,
+    SEARCH_SKILLS,
+    CountSkills,
+    ListSkills,
+    SearchSkills,
+)
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
+from vskill_platform.actions.skill_security import SECURITY
 from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.cli.caller import Caller, LocalCaller, error_of, remote_caller
+from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import (
     InvalidInput,
     NotFound,
@@ -89,6 +109,28 @@ async def test_an_answer_is_the_struct_that_the_action_declares(env, calling):
         mine = await caller.call(WHO_AM_I, OwnAccount())
         assert isinstance(mine, AccountView)
         assert (mine.account, mine.role) == ("rob", "reviewer")
+
+
+async def test_reads_of_skills_are_the_same_here_and_elsewhere(env, calling):
+    await submit_skill("csv-cleaner")
+    await run_until_quiet(env)
+    name = "upload~tests/skills/csv-cleaner"
+    reads: list[tuple[Action[Any, Any], Any]] = [
+        (LIST_SKILLS, ListSkills(owner="tests", sort=Sort.NEWEST)),
+        (SEARCH_SKILLS, SearchSkills(q="csv", certification="SCANNED")),
+        (COUNT_SKILLS, CountSkills()),
+        (LIST_FILES, ReadVersion(skill=name, version="1.0.0")),
+        (LIST_VERSIONS, SkillRequest(skill="csv-cleaner")),
+        (SECURITY, ReadVersion(skill=name)),
+        (READ_BLOCKLIST, ReadBlocklist()),
+        (CHECK_BLOCKLIST, CheckBlocklist(name=name)),
+    ]
+    async with calling(None) as caller:
+        for action, request in reads:
+            expected = await action(env, Principal(), request)
+            assert await caller.call(action, request) == expected, action.name
+        with pytest.raises(NotFound, match="There is no skill nothing"):
+            await caller.call(LIST_VERSIONS, SkillRequest(skill="nothing"))
 
 
 async def test_a_decision_leaves_the_same_record_history_and_audit(env, calling):

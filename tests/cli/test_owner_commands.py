@@ -56,6 +56,17 @@ def test_yank_and_unyank_as_an_owner(run, tidy):
     assert (found["currentVersion"], found["versions"][0]["status"]) == ("1.0.0", "live")
 
 
+def test_a_skill_is_listed_with_its_files_and_its_report(run, tidy):
+    listed = run("skill", "list", "--owner", "local").stdout
+    assert listed.startswith("1 skills\n") and "upload~local/skills/tidy" in listed
+    assert run("skill", "list", "--owner", "nobody").stdout.startswith("0 skills\n")
+    files = run("skill", "files", tidy).stdout
+    assert files.startswith("upload~local/skills/tidy 1.0.0\n") and "SKILL.md" in files
+    assert run("skill", "security", tidy).stdout.startswith("upload~local/skills/tidy 1.0.0: PASS\n")
+    exported = json.loads(run("skill", "export").stdout)
+    assert (exported["slug"], exported["currentVersion"]) == ("upload~local/skills/tidy", "1.0.0")
+
+
 def test_a_stranger_is_told_how_to_claim_it(run, server):
     server.repo("ann/tools", FILES)
     run("submit", URL)
