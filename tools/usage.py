@@ -44,7 +44,6 @@ EXEMPT: Mapping[str, str] = {
     "Ready.status": "one that is not ready answers with an error",
     "SkillQuery.force_install": _ACCEPTED,
     "ContentLimits.files": _LIMIT,
-    "ContentLimits.bytes_total": _LIMIT,
     "ContentLimits.bytes_file": _LIMIT,
     "SkillVersion.tree_hash": "stored with every version for clients that compare it; no answer shows it yet",
     "Submission.published": _CHANGES,

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,6 +13,7 @@ from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.cli import cli
 from vskill_platform.store.accounts import Role
+from vskill_platform.worker_context import run_with_worker_env
 
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
 
@@ -48,13 +50,21 @@ def skill(tmp_path):
 
 @pytest.fixture
 def registry(tmp_path):
-    """A registry on a real socket, run by a thread of its own; its address and a token of ann's."""
+    """A registry on a real socket, run by a thread of its own: its address, a token of ann's, and `do`, which runs a
+    coroutine function in its environment."""
     ready, stop = threading.Event(), threading.Event()
-    facts: dict[str, str] = {}
+    facts: dict[str, Any] = {}
 
     async def serve_until_stopped() -> None:
         async with open_test_env("memory", tmp_path / "elsewhere") as env, serving(env) as address:
+            loop = asyncio.get_running_loop()
+
+            def do(work):
+                there = run_with_worker_env(env, lambda: work(env))
+                return asyncio.run_coroutine_threadsafe(there, loop).result(60)
+
             await make_account(env, "ann", Role.AUTHOR)
+            facts["do"] = do
             facts.update(address=address, token=await token_of(env, "ann", "read", "submit"))
             ready.set()
             await asyncio.to_thread(stop.wait)

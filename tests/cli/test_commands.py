@@ -369,7 +369,19 @@ def test_a_table_in_a_pipe_has_every_cell_whole_and_no_spaces_behind_it(data_dir
 @pytest.mark.parametrize("name", sorted(cli.commands))
 def test_every_reading_command_speaks_json(name):
     command = cli.commands[name]
-    reading = {"status", "doctor", "submit", "verify", "demo", "backup", "restore", "migrate", "whoami"}
+    reading = {
+        "status",
+        "doctor",
+        "submit",
+        "search",
+        "install",
+        "verify",
+        "demo",
+        "backup",
+        "restore",
+        "migrate",
+        "whoami",
+    }
     options = {option for parameter in command.params for option in parameter.opts}
     assert ("--json" in options) == (name in reading)
 

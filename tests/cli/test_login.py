@@ -67,3 +67,12 @@ def test_an_address_that_would_give_the_token_away_or_is_none_is_refused(home, a
 def test_a_registry_elsewhere_knows_its_caller_by_the_token(home):
     said = run("--registry", "https://skills.example.org", "--as", "ann", "whoami", code=1)
     assert "knows you by your token" in said.stderr
+
+
+def test_a_command_of_the_servers_machine_never_acts_elsewhere_than_the_command_line_says(home, monkeypatch):
+    """It used to act on the machine's own store, whatever registry was named."""
+    said = run("--registry", "https://skills.example.org", "keys", "rotate", code=1).stderr
+    assert "--registry: This command acts on the machine that it runs on; leave out --registry" in said
+    assert "--as: Only the operator has this command" in run("--as", "ann", "skill", "export", code=1).stderr
+    monkeypatch.setenv("VSKILL_PLATFORM_REGISTRY", "https://skills.example.org")
+    assert "VSKILL_PLATFORM_REGISTRY" in run("skill", "export", code=1).stderr

@@ -64,6 +64,8 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     method: str = "POST"
     #: Of the JSON route; parts in braces are fields of the request, and `{skill}` is a skill's name in every form.
     path: str
+    #: Whether `web` declares this route itself, because it answers as other clients know it.
+    route_by_hand: bool = False
     right: Right
     #: What a token needs.
     scope: TokenScope

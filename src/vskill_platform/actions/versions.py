@@ -58,6 +58,8 @@ class VersionState(Wire, frozen=True):
     reason: str
     certification: str
     published_at: str
+    #: names exactly its content
+    digest: str
 
 
 class SkillState(Wire, frozen=True):
@@ -160,7 +162,14 @@ def _change(actor: Principal, now: int, reason: str) -> skill.Change:
 
 def state_of(found: PublishedSkill) -> SkillState:
     versions = (
-        VersionState(ref.number, ref.status, ref.reason, ref.certification.value, iso_time(ref.published_at))
+        VersionState(
+            ref.number,
+            ref.status,
+            ref.reason,
+            ref.certification.value,
+            iso_time(ref.published_at),
+            ref.digest,
+        )
         for ref in reversed(found.versions)
     )
     return SkillState(found.canonical, found.description, found.current_version, tuple(versions))

@@ -14,8 +14,10 @@ from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion
 from vskill_platform.cli.connection import connect
 from vskill_platform.cli.demo import demo
+from vskill_platform.cli.destination import Connection, require_this_machine
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
+from vskill_platform.cli.install import install
 from vskill_platform.cli.keys import keys
 from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
@@ -25,6 +27,7 @@ from vskill_platform.cli.reports import audit, report
 from vskill_platform.cli.repos import repo
 from vskill_platform.cli.review import block, review
 from vskill_platform.cli.scan import scan
+from vskill_platform.cli.search import search
 from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.skills import skill
 from vskill_platform.cli.status import status
@@ -34,8 +37,34 @@ from vskill_platform.cli.token import token
 from vskill_platform.cli.verify import verify
 from vskill_platform.cli.webhooks import webhook
 
+#: The section of commands that act on this machine alone.
+SERVER = "On the server's machine"
+#: Every command, by who needs it, as `--help` lists them.
+SECTIONS = {
+    "For everybody": (
+        *(search, install, verify, submit, status, submission, skill, owner),
+        *(login, logout, whoami, scan, completion),
+    ),
+    "For reviewers and admins": (
+        *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
+    ),
+    SERVER: (*(serve, worker, schedule, keys, doctor, backup, restore, migrate, demo),),
+}
 
-@click.group(cls=PlatformGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+class SectionedGroup(PlatformGroup):
+    """The executable itself: its commands are listed by section."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(len(name) for name in self.list_commands(ctx))
+        limit = formatter.width - width - 6
+        for title, commands in SECTIONS.items():
+            rows = [(str(one.name).ljust(width), one.get_short_help_str(limit)) for one in commands]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
     "--registry",
@@ -49,24 +78,20 @@ from vskill_platform.cli.webhooks import webhook
 @click.pass_context
 @click.version_option(__version__, prog_name="vskill-platform")
 def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) -> None:
-    """A self-hosted registry that verifies agent skills before it lists them.
+    """Use and run a registry that verifies agent skills before it lists them.
 
-    Settings come from VSKILL_* variables; docs/reference/settings.md lists them.
+    Without --registry, commands act on the store of this machine, which VSKILL_* variables describe.
     """
     del debug  # read by PlatformGroup
-    ctx.obj = connect(registry, account)
+    if ctx.invoked_subcommand in {one.name for one in SECTIONS[SERVER]}:
+        # The environment may name a registry for other commands; what the command line names would be ignored.
+        ctx.obj = Connection(registry, account=account)
+        require_this_machine(ctx)
+    else:
+        ctx.obj = connect(registry, account)
 
 
-#: Roles, then what authors do, then what reviewers and operators do.
-COMMANDS = (
-    *(serve, worker, schedule),
-    *(scan, submit, status, submission, skill, owner, verify, demo),
-    *(queue, review, block, report, audit, repo, webhook, keys, doctor),
-    *(backup, restore, migrate),
-    *(login, logout, whoami, admin, token, collection, completion),
-)
-
-for command in COMMANDS:
+for command in (one for commands in SECTIONS.values() for one in commands):
     cli.add_command(command)
 
 

@@ -13,11 +13,13 @@ from msgspec import inspect
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.completion import complete_submission
+from vskill_platform.cli.completion import complete_skill, complete_submission
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.output import print_json
 
 Show = Callable[[Any], None]
+#: How a shell completes an argument, by its field.
+_COMPLETED = {"submission_id": complete_submission, "skill": complete_skill}
 #: Completes what the command line did not give, by asking the registry first.
 Fill = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -84,7 +86,7 @@ def _argument(field: Any, metavar: str | None) -> click.Argument:
         nargs=-1 if many else 1,
         required=needed,
         metavar=metavar,
-        shell_complete=complete_submission if field.name == "submission_id" else None,
+        shell_complete=_COMPLETED.get(field.name),
     )
 
 

@@ -23,7 +23,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--verify", is_flag=True, help="Restore the file into a fresh store beside it, and compare.")
 @json_option
 def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
-    """Write all records, dead letters and content to FILE, as they are at one moment; nothing is stopped."""
+    """Write all records, dead letters and content to FILE.
+
+    They are as of one moment, and nothing is stopped for it.
+    """
     import vskill_platform.backup as keeping
 
     async def work() -> "BackupManifest":
@@ -43,7 +46,10 @@ def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
 @click.argument("file", type=FILE)
 @json_option
 def restore(*, file: Path, as_json: bool) -> None:
-    """Fill the empty store and folders that the settings name from FILE, and compare by count and hash."""
+    """Fill an empty store and its folders from FILE.
+
+    The settings name them. What was written is compared by count and hash.
+    """
     import vskill_platform.backup as keeping
 
     manifest = run_async(keeping.restore(_settings(), file))

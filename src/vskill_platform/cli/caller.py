@@ -22,6 +22,8 @@ Req = TypeVar("Req", bound=msgspec.Struct)
 Ans = TypeVar("Ans")
 
 TIMEOUT_S = 60.0
+#: What one answer may hold at most, in bytes: more than the largest archive that a registry hands out.
+MOST_ANSWER = 32 * 1024 * 1024
 #: What stands in the path of a skill's address besides its parts' separators.
 _SAFE = "~"
 
@@ -64,16 +66,39 @@ class RemoteCaller(Caller):
             sent = {"params": _query(rest), "content": getattr(request, action.body_field)}
             sent["headers"] = {"content-type": action.body_media}
         try:
-            answer = await self._client.request(action.method, self.registry + path, **sent)
+            async with self._client.stream(action.method, self.registry + path, **sent) as answer:
+                body = await self._read(answer)
         except httpx2.HTTPError as error:
             message = f"{self.registry} cannot be reached: {str(error) or type(error).__name__}"
             raise RegistryUnavailable(message, registry=self.registry) from error
-        if answer.status_code >= httpx2.codes.BAD_REQUEST:
-            raise error_of(answer)
-        return cast("Ans", None if action.answer is None else _decode(answer, action.answer))
+        whole = httpx2.Response(answer.status_code, content=body, request=answer.request)
+        if whole.status_code >= httpx2.codes.BAD_REQUEST:
+            raise error_of(whole)
+        return cast("Ans", None if action.answer is None else _decode(whole, action.answer))
+
+    async def _read(self, answer: httpx2.Response) -> bytes:
+        """The body, within limits. A redirect is not followed: the token is for this address alone."""
+        if answer.has_redirect_location:
+            place = answer.headers["location"][:200]
+            raise self._unreadable(f"sends on to {place!r}; give that address if you trust it")
+        # Bytes that are unpacked on arrival could be any number.
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            raise self._unreadable("answered in an encoding that was not asked for")
+        parts, size = [], 0
+        async for part in answer.aiter_raw():
+            size += len(part)
+            if size > MOST_ANSWER:
+                raise self._unreadable(f"answered with more than {MOST_ANSWER:,} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _unreadable(self, problem: str) -> RegistryUnavailable:
+        return RegistryUnavailable(f"{self.registry} {problem}.", registry=self.registry)
 
 
 def _decode(answer: httpx2.Response, kind: Any) -> Any:
+    if kind is bytes:
+        return answer.content
     try:
         return msgspec.json.decode(answer.content, type=kind)
     except msgspec.DecodeError as error:
@@ -84,7 +109,11 @@ def _decode(answer: httpx2.Response, kind: Any) -> Any:
 @asynccontextmanager
 async def remote_caller(registry: str, token: str | None) -> AsyncIterator[Caller]:
     """A caller for the registry at this address."""
-    headers = {"user-agent": f"vskill-platform/{__version__}", "accept": "application/json"}
+    headers = {
+        "user-agent": f"vskill-platform/{__version__}",
+        "accept": "application/json, */*;q=0.5",
+        "accept-encoding": "identity",
+    }
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
     trust: ssl.SSLContext | bool = ssl.create_default_context() if registry.startswith("https:") else False

@@ -1,5 +1,6 @@
-"""`completion`: the script that lets a shell complete commands, options and ids of submissions."""
+"""`completion`: the script that lets a shell complete commands, options, ids of submissions and names of skills."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import click
@@ -12,7 +13,10 @@ MOST_OFFERED = 50
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    """Print what a shell needs to complete commands: `source <(vskill-platform completion bash)`."""
+    """Print the script that lets a shell complete commands.
+
+    In bash: `source <(vskill-platform completion bash)`.
+    """
     from click.shell_completion import get_completion_class
 
     from vskill_platform.cli import cli
@@ -25,13 +29,37 @@ def completion(*, shell: str) -> None:
 
 def complete_submission(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Ids of this machine's submissions; none for a registry elsewhere, or where the store cannot be read."""
-    from vskill_platform.domain.errors import PlatformError
+    return _complete_locally(ctx, lambda: _local_ids(incomplete))
 
-    if ctx.find_root().params.get("registry"):
+
+def complete_skill(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Full names of this machine's skills; none for a registry elsewhere, or where the store cannot be read."""
+    return _complete_locally(ctx, lambda: _local_names(incomplete))
+
+
+def _complete_locally(ctx: click.Context, offer: Callable[[], list[CompletionItem]]) -> list[CompletionItem]:
+    from vskill_platform.domain.errors import PlatformError
+    from vskill_platform.settings import remote_variables
+
+    if ctx.find_root().params.get("registry") or remote_variables().registry:
         return []
     with suppress(PlatformError, OSError):
-        return _local_ids(incomplete)
+        return offer()
     return []
+
+
+def _local_names(incomplete: str) -> list[CompletionItem]:
+    from vskill_platform.actions.catalogue import LIST_SKILLS, ListSkills
+    from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.cli.process import run_in_env
+    from vskill_platform.worker_context import require_env
+
+    found = run_in_env(lambda: LIST_SKILLS(require_env(), OPERATOR, ListSkills(limit=100)))
+    return [
+        CompletionItem(one.name, help=one.description[:80])
+        for one in found.skills
+        if one.name.startswith(incomplete)
+    ]
 
 
 def _local_ids(incomplete: str) -> list[CompletionItem]:

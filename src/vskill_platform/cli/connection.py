@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-import msgspec
 
-from vskill_platform.cli.process import run_async, run_in_env
+from vskill_platform.cli.destination import Connection
+from vskill_platform.cli.process import open_env_and_run, run_async
 from vskill_platform.domain.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from vskill_platform.cli.caller import Caller
 
 T = TypeVar("T")
-
-
-class Connection(msgspec.Struct, frozen=True):
-    """What the command line says about whom to ask, and as whom."""
-
-    #: A registry's address; empty is the store of this machine.
-    registry: str = ""
-    token: str | None = None
-    #: On this machine: act as this account instead of as its operator.
-    account: str | None = None
 
 
 def connect(registry: str, account: str | None) -> Connection:
@@ -52,7 +42,7 @@ def run_with_caller(work: Callable[["Caller"], Awaitable[T]]) -> T:
     connection = click.get_current_context().find_object(Connection) or Connection()
     if connection.registry:
         return run_async(_remotely(connection, work))
-    return run_in_env(lambda: _locally(connection, work))
+    return open_env_and_run(lambda: _locally(connection, work))
 
 
 async def _remotely(connection: Connection, work: Callable[["Caller"], Awaitable[T]]) -> T:

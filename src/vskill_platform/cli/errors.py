@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from vskill_platform.cli.output import plain
 from vskill_platform.domain.errors import PlatformError
 
 
@@ -54,7 +55,8 @@ def one_line(error: PlatformError) -> str:
         text = f"{field}: {text}"
     if fix and str(fix) not in text:
         text = f"{text.rstrip('.')}; {fix}."
-    return f"Error: {text}"
+    # A registry elsewhere may have written it.
+    return plain(f"Error: {text}").plain
 
 
 def first_known(error: BaseException) -> PlatformError | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_async
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("registry", metavar="URL")
 def login(*, registry: str) -> None:
-    """Keep a token for the registry at URL, so that commands with --registry URL act as its account.
+    """Keep a token for the registry at URL.
+
+    Commands with --registry URL then act as its account.
 
     The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
     """
@@ -30,7 +33,7 @@ def login(*, registry: str) -> None:
     path = write_tokens(folder, {**read_tokens(folder), address: token})
     scopes = f" with the scopes {', '.join(account.scopes)}" if account.scopes else ""
     click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
-    click.echo(f"Try: vskill-platform --registry {address} status SUBMISSION_ID")
+    click.echo(f"Try: {command_line(address, 'search', 'WORDS')}")
 
 
 @click.command()

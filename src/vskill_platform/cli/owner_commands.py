@@ -14,7 +14,7 @@ from vskill_platform.actions.owners import (
     OwnedRepository,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.connection import Connection
+from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.output import print_table
 
 

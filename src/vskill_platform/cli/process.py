@@ -33,6 +33,14 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def run_in_env(work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work of a command that only the operator of this machine has, in the environment of the settings."""
+    from vskill_platform.cli.destination import require_this_machine
+
+    require_this_machine()
+    return open_env_and_run(work)
+
+
+def open_env_and_run(work: Callable[[], Awaitable[T]]) -> T:
     """Open the environment that the settings describe, and do a command's work in it."""
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401

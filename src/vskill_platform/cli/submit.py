@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.errors import one_line
 from vskill_platform.cli.local_skills import read_file, read_folder, skills_at
 from vskill_platform.cli.output import json_option, print_json
@@ -114,7 +115,7 @@ def submit(
     try:
         results = [_result(one) for one in run_with_caller(submit_all)]
     except KeyboardInterrupt:
-        _tell_interrupted(submitting.done)
+        _tell_interrupted(submitting)
         raise SystemExit(INTERRUPTED) from None
     if as_json:
         print_json(results)
@@ -124,16 +125,17 @@ def submit(
         raise SystemExit(1)
 
 
-def _tell_interrupted(done: "list[Done]") -> None:
+def _tell_interrupted(submitting: "_Submitting") -> None:
     """What was submitted before Ctrl-C, and how to follow it."""
-    submitted = [one for one in done if one.view is not None]
+    submitted = [one for one in submitting.done if one.view is not None]
     if not submitted:
         click.echo("\nStopped. Nothing is known to have been submitted.", err=True)
         return
     click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
     for one in submitted:
         if one.view is not None:
-            click.echo(f"  vskill-platform status {one.view.id}  # {one.path}", err=True)
+            follow = command_line(submitting.registry, "status", one.view.id)
+            click.echo(f"  {follow}  # {one.path}", err=True)
 
 
 def _kind_of(target: str) -> str:
@@ -158,11 +160,14 @@ class _Submitting:
         self._alone = alone
         self._quiet = quiet
         self.done: list[Done] = []
+        #: Where they are submitted; empty is this machine.
+        self.registry = ""
 
     async def submit_all(self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]) -> list[Done]:
         """Some at a time, each told as it is done. A single one that is refused ends the command with its error."""
         from vskill_platform.cli.output import console
 
+        self.registry = caller.registry
         out = console()
         if self._quiet or not out.is_terminal:
             return await self._submit(caller, targets, kinds, None)

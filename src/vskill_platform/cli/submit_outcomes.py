@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.output import plain
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ async def explain(caller: "Caller", view: "SubmissionView", title: str = "") -> 
     """The explanation of a run that is over, or of where it stands."""
     lines = _lines(await _findings(caller, view))
     if len(lines) > MOST_FINDINGS:
-        more = f"and {len(lines) - MOST_FINDINGS} more: 'vskill-platform submission findings {view.id}'"
+        every = command_line(caller.registry, "submission", "findings", view.id)
+        more = f"and {len(lines) - MOST_FINDINGS} more: '{every}'"
         lines[MOST_FINDINGS:] = [more]
-    return Explanation(title or view.skill_name, view.state, _reason(view), tuple(lines), _advice(view))
+    return Explanation(
+        title or view.skill_name, view.state, _reason(view), tuple(lines), _advice(view, caller.registry)
+    )
 
 
 def print_explanation(out: Console, one: Explanation) -> None:
@@ -115,24 +119,23 @@ def _line(same: "list[FindingView]") -> str:
     return " ".join(f"{where} ({first.severity}, {first.rule_id}): {first.why} {first.remedy}".split())
 
 
-def _advice(view: "SubmissionView") -> str:
+def _advice(view: "SubmissionView", registry: str) -> str:
     codes = view.decision.rule_ids if view.decision else ()
+    appeal = f"'{command_line(registry, 'submission', 'appeal', view.id)}'"
     match view.state:
         case "TIER1_FAILED":
-            return (
-                f"correct what was found, and {_SUBMIT_AGAIN}. If it is wrong: 'submission appeal {view.id}'."
-            )
+            return f"correct what was found, and {_SUBMIT_AGAIN}. If the finding is wrong: {appeal}."
         case "NEEDS_REVIEW":
             return (
-                "wait for a reviewer's decision; 'vskill-platform status' shows it with its reason. "
+                f"wait for a reviewer's decision; '{command_line(registry, 'status', view.id)}' shows it. "
                 f"To go faster, remove what was found and {_SUBMIT_AGAIN}."
             )
         case "REJECTED" if "lower_version" in codes:
             return f"give it a higher version in the front matter of SKILL.md, and {_SUBMIT_AGAIN}."
         case "REJECTED":
-            return f"correct it, and {_SUBMIT_AGAIN}. If it is wrong: 'submission appeal {view.id}'."
+            return f"correct it, and {_SUBMIT_AGAIN}. If the decision is wrong: {appeal}."
         case "BLOCKED":
-            return f"this cannot be published here. If that is a mistake: 'submission appeal {view.id}'."
+            return f"this cannot be published here. If that is a mistake: {appeal}."
         case "DEQUEUED":
             return f"nothing, or {_SUBMIT_AGAIN}."
         case _:

@@ -28,10 +28,14 @@ def check_attestation(
     *,
     archive: bytes | None = None,
     files: Iterable[SkillFile] | None = None,
+    about: str | None = None,
 ) -> Checked:
-    """Raises `AttestationInvalid`, which says what does not match."""
+    """Raises `AttestationInvalid`, which says what does not match; `about` is the `skill@version` that it must name."""
     payload, key = open_envelope(data, trusted)
     statement = read_statement(payload)
+    named = f"{statement.predicate.skill}@{statement.predicate.version}"
+    if about is not None and named != about:
+        raise AttestationInvalid(f"The attestation is about {named}, not about {about}.", found=named)
     content = None
     if archive is not None:
         content = _check_archive(statement, archive)

@@ -24,8 +24,10 @@ _SKILL_FORMS = (CANONICAL, ANY_NAME)
 
 
 def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
-    """The JSON routes of these actions."""
-    return tuple(endpoint for action in actions for endpoint in _endpoints(action))
+    """The JSON routes of these actions, without those that are declared by hand."""
+    return tuple(
+        endpoint for action in actions if not action.route_by_hand for endpoint in _endpoints(action)
+    )
 
 
 def _endpoints(action: Action[Any, Any]) -> Iterable[Endpoint]:

@@ -3,10 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.skill_contents import read_attestation
-from vskill_platform.actions.wire import Wire, encode
+from vskill_platform.actions.downloads import ATTESTATION, KEYS, AttestedVersion, KeySet, KeysRequest
+from vskill_platform.actions.wire import encode
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
-from vskill_platform.store.attestations import public_keys
+from vskill_platform.signing.keys import public_from_jwk
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import get
 from vskill_platform.worker_context import require_env
@@ -17,15 +17,14 @@ PEM_TYPE = "application/x-pem-file"
 KEYS_MAX_AGE_S = 300
 
 
-async def key_set(_request: Request) -> Response:
+async def key_set(request: Request) -> Response:
     """Every public key as a JSON Web Key Set, the one that signs now first."""
-    body = KeySet(tuple(one.jwk for one in await public_keys()))
-    return Response(encode(body), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
+    return Response(encode(await _keys(request)), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
 
 
-async def key_texts(_request: Request) -> Response:
+async def key_texts(request: Request) -> Response:
     """The same keys as PEM, one after the other."""
-    body = "".join(one.key.pem for one in await public_keys())
+    body = "".join(public_from_jwk(dict(key)).pem for key in (await _keys(request)).keys)
     return Response(body, 200, _cached_for(KEYS_MAX_AGE_S), PEM_TYPE)
 
 
@@ -33,19 +32,17 @@ async def attestation(request: Request) -> Response:
     """The signed statement about one version, byte for byte as it was signed."""
     parts = request.path_params
     canonical = f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
-    reader = principal_of(request)
-    envelope = await read_attestation(require_env(), reader, canonical, parts["number"])
+    asked = AttestedVersion(skill=canonical, version=parts["number"])
+    envelope = await ATTESTATION(require_env(), principal_of(request), asked)
     return Response(envelope, 200, {"cache-control": "no-store"}, ENVELOPE_TYPE)
+
+
+async def _keys(request: Request) -> KeySet:
+    return await KEYS(require_env(), principal_of(request), KeysRequest())
 
 
 def _cached_for(seconds: int) -> dict[str, str]:
     return {"cache-control": f"public, max-age={seconds}"}
-
-
-class KeySet(Wire, frozen=True):
-    """A JSON Web Key Set; `status` of a key is active or retired."""
-
-    keys: tuple[dict[str, str], ...]
 
 
 _VERSION = "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}"
@@ -54,6 +51,7 @@ ENDPOINTS = (
     get(
         "/.well-known/vskill-keys.json",
         key_set,
+        action=KEYS,
         answer=KeySet,
         media=JWKS_TYPE,
         tag="keys",
@@ -62,6 +60,7 @@ ENDPOINTS = (
     get(
         "/.well-known/vskill-keys.pem",
         key_texts,
+        action=KEYS,
         tag="keys",
         summary="Read the public keys that sign, as PEM",
         media=PEM_TYPE,
@@ -69,6 +68,7 @@ ENDPOINTS = (
     get(
         f"{_VERSION}/attestation",
         attestation,
+        action=ATTESTATION,
         media=ENVELOPE_TYPE,
         problems=(403, 404),
         tag="skills",

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import SKILLS
+from vskill_platform.actions.downloads import InstallAnswer
 from vskill_platform.actions.installs import count_install_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
@@ -42,13 +43,6 @@ class InstallBody(Sent, frozen=True):
     name: PlainName | None = None
     #: `owner/repo` or a URL: tells skills of one name apart
     repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
-
-
-class InstallAnswer(Wire, frozen=True):
-    """That it was counted."""
-
-    ok: bool
-    name: str
 
 
 class Installed(Sent, frozen=True):

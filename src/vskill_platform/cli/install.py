@@ -1,0 +1,197 @@
+"""`install`: download a version of a skill from a registry, check it against its signed attestation, and put it into a
+folder."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_platform.cli.completion import complete_skill
+from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.installed import (
+    DEFAULT_FOLDER,
+    InstallRecord,
+    check_replaceable,
+    is_installed,
+    is_recorded,
+    write_install,
+)
+from vskill_platform.cli.output import json_option, plain, print_json
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, check_path, digest_of_files
+from vskill_platform.domain.errors import (
+    AttestationInvalid,
+    InvalidInput,
+    NotFound,
+    PlatformError,
+    RegistryUnavailable,
+)
+
+if TYPE_CHECKING:
+    from vskill_platform.actions.versions import SkillState
+    from vskill_platform.cli.caller import Caller
+    from vskill_platform.signing.check import Checked
+    from vskill_platform.signing.keys import PublicKey
+
+#: An archive holds a header for each file beside the content.
+ARCHIVE_LIMITS = msgspec.structs.replace(DEFAULT_LIMITS, bytes_total=DEFAULT_LIMITS.bytes_total * 5 // 4)
+
+
+class InstallOutcome(msgspec.Struct, frozen=True):
+    """What was installed, for programs."""
+
+    skill: str
+    version: str
+    digest: str
+    folder: str
+    files: int
+    key_id: str
+    #: False: the folder held this content already.
+    changed: bool
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A version whose bytes are those that its attestation names."""
+
+    skill: str
+    version: str
+    digest: str
+    files: tuple[SkillFile, ...]
+    envelope: bytes
+    checked: "Checked"
+
+
+@click.command()
+@click.argument("skill", metavar="SKILL[@VERSION]", shell_complete=complete_skill)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="The folder that skills are installed into; the skill gets a folder of its own in it.",
+)
+@click.option("--force", is_flag=True, help="Replace a folder that was changed or holds something else.")
+@json_option
+def install(*, skill: str, into: Path, force: bool, as_json: bool) -> None:
+    """Install a skill: its current version, or the one after the @.
+
+    SKILL is a full name (owner/repository/skill) or a short one that means exactly one skill. The download must be
+    what the registry verified and signed; otherwise nothing is written. What was withdrawn or blocked is refused.
+    """
+    name, version = split_version(skill)
+
+    async def work(caller: "Caller") -> InstallOutcome:
+        found = await _download(caller, name, version)
+        done = await asyncio.to_thread(_put, found, into, caller.registry, force=force)
+        if done.changed:
+            await _count(caller, found.skill)
+        return done
+
+    done = run_with_caller(work)
+    if as_json:
+        print_json(done)
+        return
+    said = "Installed" if done.changed else "Already installed:"
+    click.echo(plain(f"{said} {done.skill} {done.version} in {done.folder} ({_count_of(done.files)}).").plain)
+    click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
+
+
+def _count_of(files: int) -> str:
+    return "1 file" if files == 1 else f"{files} files"
+
+
+def split_version(text: str) -> tuple[str, str | None]:
+    """The name and the version of SKILL[@VERSION]."""
+    name, at, version = text.strip().rpartition("@")
+    if not at:
+        return version, None
+    if not name or not version:
+        fix = "give a name such as owner/repository/skill, or name@1.2.0"
+        raise InvalidInput(f"{text[:200]!r} names no skill and version.", field="SKILL", fix=fix)
+    return name, version
+
+
+async def _download(caller: "Caller", name: str, version: str | None) -> Download:
+    from vskill_platform.actions.downloads import ATTESTATION, DOWNLOAD, AttestedVersion, DownloadVersion
+
+    shown = await look_up_skill(caller, name)
+    known = [one.version for one in shown.versions]
+    wanted = version or shown.current_version or (known[0] if known else "")
+    if wanted not in known:
+        there = ", ".join(known[:10]) or "none"
+        raise NotFound(f"{shown.skill} has no version {wanted[:80]!r}; its versions: {there}.", skill=name)
+    asked = DownloadVersion(skill=shown.skill, version=wanted, format="tar.gz")
+    archive = await caller.call(DOWNLOAD, asked)
+    envelope = await caller.call(ATTESTATION, AttestedVersion(skill=shown.skill, version=wanted))
+    keys = await fetch_keys(caller)
+    return await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
+
+
+async def look_up_skill(caller: "Caller", name: str) -> "SkillState":
+    """The skill of that name, with its versions."""
+    from vskill_platform.actions.versions import SHOW_SKILL, SkillRequest
+
+    shown = await caller.call(SHOW_SKILL, SkillRequest(skill=name))
+    if name.count("/") == 2 and shown.skill.lower() != name.lower():
+        raise RegistryUnavailable(f"The registry answered about {shown.skill!r} instead of {name!r}.")
+    return shown
+
+
+async def fetch_keys(caller: "Caller") -> "tuple[PublicKey, ...]":
+    """The public keys of the registry."""
+    from vskill_platform.actions.downloads import KEYS, KeysRequest
+    from vskill_platform.signing.keys import public_from_jwks
+
+    return public_from_jwks(msgspec.json.encode(await caller.call(KEYS, KeysRequest())))
+
+
+def _check(
+    skill: str, version: str, archive: bytes, envelope: bytes, keys: "tuple[PublicKey, ...]"
+) -> Download:
+    from vskill_platform.signing.check import check_attestation
+    from vskill_platform.sources.archive import read_archive
+
+    try:
+        files = read_archive(archive, ARCHIVE_LIMITS)
+        checked = check_attestation(envelope, keys, archive=archive, files=files, about=f"{skill}@{version}")
+    except PlatformError as error:
+        message = f"{skill} {version} was not installed: {error.message}"
+        raise AttestationInvalid(message, skill=skill, version=version) from error
+    return Download(skill, version, digest_of_files(files), files, envelope, checked)
+
+
+def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallOutcome:
+    target = into / _folder_name(found.skill)
+    record = InstallRecord(found.skill, found.version, found.digest, registry, msgspec.Raw(found.envelope))
+    changed = not is_installed(target, found.digest)
+    if changed and not force:
+        check_replaceable(target, found.skill)
+    if changed or not is_recorded(target, record):
+        write_install(target, found.files, record)
+    key_id = found.checked.key.key_id
+    return InstallOutcome(
+        found.skill, found.version, found.digest, str(target), len(found.files), key_id, changed
+    )
+
+
+def _folder_name(skill: str) -> str:
+    """The last part of the full name. A registry could answer with any text."""
+    name = skill.rpartition("/")[2]
+    check_path(name)
+    if name.startswith("."):
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a skill's folder.", field="SKILL", fix="rename it"
+        )
+    return name
+
+
+async def _count(caller: "Caller", skill: str) -> None:
+    """As other clients do. The skill is installed by now, so a registry that does not count is worth a note only."""
+    from vskill_platform.actions.downloads import COUNT_INSTALL
+    from vskill_platform.actions.versions import SkillRequest
+
+    try:
+        await caller.call(COUNT_INSTALL, SkillRequest(skill=skill))
+    except PlatformError as error:
+        click.echo(f"The install was not counted: {error.message}", err=True)

@@ -1,0 +1,53 @@
+"""`search`: find published skills by words, on this machine or on a registry."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from vskill_platform.actions.catalogue import SearchAnswer
+    from vskill_platform.actions.skill_views import SkillCard
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many to show.")
+@json_option
+def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Search published skills by words in their names and descriptions.
+
+    Every word must occur; the last one may be the beginning of a word. Blocked and withdrawn skills come last.
+    """
+    from vskill_platform.actions.catalogue import SEARCH_SKILLS, SearchSkills
+
+    asked = SearchSkills(q=" ".join(words), limit=limit)
+    found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))
+    if as_json:
+        print_json(found)
+    else:
+        _show(found, asked.q)
+
+
+def _show(found: "SearchAnswer", words: str) -> None:
+    if not found.results:
+        click.echo(
+            f"No skill fits {words!r}. Every word must occur: try fewer words, or the beginning of one."
+        )
+        return
+    count = "1 skill" if found.total == 1 else f"{found.total} skills"
+    rows = [
+        (one.name, " ".join(one.description.split()), _verdict(one), one.vskill_installs)
+        for one in found.results
+    ]
+    print_table(count, ("name", "description", "verdict", "installs"), rows)
+    if found.truncated:
+        click.echo("More results; refine your search, or give a higher --limit.")
+
+
+def _verdict(one: "SkillCard") -> str:
+    if one.is_blocked:
+        return "blocked"
+    return "withdrawn" if one.is_withdrawn else (one.cert_tier or "").lower()
