@@ -4,17 +4,13 @@ what the production lock names."""
 import json
 import os
 import subprocess
-import sys
-import venv
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-from hatchling.build import build_wheel
 
+from tests.support.wheels import make_environment, make_wheel
 from tools.files import ROOT
-from tools.sbom import read_lock
 
 PACKAGE = "src/vskill_platform"
 #: Installed beside what runs in production only to develop it.
@@ -32,44 +28,12 @@ FOR_DEVELOPMENT = (
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    before = Path.cwd()
-    os.chdir(ROOT)
-    try:
-        folder = tmp_path_factory.mktemp("wheel")
-        return folder / build_wheel(str(folder))
-    finally:
-        os.chdir(before)
+    return make_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """A fresh environment with the wheel and the packages of requirements.lock, and no other.
-
-    The packages are linked from this environment, so that nothing is downloaded.
-    """
-    folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder, with_pip=False, symlinks=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    for pin in read_lock((ROOT / "requirements.lock").read_text("utf-8")):
-        try:
-            found = metadata.distribution(pin.name)
-        except metadata.PackageNotFoundError:
-            assert pin.marker, f"{pin.name} is in the lock and not installed: run 'make setup'"
-            continue
-        _link(found, site)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps",
-         "--no-index", "--no-input", "--disable-pip-version-check", str(wheel)],
-        check=True,
-    )  # fmt: skip
-    return folder
-
-
-def _link(found: metadata.Distribution, site: Path) -> None:
-    tops = {one.parts[0] for one in found.files or () if one.parts[0] not in ("..", "__pycache__")}
-    for top in tops:
-        if not (site / top).exists():
-            (site / top).symlink_to(Path(str(found.locate_file(top))))
+    return make_environment(tmp_path_factory.mktemp("fresh"), wheel)
 
 
 def run(installed: Path, data: Path, *arguments: str, program: str = "vskill-platform") -> str:
@@ -103,10 +67,8 @@ def test_it_holds_every_file_of_the_package(wheel):
     assert {"vskill_platform/py.typed"} <= held
 
 
-def test_it_is_the_same_bytes_every_time(wheel, tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    again = tmp_path / build_wheel(str(tmp_path))
-    assert again.read_bytes() == wheel.read_bytes()
+def test_it_is_the_same_bytes_every_time(wheel, tmp_path):
+    assert make_wheel(tmp_path).read_bytes() == wheel.read_bytes()
 
 
 def test_it_runs_without_development_packages(installed, tmp_path):

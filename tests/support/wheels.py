@@ -1,0 +1,52 @@
+"""The wheel, and a fresh environment with it: as on a machine where somebody has installed the package."""
+
+import os
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+from hatchling.build import build_wheel
+
+from tools.files import ROOT
+from tools.sbom import read_lock
+
+
+def make_wheel(folder: Path) -> Path:
+    """The wheel of this checkout, in the folder."""
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        return folder / build_wheel(str(folder))
+    finally:
+        os.chdir(before)
+
+
+def make_environment(folder: Path, wheel: Path) -> Path:
+    """A fresh environment with the wheel and the packages of requirements.lock, and no other.
+
+    The packages are linked from this environment, so that nothing is downloaded.
+    """
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for pin in read_lock((ROOT / "requirements.lock").read_text("utf-8")):
+        try:
+            found = metadata.distribution(pin.name)
+        except metadata.PackageNotFoundError:
+            assert pin.marker, f"{pin.name} is in the lock and not installed: run 'make setup'"
+            continue
+        _link(found, site)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps",
+         "--no-index", "--no-input", "--disable-pip-version-check", str(wheel)],
+        check=True,
+    )  # fmt: skip
+    return folder
+
+
+def _link(found: metadata.Distribution, site: Path) -> None:
+    tops = {one.parts[0] for one in found.files or () if one.parts[0] not in ("..", "__pycache__")}
+    for top in tops:
+        if not (site / top).exists():
+            (site / top).symlink_to(Path(str(found.locate_file(top))))
