@@ -36,6 +36,7 @@ OPEN_WRITES = {
     ("POST", "/api/v1/auth/github/exchange-for-vsk-token"): "GitHub's word lets in",
     ("POST", "/api/v1/external-scans/{digest}/{provider}"): "the signature lets in",
     ("POST", "/marketplace/{owner}/{repo}/{name}/git-upload-pack"): "reads only",
+    ("POST", "/clawhub/api/cli/telemetry/install"): "does nothing",
     ("POST", "/mcp"): "reads; submitting is counted by address",
     ("POST", "/signin"): "the password lets in",
     ("POST", "/signin/github"): "only leads to GitHub",

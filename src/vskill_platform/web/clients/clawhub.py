@@ -13,6 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.account import WHO_AM_I, OwnAccount
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
@@ -30,7 +31,7 @@ from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.clients.artifacts import count_install, zipped
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
 from vskill_platform.worker_context import require_env
@@ -58,6 +59,10 @@ _SORTS = {
     "rating": Sort.INSTALLS,
     "trending": Sort.INSTALLS,
 }
+
+
+#: An account's role in this protocol's words; the others are users.
+_ROLES = {"admin": "admin", "reviewer": "moderator"}
 
 
 class SearchQuery(Asked, frozen=True):
@@ -332,9 +337,9 @@ async def download(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def whoami(request: Request) -> Response:
-    principal = principal_of(request)
-    role = "admin" if principal.is_admin else "moderator" if principal.is_reviewer else "user"
-    return json_response({"user": {"handle": principal.name, "displayName": principal.name, "role": role}})
+    mine = await WHO_AM_I(require_env(), principal_of(request), OwnAccount())
+    user = {"handle": mine.account, "displayName": mine.account, "role": _ROLES.get(mine.role, "user")}
+    return json_response({"user": user})
 
 
 async def telemetry(_request: Request) -> Response:
@@ -372,11 +377,10 @@ ENDPOINTS = (
     _read_skill(f"{SKILL}/install", install),
     _read_skill(f"{API}/resolve", resolve, ResolveQuery),
     _read_skill(f"{API}/download", download, DownloadQuery, media="*/*"),
-    _read(f"{API}/whoami", whoami, guard=Guard.AUTHOR),
+    _read(f"{API}/whoami", whoami, action=WHO_AM_I),
     post(
         "/clawhub/api/cli/telemetry/install",
         telemetry,
-        guard=Guard.AUTHOR,
         no_scope="writes nothing",
         documented=False,
     ),
