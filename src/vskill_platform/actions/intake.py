@@ -14,7 +14,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS
 from vskill_platform.actions.wire import Wire, as_written, iso_time, wire_names
-from vskill_platform.domain.content import DEFAULT_LIMITS, skill_file_of
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, skill_file_of
 from vskill_platform.domain.errors import (
     InvalidInput,
     InvalidManifest,
@@ -207,20 +207,44 @@ async def discover(_services: Services, _actor: Principal, request: DiscoverSkil
     return DiscoveredSkills(request.repo_url, skills, found.truncated, found.skipped)
 
 
-async def upload(_services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
-    """Nobody uploads into somebody else's namespace; the operator of the server's machine chooses one."""
+async def upload(services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
     if not request.archive:
         raise InvalidInput("There is no archive.", field="archive", fix="send a .zip or .tar.gz")
-    namespace = request.namespace or actor.account or LOCAL_NAMESPACE
+    namespace = _own_namespace(actor, request.namespace)
+    files = await asyncio.to_thread(read_archive, request.archive)
+    slug = request.name or slugify(read_manifest(skill_file_of(files).data).name)
+    source = source_of(request.source)
+    done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
+    return outcome_view(done)
+
+
+async def upload_files(
+    _services: Services,
+    actor: Principal,
+    files: tuple[SkillFile, ...],
+    *,
+    namespace: str = "",
+    slug: str,
+    source: Source,
+) -> Submitted:
+    """The same without an archive, for clients that send files one by one."""
+    UPLOAD.admit(actor)
+    return await submit_upload(
+        files,
+        namespace=_own_namespace(actor, namespace),
+        slug=slug,
+        source=source,
+        submitter=actor.account,
+    )
+
+
+def _own_namespace(actor: Principal, wanted: str) -> str:
+    """Nobody uploads into somebody else's namespace; the operator of the server's machine chooses one."""
+    namespace = wanted or actor.account or LOCAL_NAMESPACE
     if namespace != actor.account and not actor.operator:
         message = f"You are {actor.account}, and cannot upload into the namespace {namespace}."
         raise NotPermitted(message, namespace=namespace, fix="leave the namespace out")
-    files = await asyncio.to_thread(read_archive, request.archive)
-    slug = request.name or slugify(read_manifest(skill_file_of(files).data).name)
-    done = await submit_upload(
-        files, namespace=namespace, slug=slug, source=source_of(request.source), submitter=actor.account
-    )
-    return outcome_view(done)
+    return namespace
 
 
 async def _path_of(repo_url: str, name: str) -> str:

@@ -6,9 +6,6 @@ follows by the same pipeline. Files that are sent and never published are gone a
 client proposes is not taken over: a version is the front matter's, or the next number.
 """
 
-import base64
-import hashlib
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -16,25 +13,21 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.intake import UPLOAD, upload_files
+from vskill_platform.actions.staged_files import read_staged, stage_file, ticket_for
 from vskill_platform.actions.wire import Sent
-from vskill_platform.domain import keys
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
-from vskill_platform.domain.errors import Blocked, InvalidInput, LimitExceeded, NotFound, NotPermitted
+from vskill_platform.domain.errors import Blocked, InvalidInput, NotPermitted
 from vskill_platform.domain.submission import Source
-from vskill_platform.intake.submit import Outcome, Submitted, submit_upload
+from vskill_platform.intake.submit import Outcome, Submitted
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
 from vskill_platform.worker_context import require_env
 
-#: How long a file waits to be named by a publication.
-STAGED_MS = 3_600_000
-#: What one account may have waiting, in bytes.
-MOST_STAGED = 100 * 1024 * 1024
 #: A form may hold the files and little more.
 MOST_FORM = DEFAULT_LIMITS.bytes_total + 2_000_000
 
@@ -72,7 +65,7 @@ class PublishBody(Sent, frozen=True):
 async def upload_url(request: Request) -> Response:
     """Where to send a file. Its ticket is its size and digest, so that nothing else can be sent there."""
     body = await body_of(request, UploadBody)
-    ticket = f"{body.size}-{body.sha256}"
+    ticket = ticket_for(body.size, body.sha256)
     address = f"{public_address(request)}{API}/uploads/{ticket}"
     return json_response({"uploadUrl": address, "uploadTicket": ticket})
 
@@ -80,46 +73,8 @@ async def upload_url(request: Request) -> Response:
 async def upload(request: Request) -> Response:
     ticket = request.path_params["ticket"]
     data = await read_body(request, DEFAULT_LIMITS.bytes_file)
-    if ticket != _ticket(data):
-        raise InvalidInput(
-            "The bytes are not those of the ticket.", field="body", fix="send the file unchanged"
-        )
-    account = principal_of(request).name
-    await _check_room(account, len(data))
-    kv = require_env("kv").kv
-    await kv.put(keys.upload(account, ticket), base64.b64encode(data), ttl_ms=STAGED_MS)
+    await stage_file(require_env(), principal_of(request), ticket, data)
     return json_response({"storageId": ticket})
-
-
-def _ticket(data: bytes) -> str:
-    return f"{len(data)}-{hashlib.sha256(data).hexdigest()}"
-
-
-async def _check_room(account: str, size: int) -> None:
-    page = await require_env("kv").kv.list(keys.uploads_of(account), limit=DEFAULT_LIMITS.files * 2)
-    waiting = sum(int(keys.parse(key).parts[1].partition("-")[0]) for key in page.items)
-    if page.after is not None or waiting + size > MOST_STAGED:
-        raise LimitExceeded(
-            "Too much waits to be published.", fix="publish it, or wait an hour", allowed=MOST_STAGED
-        )
-
-
-async def _staged(account: str, wanted: Sequence[PublishedFile]) -> tuple[SkillFile, ...]:
-    tickets = {one.path: f"{one.size}-{one.sha256}" for one in wanted}
-    settled = await require_env("kv").kv.get_many(
-        {keys.upload(account, ticket) for ticket in tickets.values()}
-    )
-    for error in settled.failed.values():
-        raise error
-    files = []
-    for path, ticket in tickets.items():
-        entry = settled.found.get(keys.upload(account, ticket))
-        if entry is None:
-            raise NotFound(
-                f"The file {path[:200]!r} was not sent, or more than an hour ago.", path=path[:200]
-            )
-        files.append(SkillFile(path, "100644", base64.b64decode(entry.value)))
-    return tuple(files)
 
 
 # Publishing.
@@ -127,14 +82,15 @@ async def _staged(account: str, wanted: Sequence[PublishedFile]) -> tuple[SkillF
 
 async def publish(request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    account = principal_of(request).name
+    services, actor = require_env(), principal_of(request)
     if kind == "multipart/form-data":
         body, files = await _from_form(request)
     else:
         body = await body_of(request, PublishBody)
-        files = await _staged(account, body.files)
-    _check_owner(body.owner_handle, account)
-    done = await submit_upload(files, namespace=account, slug=body.slug, source=Source.CLI, submitter=account)
+        tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
+        files = await read_staged(services, actor, tickets)
+    _check_owner(body.owner_handle, actor.name)
+    done = await upload_files(services, actor, files, slug=body.slug, source=Source.CLI)
     return json_response(_answer(body.slug, done))
 
 
@@ -177,7 +133,7 @@ def _answer(slug: str, done: Submitted) -> dict[str, object]:
     }
 
 
-_OWN = {"guard": Guard.AUTHOR, "scope": "submit", "documented": False}
+_OWN = {"action": UPLOAD, "documented": False}
 
 ENDPOINTS = (
     post(f"{API}/skills/-/upload-url", upload_url, body=UploadBody, **_OWN),
@@ -186,7 +142,7 @@ ENDPOINTS = (
         f"{API}/skills",
         publish,
         body=PublishBody,
-        allowance=Allowance.SUBMISSIONS,
+        allowance=UPLOAD.allowance,
         most_body=MOST_FORM,
         **_OWN,
     ),
