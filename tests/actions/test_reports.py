@@ -6,23 +6,25 @@ from tests.support.acting import principal_for
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from vskill_platform.actions.blocklist import BlockReach
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.actions.reports import (
     DISMISS,
+    FILE,
     FILED,
     UPHOLD,
     DismissReport,
+    FileReport,
     ListReports,
     UpholdReport,
     WhichReports,
 )
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.errors import NotFound, NotPermitted, TransitionError
+from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.reports import file_report
+from vskill_platform.store.reports import ReportCategory, file_report
 from vskill_platform.store.skills import get_skill
 
 pytestmark = pytest.mark.anyio
@@ -43,11 +45,65 @@ async def filed(env, reporter: str = "user:ann") -> str:
     return (await file_report(DEMO, reporter=reporter, reason="reads my keys")).report.id
 
 
-@pytest.mark.parametrize("reporter", ["user:ann", "user:192.0.2.7"])
-async def test_the_audit_says_who_filed_a_report(env, reporter):
-    number = await filed(env, reporter)
-    entry = next(one for one in (await list_audit()).items if one.action == "report filed")
-    assert (entry.target, entry.by, entry.reason) == (number, reporter, "reads my keys")
+@pytest.mark.parametrize(
+    ("who", "reporter"),
+    [
+        (Principal("ann", Role.AUTHOR), "user:ann"),
+        (Principal(address="192.0.2.7"), "user:192.0.2.7"),
+        (OPERATOR, "admin:command line"),
+    ],
+    ids=["account", "anybody", "operator"],
+)
+async def test_anybody_files_one_report_and_the_audit_says_who(env, who, reporter):
+    await submit_skill("demo")
+    await run_until_quiet(env)
+    wanted = FileReport(skill="demo", reason=" reads my keys ", category=ReportCategory.MALWARE)
+    first = await FILE(env, who, wanted)
+    assert (first.skill, first.category, first.status, first.version, first.new) == (
+        DEMO,
+        "malware",
+        "open",
+        None,
+        True,
+    )
+    again = await FILE(env, who, FileReport(skill=DEMO, reason="really", version="1.0.0"))
+    assert (again.id, again.version, again.new) == (first.id, None, False)
+    (entry,) = [one for one in (await list_audit()).items if one.action == "report filed"]
+    assert (entry.target, entry.by, entry.reason) == (first.id, reporter, "reads my keys")
+    assert entry.details == {"skill": DEMO, "category": "malware"}
+
+
+async def test_a_report_is_about_a_version_that_exists_and_has_a_reason(env):
+    await submit_skill("demo")
+    await run_until_quiet(env)
+    ann = Principal("ann", Role.AUTHOR)
+    for wanted, refusal in (
+        (FileReport(skill="none", reason="odd"), NotFound),
+        (FileReport(skill=DEMO, version="9.9.9", reason="odd"), NotFound),
+        (FileReport(skill=DEMO, reason=" "), InvalidInput),
+    ):
+        with pytest.raises(refusal):
+            await FILE(env, ann, wanted)
+    reading = Principal("ann", Role.AUTHOR, frozenset({"read"}))
+    with pytest.raises(NotPermitted, match="scope 'submit'"):
+        await FILE(env, reading, FileReport(skill=DEMO, reason="odd"))
+    assert (await FILED(env, ROB, ListReports())).reports == ()
+
+
+async def test_a_report_leaves_the_same_records_at_every_entry_point(tmp_path, monkeypatch):
+    async def prepare(env) -> dict[str, str]:
+        await submit_skill("demo")
+        await run_until_quiet(env)
+        return {}
+
+    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.AUTHOR, "ann")
+    by_form = await doors.by_form(f"/skills/{DEMO}/report", category="spam", reason="an advert")
+    assert any("an advert" in one for one in by_form)
+    path = f"/api/v1/skills/{DEMO}/reports"
+    assert by_form == await doors.by_json(path, category="spam", reason="an advert")
+    words = ("report", "file", DEMO, "--category", "spam", "--reason", "an advert")
+    assert by_form == await doors.by_command(*words)
+    assert by_form == await doors.by_remote_command(*words)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
 from vskill_platform.store.reports import (
     MOST_REASON,
-    Category,
+    ReportCategory,
     ReportStatus,
     decide_report,
     file_report,
@@ -50,10 +50,10 @@ async def filed(reporter: str = "user:ann", name: str = DEMO, **options):
 
 
 async def test_a_report_names_skill_version_category_and_reporter(env, demo):
-    done = await filed(name="demo", category=Category.MALWARE, version="1.0.0")
+    done = await filed(name="demo", category=ReportCategory.MALWARE, version="1.0.0")
     report = await get_report(done.report.id)
     assert done.new and report == done.report
-    assert (report.skill, report.version, report.category) == (DEMO, "1.0.0", Category.MALWARE)
+    assert (report.skill, report.version, report.category) == (DEMO, "1.0.0", ReportCategory.MALWARE)
     assert (report.reporter, report.at, report.status) == ("user:ann", env.kv.now(), ReportStatus.OPEN)
     assert len((await list_reports(skill=DEMO)).items) == 1
 
@@ -139,7 +139,7 @@ async def test_a_report_beside_one_that_is_decided_in_that_moment_is_a_new_one(e
 
 
 async def test_upholding_may_block_in_the_same_commit(env, demo):
-    report = (await filed(category=Category.MALWARE)).report
+    report = (await filed(category=ReportCategory.MALWARE)).report
     hooked = HookedKV(env.kv)
     with active_env(env, kv=hooked):
         decided = await decide_report(

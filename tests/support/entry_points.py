@@ -1,6 +1,6 @@
-"""The same action through each of its entry points: a page's form, the JSON API, a command on the server's machine. Each
-acts on a store of its own that a test has filled, and answers with the records that are there afterwards, without what is
-of one run: ids, times, and which token was shown."""
+"""The same action through each of its entry points: a page's form, the JSON API, a command on the server's machine, and a
+command on another machine. Each acts on a store of its own that a test has filled, and answers with the records that are
+there afterwards, without what is of one run: ids, times, and which token was shown."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from tests.support.envs import active_env, open_test_env
 from tests.support.people import browser, make_account, signed_in, token_of
+from tests.support.streams import serving
 from vskill_platform.cli import cli
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.env import Env
@@ -24,7 +25,18 @@ from vskill_platform.web.app import create_app
 #: Fills a store; what it answers with may stand in braces in paths, fields and arguments.
 Prepare = Callable[[Env], Awaitable[dict[str, str]]]
 #: Records that actions write.
-KINDS = ("audit:", "block:", "open_report:", "report:", "skill:", "sub:", "subrun:", "suppress:", "task:")
+KINDS = (
+    "audit:",
+    "block:",
+    "control:queue",
+    "open_report:",
+    "report:",
+    "skill:",
+    "sub:",
+    "subrun:",
+    "suppress:",
+    "task:",
+)
 _ID = re2.compile(r"\b[0-9a-hjkmnp-tv-z]{26}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: What the audit says about the account that acts.
 _OF_THE_TEST = {"account created", "signed in", "token created"}
@@ -78,12 +90,18 @@ class EntryPoints:
         await self._run("command", act, facts)
         self._monkeypatch.setenv("VSKILL_DATA_DIR", str(folder))
         self._monkeypatch.setenv("VSKILL_STORE", f"sqlite:{folder / 'vskill.db'}")
-        words = ["--as", self._account, *(one.format_map(facts) for one in arguments)]
-        # In a thread, because a command starts an event loop of its own.
-        done = await asyncio.to_thread(lambda: CliRunner().invoke(cli, words, prog_name="vskill-platform"))
-        assert done.exit_code == 0, done.output
+        await _run_command("--as", self._account, *(one.format_map(facts) for one in arguments))
         async with open_test_env("sqlite", folder) as env:
             return await records_in(env)
+
+    async def by_remote_command(self, *arguments: str) -> list[Any]:
+        async def act(env: Env, facts: dict[str, str]) -> None:
+            token = await token_of(env, self._account, *SCOPES_OF[self._role])
+            self._monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", token)
+            async with serving(env) as address:
+                await _run_command("--registry", address, *(one.format_map(facts) for one in arguments))
+
+        return await self._run("remote", act)
 
     async def _run(
         self,
@@ -100,6 +118,12 @@ class EntryPoints:
                 found |= await self._prepare(env)
             await act(env, found)
             return await records_in(env)
+
+
+async def _run_command(*words: str) -> None:
+    # In a thread, because a command starts an event loop of its own.
+    done = await asyncio.to_thread(lambda: CliRunner().invoke(cli, words, prog_name="vskill-platform"))
+    assert done.exit_code == 0, done.output
 
 
 def _filled(value: Any, facts: dict[str, str]) -> Any:
@@ -125,4 +149,7 @@ def _without_run(value: Any) -> Any:
         return [_without_run(one) for one in value]
     if isinstance(value, int) and value >= _FIRST_TIME:
         return "a time"
-    return _ID.sub("an id", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        is_time = value.isdigit() and int(value) >= _FIRST_TIME
+        return "a time" if is_time else _ID.sub("an id", value)
+    return value

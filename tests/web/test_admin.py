@@ -43,8 +43,7 @@ from vskill_platform.settings import Settings, describe_settings
 from vskill_platform.store.accounts import Role, get_user
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.reports import Category as ReportCategory
-from vskill_platform.store.reports import ReportStatus, file_report, get_report, list_reports
+from vskill_platform.store.reports import ReportCategory, ReportStatus, file_report, get_report, list_reports
 from vskill_platform.store.sessions import sign_in
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.suppressions import suppressed_rules

@@ -29,6 +29,8 @@ OPEN_WRITES = {
     ("POST", "/submit/send"): "submitting as a form",
     ("POST", "/submissions/{submission_id}/resubmit"): "submitting again as a form",
     ("POST", "/skills/{owner}/{repo}/{slug}/report"): "anybody may report; it is counted by address",
+    ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/reports"): "the same",
+    ("POST", "/api/v1/skills/{name}/reports"): "the same",
     ("POST", "/api/v1/skills/installs"): "counts, by address",
     ("POST", "/api/v1/skills/{name}/installs"): "counts, by address",
     ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/installs"): "counts, by address",

@@ -21,6 +21,8 @@ class Principal(msgspec.Struct, frozen=True):
     token: ActingToken | None = None
     #: Whoever can run commands on the server's machine. They hold the store itself, so they may do everything.
     operator: bool = False
+    #: Where a request of nobody in particular comes from; tells such requests apart, and is empty elsewhere.
+    address: str = ""
 
     @property
     def actor(self) -> str:

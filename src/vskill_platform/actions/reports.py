@@ -1,11 +1,12 @@
-"""What reviewers make of reports: list them, uphold one, with a block where it is needed, or dismiss it."""
+"""Reports: anybody says what is wrong with a published skill; reviewers list reports, uphold one, with a block where it
+is needed, or dismiss it."""
 
 import enum
 from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Action, Allowance, Missing, Services
 from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
 from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize, Reason, SkillName
 from vskill_platform.actions.principal import Principal
@@ -16,12 +17,22 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.rescan import request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
-from vskill_platform.store.reports import Report, ReportStatus, decide_report, get_report, list_reports
+from vskill_platform.store.reports import (
+    Report,
+    ReportCategory,
+    ReportStatus,
+    decide_report,
+    file_report,
+    get_report,
+    list_reports,
+)
 from vskill_platform.store.skills import get_skill
 
 REPORTS = "/api/v1/reports"
 
 ReportId = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+#: What a report may be about, as forms offer it.
+REPORT_KINDS = tuple(kind.value for kind in ReportCategory)
 
 
 class WhichReports(enum.StrEnum):
@@ -31,6 +42,30 @@ class WhichReports(enum.StrEnum):
     UPHELD = "upheld"
     DISMISSED = "dismissed"
     ALL = "all"
+
+
+class FileReport(ActionRequest, frozen=True, kw_only=True):
+    """What is wrong with a skill."""
+
+    skill: SkillName
+    #: what is wrong
+    reason: Reason
+    category: ReportCategory = ReportCategory.OTHER
+    #: one version; the skill as such where it is left out
+    version: Annotated[str, msgspec.Meta(min_length=1, max_length=80)] | None = None
+
+
+class FiledReport(Wire, frozen=True):
+    """The report, as it is kept."""
+
+    id: str
+    skill: str
+    category: str
+    status: str
+    version: str | None
+    at: str
+    #: false: there is an open one of yours already, which stays as it is
+    new: bool
 
 
 class ListReports(ActionRequest, frozen=True, kw_only=True):
@@ -100,6 +135,33 @@ class ReportList(Wire, frozen=True):
     skipped: int
 
 
+async def file(_services: Services, actor: Principal, request: FileReport) -> FiledReport:
+    """The audit entry is in the commit that keeps the report. Whoever is not signed in is told from others by the
+    address that they come from."""
+    is_nobody = actor.account is None and not actor.operator
+    filed = await file_report(
+        request.skill,
+        reporter=f"user:{actor.address or 'anonymous'}" if is_nobody else actor.actor,
+        reason=request.reason,
+        category=request.category,
+        version=request.version,
+    )
+    report = filed.report
+    return FiledReport(
+        id=report.id,
+        skill=report.skill,
+        category=report.category.value,
+        status=report.status.value,
+        version=report.version,
+        at=iso_time(report.at),
+        new=filed.new,
+    )
+
+
+def _status_of(filed: FiledReport) -> int:
+    return 201 if filed.new else 200
+
+
 async def show_reports(_services: Services, _actor: Principal, request: ListReports) -> ReportList:
     status = None if request.status is WhichReports.ALL else ReportStatus(request.status.value)
     page = await list_reports(status, skill=request.skill, cursor=request.after, limit=request.limit)
@@ -151,6 +213,26 @@ def report_view(report: Report) -> ReportView:
 
 _NO_TOOL = Missing("people decide about reports")
 
+FILE = Action(
+    name="report.file",
+    run=file,
+    request=FileReport,
+    answer=FiledReport,
+    path="/api/v1/skills/{skill}/reports",
+    right=Right.ANYONE,
+    scope=TokenScope.SUBMIT,
+    errors=(NotFound,),
+    allowance=Allowance.REPORTS,
+    status=201,
+    status_of=_status_of,
+    others={200: FiledReport},
+    summary="Report a skill",
+    about="Where you have an open report about the skill already, that one stays as it is.",
+    tag="reports",
+    page="/skills/{skill}/report",
+    command="report file",
+    mcp=Missing("people report what is wrong"),
+)
 UPHOLD = Action(
     name="report.uphold",
     run=uphold,
@@ -198,4 +280,4 @@ FILED = Action(
     mcp=_NO_TOOL,
 )
 
-ACTIONS = (UPHOLD, DISMISS, FILED)
+ACTIONS = (FILE, UPHOLD, DISMISS, FILED)

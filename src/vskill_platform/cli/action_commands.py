@@ -28,7 +28,6 @@ def command_for(
     action: Action[Any, Any],
     show: Show,
     *,
-    name: str = "",
     arguments: tuple[str, ...] = (),
     fill: Fill | None = None,
     filled: tuple[str, ...] = (),
@@ -36,15 +35,19 @@ def command_for(
     metavars: Mapping[str, str] = MappingProxyType({}),
     about: str = "",
     confirm: str = "",
+    options: Mapping[str, click.Option] = MappingProxyType({}),
 ) -> click.Command:
     """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
     looked up by `fill` and cannot be given, `optional` ones are completed by it; `metavars` name arguments in the
-    help, and `about` explains them; `confirm` is asked before anything is done."""
+    help, and `about` explains them; `confirm` is asked before anything is done. `options` are fields that the command
+    line writes in a way of its own. The command's callback gives the answer back."""
     wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
     texts = field_texts(action.request)
     by_position = (*action.path_fields, *arguments)
     params: list[click.Parameter] = [
-        _argument(field, metavars.get(field.name))
+        options[field.name]
+        if field.name in options
+        else _argument(field, metavars.get(field.name))
         if field.name in by_position
         else _option(field, texts.get(wire[field.name], ""), optional=field.name in optional)
         for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
@@ -54,7 +57,7 @@ def command_for(
     if confirm:
         params.append(click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."))
 
-    def callback(*, as_json: bool, yes: bool = True, **given: Any) -> None:
+    def callback(*, as_json: bool, yes: bool = True, **given: Any) -> Any:
         if not yes:
             click.confirm(confirm, abort=True)
 
@@ -67,9 +70,10 @@ def command_for(
             print_json(answer)
         else:
             show(answer)
+        return answer
 
     help_text = "\n\n".join(filter(None, (f"{action.summary}.", action.about, about)))
-    return click.Command(name or action.command_words[-1], callback=callback, params=params, help=help_text)
+    return click.Command(action.command_words[-1], callback=callback, params=params, help=help_text)
 
 
 def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:
@@ -103,15 +107,12 @@ def _option(field: Any, text: str, *, optional: bool) -> click.Option:
     name = f"--{words.removesuffix('s') if many else words}"
     if kind is click.BOOL:
         return click.Option([f"{name}/--no-{name[2:]}", field.name], default=bool(default), help=help_text)
-    shown = default not in (None, "", ())
+    given: dict[str, Any] = {"type": kind, "multiple": many, "help": help_text}
+    if needed:
+        # Click takes a default of None for a value, and would not miss the option.
+        return click.Option([name, field.name], required=True, **given)
     return click.Option(
-        [name, field.name],
-        type=kind,
-        required=needed,
-        default=default,
-        multiple=many,
-        show_default=shown,
-        help=help_text,
+        [name, field.name], default=default, show_default=default not in (None, "", ()), **given
     )
 
 

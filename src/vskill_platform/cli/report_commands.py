@@ -1,8 +1,8 @@
-"""The commands of reports: list them, uphold one, dismiss one."""
+"""The commands of reports: file one, list them, uphold one, dismiss one."""
 
 import click
 
-from vskill_platform.actions.reports import DISMISS, FILED, UPHOLD, ReportList, ReportView
+from vskill_platform.actions.reports import DISMISS, FILE, FILED, UPHOLD, FiledReport, ReportList, ReportView
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table
 
@@ -18,12 +18,20 @@ def show_reports(found: ReportList) -> None:
         click.echo(f"{found.skipped} records could not be read; the log names them.", err=True)
 
 
+def show_filed(filed: FiledReport) -> None:
+    if filed.new:
+        click.echo(f"Report {filed.id} about {filed.skill} was filed.")
+    else:
+        click.echo(f"Your report {filed.id} about {filed.skill} is still open.")
+
+
 def show_decision(decided: ReportView) -> None:
     blocked = decided.decision.blocked if decided.decision else ""
     click.echo(f"Report {decided.id} was {decided.status}{f'; blocked: {blocked}' if blocked else ''}.")
 
 
 COMMANDS = (
+    command_for(FILE, show_filed, arguments=("version",)),
     command_for(FILED, show_reports),
     command_for(UPHOLD, show_decision),
     command_for(DISMISS, show_decision),

@@ -1,4 +1,4 @@
-"""`report`: what users said about published skills, and what a reviewer makes of it. `audit`: who did what."""
+"""`report`: what users say about published skills, and what a reviewer makes of it. `audit`: who did what."""
 
 import click
 
@@ -9,7 +9,7 @@ from vskill_platform.cli.process import run_in_env
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.report_commands")
 def report() -> None:
-    """Decide about reports of users; `skill report` files one."""
+    """Report a skill; decide about the reports of users."""
 
 
 @click.group(cls=PlatformGroup)

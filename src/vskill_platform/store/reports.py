@@ -28,7 +28,7 @@ MOST_REASON = 2_000
 MOST_REPORTER = 120
 
 
-class Category(enum.StrEnum):
+class ReportCategory(enum.StrEnum):
     """What kind of trouble it is."""
 
     MALWARE = "malware"
@@ -67,7 +67,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The skill's canonical name.
     skill: str
     reason: str
-    category: Category
+    category: ReportCategory
     #: The actor: `user:<name>` or `admin:<name>`
     reporter: str
     at: int
@@ -103,7 +103,7 @@ async def file_report(
     *,
     reporter: str,
     reason: str,
-    category: Category = Category.OTHER,
+    category: ReportCategory = ReportCategory.OTHER,
     version: str | None = None,
 ) -> Filed:
     """Report a published skill, by canonical or flat name, or one version of it."""
@@ -206,7 +206,7 @@ async def decide_report(
 
 
 def _report(
-    published: PublishedSkill, reporter: str, reason: str, category: Category, version: str | None
+    published: PublishedSkill, reporter: str, reason: str, category: ReportCategory, version: str | None
 ) -> Report:
     env = require_env("kv")
     reason = require_reason(reason).strip()

@@ -21,12 +21,12 @@ from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermit
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.domain.token import SCOPES, TokenScope
 from vskill_platform.web import auth
-from vskill_platform.web.limits import take
+from vskill_platform.web.limits import client_of, take
 from vskill_platform.web.principal import Guard
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: What a part of a documented path may be, by its name; the others are any name.
-PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$"}
+PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$", "letter_id": "^(0|[1-9][0-9]{0,17})$"}
 
 View = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T")
@@ -127,6 +127,8 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     """Authenticate, authorise, validate, rate-limit, then call the view."""
     scope = request.scope
     principal = await auth.authenticate(request, with_token=not endpoint.signs_in)
+    if principal.account is None:
+        principal = msgspec.structs.replace(principal, address=client_of(request))
     scope["principal"] = principal
     try:
         _authorise(endpoint, principal)

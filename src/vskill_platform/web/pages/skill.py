@@ -11,9 +11,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
+from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
@@ -24,13 +24,12 @@ from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, Kind
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.scan.report import by_weight
-from vskill_platform.store.reports import Category, file_report
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
 from vskill_platform.web.flash import flash_of, told
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.limits import client_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
+from vskill_platform.web.pages.acting import act_by_form
 from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
@@ -138,7 +137,7 @@ async def changes(request: Request) -> Response:
 
 
 async def report(request: Request) -> Response:
-    """A reader's report; a reader without an account is told from others by the place that it comes from."""
+    """A reader's report; what is wrong with the form is said at its fields."""
     dossier = await _read_dossier(request)
     values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
     errors = _report_errors(values)
@@ -147,21 +146,14 @@ async def report(request: Request) -> Response:
         return await _render(
             request, "skill.html", dossier, "about", 400, readme=None, reported="", **refused
         )
-    principal = principal_of(request)
-    reporter = principal.actor if principal.account else f"user:{client_of(request)}"
-    filed = await file_report(
-        dossier.skill.canonical,
-        reporter=reporter,
-        reason=values["reason"],
-        category=Category(values["category"]),
-    )
+    filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
     said = "new" if filed.new else "again"
     return RedirectResponse(f"{_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"})
 
 
 def _report_errors(values: dict[str, str]) -> dict[str, str]:
     errors = {}
-    if values["category"] not in {one.value for one in Category}:
+    if values["category"] not in REPORT_KINDS:
         errors["category"] = "Choose one of the kinds."
     if not values["reason"]:
         errors["reason"] = "Say what is wrong, in a sentence or two."
@@ -186,7 +178,7 @@ async def _render(
         base=base,
         ways=ways_to_install(request, dossier),
         why=_why_not(dossier),
-        report_kinds=[(one.value, one.value.capitalize()) for one in Category],
+        report_kinds=[(kind, kind.capitalize()) for kind in REPORT_KINDS],
         can_take_down=TAKE_DOWN.allows(principal_of(request)),
         is_owner=await may(principal_of(request), Right.OWNER, place),
         flash=flash_of(request),
@@ -260,5 +252,5 @@ ENDPOINTS = (
     page(f"{_PLACE}/versions", versions),
     page(f"{_PLACE}/versions/diff", changes, query=ChangesQuery),
     page(f"{_PLACE}/security", security, query=VersionQuery),
-    form(f"{_PLACE}/report", report, scope="submit", allowance=Allowance.REPORTS),
+    form(f"{_PLACE}/report", report, action=FILE, allowance=FILE.allowance),
 )
