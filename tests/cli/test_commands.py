@@ -223,14 +223,14 @@ def test_B12_recover_sends_what_is_owed_and_says_so(run, skill, data_dir):
         connection.execute("DELETE FROM messages")
     connection.close()
     assert json.loads(run("queue", "recover", "--json").stdout)["sent"] == 1
-    assert "1 submissions are owed work; 0 messages were missing" in run("queue", "recover").stdout
+    assert "1 submissions and tasks are pending; 0 messages were missing" in run("queue", "recover").stdout
     assert json.loads(run("queue", "status", "--json").stdout)["depth"]["ready"] == 1
 
 
 def test_nothing_is_stuck_that_was_submitted_now(run, skill):
     run("submit", skill)
     assert run("queue", "stuck").stdout.startswith("0 stuck")
-    assert json.loads(run("queue", "stuck", "--json").stdout) == []
+    assert json.loads(run("queue", "stuck", "--json").stdout)["submissions"] == []
 
 
 def test_queue_health_is_0_without_violations_and_1_with_one(run, skill):
@@ -254,7 +254,7 @@ def letter(run, skill):
         await batch.messages[0].dead_letter("it broke four times")
 
     in_env(kill)
-    (one,) = json.loads(run("queue", "dead-letters", "list", "--json").stdout)
+    (one,) = json.loads(run("queue", "dead-letters", "list", "--json").stdout)["letters"]
     return one["id"], submission
 
 
@@ -285,7 +285,7 @@ def test_a_dead_letter_that_is_no_message_of_ours_cannot_be_replayed(run, letter
         await batch.messages[0].dead_letter("not ours")
 
     in_env(foreign)
-    last = json.loads(run("queue", "dead-letters", "list", "--json").stdout)[-1]
+    last = json.loads(run("queue", "dead-letters", "list", "--json").stdout)["letters"][-1]
     assert "discard it" in run("queue", "dead-letters", "replay", last["id"], code=1).stderr
 
 

@@ -91,7 +91,7 @@ def test_claim_check_list_and_transfer(run, server):
     assert URL in run("owner", "list").stdout
     moved = run("--as", "ann", "owner", "transfer", URL, "bob", "--reason", "moved on").stdout
     assert moved == f"{URL} is controlled by bob.\n"
-    assert json.loads(run("owner", "list", "--account", "ann", "--json").stdout) == []
+    assert json.loads(run("owner", "list", "--account", "ann", "--json").stdout)["repositories"] == []
     started = json.loads(run("--as", "ann", "owner", "claim", URL, "--json").stdout)
     assert started["path"] == PROOF_FILE
     assert json.loads(run("--as", "bob", "owner", "check", URL, "--json").stdout)["repo"]
@@ -167,7 +167,7 @@ def test_repositories_are_checked_and_shown(run, server):
         "NONE",
     )
     assert URL in run("repo", "list", "--status", "reachable").stdout
-    assert json.loads(run("repo", "list", "--status", "gone", "--json").stdout) == []
+    assert json.loads(run("repo", "list", "--status", "gone", "--json").stdout)["repositories"] == []
 
 
 def test_choices_are_those_of_the_stores():

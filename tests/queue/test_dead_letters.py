@@ -4,14 +4,21 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
-from vskill_platform.actions.dead_letters import replay_dead_letter
+from vskill_platform.actions.dead_letters import (
+    DISCARD,
+    LIST_LETTERS,
+    REPLAY,
+    LetterRequest,
+    ListLetters,
+)
+from vskill_platform.actions.principal import Principal
 from vskill_platform.broker.contract import Outcome, Settlement
-from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import Send, task_send
-from vskill_platform.queue.dead_letters import discard_dead_letter, list_dead_letters
+from vskill_platform.queue.dead_letters import list_dead_letters
+from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.tasks import read_task
-from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -35,15 +42,39 @@ async def test_more_letters_than_a_page_holds_are_all_listed_and_the_last_can_be
     await bury(env, sends)
     letters = await list_dead_letters()
     assert [letter.body for letter in letters] == [send.body for send in sends]
-    assert "run 1" in await replay_dead_letter(require_env(), principal_for("admin:me"), letters[-1].id)
+    me = principal_for("admin:me")
+    first = await LIST_LETTERS(env, me, ListLetters())
+    assert (len(first.letters), first.total) == (100, 250)
+    second = await LIST_LETTERS(env, me, ListLetters(after=first.after, limit=1000))
+    assert [letter.id for letter in (*first.letters, *second.letters)] == [letter.id for letter in letters]
+    assert (second.after, second.letters[0].reason, second.letters[0].body) == (None, "why", "100")
+    done = await REPLAY(env, me, LetterRequest(letter_id=letters[-1].id))
+    assert (done.id, done.run) == ("task:demo:one", 1)
     assert (await read_task("demo", "one"))[0] is not None
-    await discard_dead_letter(letters[120].id, by="admin:me")
+    await DISCARD(env, me, LetterRequest(letter_id=letters[120].id))
     left = [letter.id for letter in await list_dead_letters()]
     assert left == [letter.id for letter in letters[:-1] if letter is not letters[120]]
     with pytest.raises(NotFound, match=str(letters[120].id)):
-        await replay_dead_letter(require_env(), principal_for("admin:me"), letters[120].id)
+        await REPLAY(env, me, LetterRequest(letter_id=letters[120].id))
+    with pytest.raises(NotFound, match=str(letters[120].id)):
+        await DISCARD(env, me, LetterRequest(letter_id=letters[120].id))
+    with pytest.raises(InvalidInput, match="not a message of this platform"):
+        await REPLAY(env, me, LetterRequest(letter_id=letters[0].id))
     audited = [(one.action, one.target, one.by) for one in (await list_audit()).items]
     assert audited == [
         ("dead letter discarded", str(letters[120].id), "admin:me"),
         ("dead letter replayed", str(letters[-1].id), "admin:me"),
     ]
+
+
+async def test_dead_letters_are_for_admins(env):
+    for who, refusal in (
+        (Principal(), NotSignedIn),
+        (principal_for("user:ann"), NotPermitted),
+        (Principal("rob", Role.REVIEWER), NotPermitted),
+    ):
+        with pytest.raises(refusal):
+            await LIST_LETTERS(env, who, ListLetters())
+        for action in (REPLAY, DISCARD):
+            with pytest.raises(refusal):
+                await action(env, who, LetterRequest(letter_id=1))

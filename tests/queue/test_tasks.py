@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
-from vskill_platform.actions.dead_letters import replay_dead_letter
+from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, SourceUnavailable, TransitionError
 from vskill_platform.domain.messages import TaskMessage
@@ -129,7 +129,9 @@ async def test_a_worker_that_died_is_followed_by_another_and_too_many_deaths_end
     assert await work(env, kind()) == ["exhausted"]
     assert (await task()).state is TaskState.FAILED
     (letter,) = await list_dead_letters()
-    assert "run 2" in await replay_dead_letter(require_env(), principal_for("admin:me"), letter.id)
+    assert (
+        await REPLAY(require_env(), principal_for("admin:me"), LetterRequest(letter_id=letter.id))
+    ).run == 2
     assert await list_dead_letters() == []
 
 

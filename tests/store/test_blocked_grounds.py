@@ -5,7 +5,7 @@ import pytest
 from tests.support.acting import principal_for, run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
-from vskill_platform.actions.dead_letters import replay_dead_letter
+from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import Blocked, StoreUnavailable, TransitionError
@@ -128,7 +128,7 @@ async def test_the_dead_letter_of_a_blocked_place_is_kept(env):
     await block(env, place_target(record.identity))
     (letter,) = await list_dead_letters()
     with pytest.raises(Blocked):
-        await replay_dead_letter(require_env(), principal_for("admin:bob"), letter.id)
+        await REPLAY(require_env(), principal_for("admin:bob"), LetterRequest(letter_id=letter.id))
     assert await list_dead_letters() == [letter]
 
 

@@ -333,7 +333,9 @@ async def test_what_is_stuck_is_listed_and_requeued_one_by_one_and_all(env, ada)
     page = (await ada.get("/admin/queue")).text
     assert "slow" in page and record.id in page
     assert (await env.broker.depth()).ready == 0
-    assert "slow: run 1" in await ada.do("/admin/queue/requeue", submission=record.id, reason="look at it")
+    assert "slow: run 1" in await ada.do(
+        f"/admin/review/{record.id}/again", reason="look at it", back="/admin/queue"
+    )
     assert (await env.broker.depth()).ready == 1
     other = make_submission("other", at=env.kv.now() - 1)
     await put_record(env, other)
@@ -344,9 +346,14 @@ async def test_what_is_stuck_is_listed_and_requeued_one_by_one_and_all(env, ada)
 async def test_a_stuck_one_is_cancelled_only_with_a_confirmation(env, ada):
     record = make_submission("slow", at=env.kv.now())
     await put_record(env, record)
-    assert "tick the box" in await ada.do("/admin/queue/cancel", submission=record.id, reason="why")
+    assert f"/submissions/{record.id}/cancel" not in (await ada.get("/admin/queue")).text
+    env.clock.advance(env.settings.stuck_threshold_ms + 1000)
+    form = f"/submissions/{record.id}/cancel"
+    assert form in (await ada.get("/admin/queue")).text
+    assert "tick the box" in await ada.do(form, reason="why", back="/admin/queue")
     assert (await get_submission(record.id)).state is State.RECEIVED
-    await ada.do("/admin/queue/cancel", submission=record.id, reason="why", confirm="yes")
+    answer = await ada.send(form, reason="why", confirm="yes", back="/admin/queue")
+    assert answer.headers["location"].startswith("/admin/queue")
     assert (await get_submission(record.id)).state is State.DEQUEUED
 
 
@@ -378,15 +385,15 @@ async def test_dead_letters_are_replayed_or_discarded(env, ada):
     letter = await dead_letter(env)
     page = (await ada.get("/admin/queue")).text
     assert "nobody can read this &lt;b&gt;" in page
-    assert "tick the box" in await ada.do("/admin/queue/discard", letter=str(letter))
-    assert "Replayed" in await ada.do("/admin/queue/replay", letter=str(letter))
+    assert "tick the box" in await ada.do("/admin/queue/discard", letter_id=str(letter))
+    assert "Replayed" in await ada.do("/admin/queue/replay", letter_id=str(letter))
     assert await list_dead_letters() == []
-    assert "no dead letter" in await ada.do("/admin/queue/replay", letter=str(letter))
+    assert "no dead letter" in await ada.do("/admin/queue/replay", letter_id=str(letter))
 
 
 async def test_a_discarded_letter_is_gone(env, ada):
     letter = await dead_letter(env)
-    assert "is gone" in await ada.do("/admin/queue/discard", letter=str(letter), confirm="yes")
+    assert "is gone" in await ada.do("/admin/queue/discard", letter_id=str(letter), confirm="yes")
     assert await list_dead_letters() == []
 
 

@@ -31,7 +31,10 @@ def test_every_endpoint_says_what_it_is_for_and_what_it_answers(endpoint: Endpoi
     assert endpoint.summary and endpoint.summary[0].isupper() and not endpoint.summary.endswith(".")
     assert endpoint.tag in TAGS
     assert endpoint.answer is not None or endpoint.media != "application/json", "an answer in JSON has a type"
-    assert endpoint.method in ("GET", "DELETE") or endpoint.body is not None or endpoint.body_media
+    in_path = () if endpoint.action is None else endpoint.action.path_fields
+    fields = None if endpoint.action is None else set(endpoint.action.request.__struct_fields__)
+    has_body = endpoint.body is not None or bool(endpoint.body_media)
+    assert endpoint.method in ("GET", "DELETE") or has_body or fields == set(in_path)
 
 
 def test_every_documented_endpoint_is_in_the_document_once(described):

@@ -40,6 +40,10 @@ UNSAID = {
     "POST /api/v1/submissions/discover": {"repoUrl"},
     "POST /api/v1/skills/installs": {"skillName"},
     "POST /api/v1/webhooks": {"url"},
+    "POST /api/v1/admin/queue/pause": {"durationMs"},
+    "GET /api/v1/repositories": {"after"},
+    "GET /api/v1/repositories/health": {"repoUrl"},
+    "POST /api/v1/repositories/check": {"repoUrl"},
 }
 #: Operations whose texts mean something that only the registry knows: a refusal names the field.
 MEANT = frozenset(

@@ -330,6 +330,28 @@ ASKED: tuple[Ask, ...] = (
         "/api/v1/skills/{owner}/{repo}/{slug}/reports", f"{SKILL}/reports", who="ada", body={"reason": "odd"}
     ),
     post("/api/v1/skills/{name}/reports", f"{NOTES}/reports", who="ada", body={"reason": "odd"}),
+    *get("/api/v1/admin/queue", who="root"),
+    *get("/api/v1/admin/queue/stuck", who="root"),
+    post("/api/v1/admin/queue/recover", who="root"),
+    post("/api/v1/admin/queue/pause", who="root", body={"durationMs": 600000, "reason": "an upgrade"}),
+    post("/api/v1/admin/queue/pause", who="root", body={"durationMs": 0, "reason": "an upgrade"}),
+    post("/api/v1/admin/queue/resume", who="root"),
+    *get("/api/v1/admin/queue/dead-letters", who="root"),
+    post(
+        "/api/v1/admin/queue/dead-letters/{letter_id}/replay",
+        "/api/v1/admin/queue/dead-letters/999/replay",
+        who="root",
+    ),
+    post(
+        "/api/v1/admin/queue/dead-letters/{letter_id}/discard",
+        "/api/v1/admin/queue/dead-letters/999/discard",
+        who="root",
+    ),
+    *get("/api/v1/admin/queue/jobs", who="root"),
+    post("/api/v1/admin/queue/jobs/{job}/run", "/api/v1/admin/queue/jobs/none/run", who="root"),
+    *get("/api/v1/repositories", who="root"),
+    *get("/api/v1/repositories/health", f"/api/v1/repositories/health?repoUrl={REPO}", who="root"),
+    post("/api/v1/repositories/check", who="root", body={"repoUrl": REPO}),
     post("/api/v1/collections", who="root", body={"name": "kit", "reason": "for all"}),
     post("/api/v1/collections", who="ada", body={"name": "mine", "reason": "for me"}),
     post(

@@ -241,7 +241,7 @@ async def test_cancelling_needs_the_right_a_reason_and_the_pages_secret(env: Env
             assert (await get_submission(record.id)).state is State.RECEIVED
         done = await client.post(f"{place}/cancel", data={**hidden, "reason": "never mind", "confirm": "yes"})
         assert (done.status_code, done.headers["location"]) == (303, place)
-        assert "It was cancelled." in (await client.get(place)).text
+        assert " was cancelled." in (await client.get(place)).text
     ended = await get_submission(record.id)
     assert (ended.state, ended.history[-1].actor, ended.history[-1].reason) == (
         State.DEQUEUED,

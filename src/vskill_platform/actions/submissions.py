@@ -1,5 +1,6 @@
 """Submissions as everybody may follow them, and what their submitters do with them."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import msgspec
@@ -10,6 +11,7 @@ from vskill_platform.actions.checks import ActionRequest, Reason, SubmissionId
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.submission_views import (
+    PositionView,
     StatsView,
     SubmissionView,
     position_view,
@@ -26,7 +28,7 @@ from vskill_platform.domain.submission import Rerun, Step, Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.audit import was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
-from vskill_platform.store.statistics import estimate_ms, position_of, recent_activity, waits
+from vskill_platform.store.statistics import Activity, estimate_ms, position_of, recent_activity, waits
 from vskill_platform.submission_store import Change, count_submissions, get_run, get_submission, next_run
 
 SUBMISSIONS = "/api/v1/submissions"
@@ -97,11 +99,24 @@ async def stats(_services: Services, _actor: Principal, _request: AllSubmissions
 async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:
     """A submission as this principal may see it, with its place in the line where it waits."""
     now = services.kv.now()
-    if not waits(record, now):
-        return submission_view(record, viewer_for(viewer), now)
-    position = await position_of(record)
-    left = estimate_ms(position, await recent_activity())
-    return submission_view(record, viewer_for(viewer), now, position_view(position, left))
+    position = await find_position(record, recent_activity) if waits(record, now) else None
+    return submission_view(record, viewer_for(viewer), now, position)
+
+
+async def read_run(
+    _services: Services, _reader: Principal, submission_id: str, run: int | None = None
+) -> tuple[Submission, Submission]:
+    """A submission as it is now, and one of its runs: the current one where none is named."""
+    current = await get_submission(submission_id)
+    return current, current if run in {None, current.run} else await get_run(current.id, run or current.run)
+
+
+async def find_position(
+    record: Submission, activity: Callable[[], Awaitable[Activity]]
+) -> PositionView | None:
+    """Where it stands in the line; `activity` tells how fast that moves, and is asked only where it waits."""
+    place = await position_of(record)
+    return None if place is None else position_view(place, estimate_ms(place, await activity()))
 
 
 async def cancel(services: Services, actor: Principal, request: CancelSubmission) -> SubmissionView:

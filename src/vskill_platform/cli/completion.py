@@ -63,12 +63,14 @@ def _local_names(incomplete: str) -> list[CompletionItem]:
 
 
 def _local_ids(incomplete: str) -> list[CompletionItem]:
+    from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.actions.submission_lists import LIST, ListSubmissions
     from vskill_platform.cli.process import run_in_env
-    from vskill_platform.submission_store import list_submissions
+    from vskill_platform.worker_context import require_env
 
-    page = run_in_env(lambda: list_submissions(limit=MOST_OFFERED))
+    page = run_in_env(lambda: LIST(require_env(), OPERATOR, ListSubmissions(limit=MOST_OFFERED)))
     return [
-        CompletionItem(record.id, help=f"{record.skill_name}, {record.state}")
-        for record in page.items
-        if record.id.startswith(incomplete)
+        CompletionItem(card.id, help=f"{card.skill_name}, {card.state}")
+        for card in page.submissions
+        if card.id.startswith(incomplete)
     ]

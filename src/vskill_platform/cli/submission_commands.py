@@ -1,4 +1,4 @@
-"""The commands of a submitter: end a run, start another one, appeal, read what was found."""
+"""The commands of a submitter: find one's submissions, end a run, start another one, appeal, read what was found."""
 
 from typing import Any
 
@@ -6,10 +6,24 @@ import click
 
 from vskill_platform.actions.appeals import APPEAL
 from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
+from vskill_platform.actions.submission_lists import LIST, SubmissionsAnswer
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS, RunsAnswer
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import plain, print_json, print_table
+from vskill_platform.cli.output import plain, print_json, print_table, show_text_time
+
+
+def show_submissions(found: SubmissionsAnswer) -> None:
+    rows = [
+        (one.id, one.state, one.skill_name, show_text_time(one.updated_at), one.reason)
+        for one in found.submissions
+    ]
+    columns = ("submission", "state", "skill", "last change (UTC)", "why")
+    print_table(f"{len(rows)} submissions{'; there are more' if found.has_more else ''}", columns, rows)
+    if found.after is not None:
+        click.echo(f"More: --after {found.after}")
+    if found.unreadable:
+        click.echo(f"{found.unreadable} records could not be read; the log names them.", err=True)
 
 
 def show_state(shown: SubmissionView) -> None:
@@ -49,6 +63,7 @@ def show_sarif(document: dict[str, Any]) -> None:
 
 
 COMMANDS = (
+    command_for(LIST, show_submissions),
     command_for(CANCEL, show_state),
     command_for(RERUN, show_rerun),
     command_for(APPEAL, show_state),

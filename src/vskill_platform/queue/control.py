@@ -28,10 +28,12 @@ async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
     """No batch is received and nothing is sent by recovery until the end, which comes by itself."""
     if not 0 < duration_ms <= LONGEST_PAUSE_MS:
         raise InvalidInput(
-            "a pause lasts more than 0 and at most 7 days", field="duration", fix="give for example 10m"
+            "A pause lasts more than 0 and at most 7 days.",
+            field="duration_ms",
+            fix="give for example 10 minutes",
         )
     if not reason.strip():
-        raise InvalidInput("a pause needs a reason", field="reason", fix="say in a few words why")
+        raise InvalidInput("A pause needs a reason.", field="reason", fix="say in a few words why")
     kv = require_env("kv").kv
     now = kv.now()
     pause = Pause(now + duration_ms, reason, by, now)

@@ -1,4 +1,4 @@
-"""Dead letters: messages that were set aside for a person. `actions.dead_letters` replays them."""
+"""Dead letters: messages that were set aside for a person. `actions.dead_letters` replays and discards them."""
 
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import NotFound
@@ -17,11 +17,6 @@ async def list_dead_letters() -> list[DeadLetter]:
         after = page.after
         if after is None:
             return found
-
-
-async def discard_dead_letter(letter_id: int, *, by: str) -> None:
-    """Remove a letter; the submission's record stays as it is."""
-    await remove_dead_letter(letter_id, "dead letter discarded", by=by)
 
 
 async def get_dead_letter(letter_id: int) -> DeadLetter:

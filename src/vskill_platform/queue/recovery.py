@@ -1,7 +1,7 @@
 """Recovery: finds every submission that is owed work and puts its message back on the queue.
 
 It reads records only and sends messages only, so running it twice, or on ten machines at once, is harmless.
-Schedule, command line and admin page call this one function.
+The schedule calls it page by page, an admin all at once.
 """
 
 from collections.abc import Sequence
@@ -60,17 +60,63 @@ async def recover_stuck_submissions(*, after: str | None = None, limit: int = WA
         return Recovered(paused=True, after=after)
     now = env.kv.now()
     skips = Skips("recover_stuck_submissions")
-    expired = await _send_all(env, skips, _HELD, Between(most=now), limit)
-    ahead = await _send_all(env, skips, _HELD, Between(least=now + CLAIM_MS + CLOCK_SLACK_MS), limit)
-    stray = await _send_all(
-        env, skips, (State.RECEIVED,), Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS), limit
-    )
+    held = await _send_held(env, skips, now, limit)
     waiting = await _select(env, (State.RECEIVED,), Between(most=now), after, limit)
     overdue = await _send_page(env, skips, waiting)
+    return _finish(env, skips, [*held, overdue], after=waiting.after)
+
+
+async def recover_everything(*, limit: int = WAITING_AT_ONCE) -> Recovered:
+    """Send a message for every submission and task that is owed work, page after page to the end."""
+    env = require_env("kv")
+    if await current_pause() is not None:
+        return Recovered(paused=True)
+    now = env.kv.now()
+    skips = Skips("recover_everything")
+    counts = await _send_held(env, skips, now, limit)
+    counts.append(await _send_all(env, skips, (State.RECEIVED,), Between(most=now), limit))
+    after: str | None = None
+    while True:
+        waiting = await _select_tasks(env, Between(most=now), after, limit)
+        counts.append(await _send_owed_tasks(env, skips, waiting))
+        after = waiting.after
+        if after is None:
+            break
+    while True:
+        ahead = await _select_tasks(env, _ahead_of(now), after, limit)
+        counts.append(await _send_stray_tasks(env, skips, ahead, now))
+        after = ahead.after
+        if after is None:
+            return _finish(env, skips, counts)
+
+
+def _finish(
+    env: Env,
+    skips: Skips,
+    counts: Sequence[tuple[int, int]],
+    *,
+    after: str | None = None,
+    ahead_after: str | None = None,
+) -> Recovered:
     skips.report(env)
-    found, sent = (sum(counts) for counts in zip(expired, ahead, stray, overdue, strict=True))
+    found, sent = (sum(column) for column in zip(*counts, strict=True))
     env.metrics.recovered.inc(sent)
-    return Recovered(found, sent, after=waiting.after)
+    return Recovered(found, sent, after=after, ahead_after=ahead_after)
+
+
+async def _send_held(env: Env, skips: Skips, now: int, limit: int) -> list[tuple[int, int]]:
+    """For claims that expired, and for claims and attempts that a clock that went back left too far ahead."""
+    stray = Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
+    return [
+        await _send_all(env, skips, _HELD, Between(most=now), limit),
+        await _send_all(env, skips, _HELD, _ahead_of(now), limit),
+        await _send_all(env, skips, (State.RECEIVED,), stray, limit),
+    ]
+
+
+def _ahead_of(now: int) -> Between:
+    """Claims that end later than any claim that was made now."""
+    return Between(least=now + CLAIM_MS + CLOCK_SLACK_MS)
 
 
 async def _send_all(
@@ -126,15 +172,22 @@ async def recover_tasks(
     now = env.kv.now()
     skips = Skips("recover_tasks")
     waiting = await _select_tasks(env, Between(most=now), after, limit)
-    owed = await _send_tasks(env, [skips.decode(entry, _OwedTask) for entry in waiting.items])
-    beyond = Between(least=now + CLAIM_MS + CLOCK_SLACK_MS)
-    ahead = await _select_tasks(env, beyond, ahead_after, AHEAD_AT_ONCE)
-    tasks = [skips.decode(entry, Task) for entry in ahead.items]
-    stray = await _send_tasks(env, [one for one in tasks if one is not None and is_due(one, now)])
-    skips.failed({**waiting.failed, **ahead.failed})
-    skips.report(env)
-    env.metrics.recovered.inc(stray[1] + owed[1])
-    return Recovered(stray[0] + owed[0], stray[1] + owed[1], after=waiting.after, ahead_after=ahead.after)
+    owed = await _send_owed_tasks(env, skips, waiting)
+    ahead = await _select_tasks(env, _ahead_of(now), ahead_after, AHEAD_AT_ONCE)
+    stray = await _send_stray_tasks(env, skips, ahead, now)
+    return _finish(env, skips, [owed, stray], after=waiting.after, ahead_after=ahead.after)
+
+
+async def _send_owed_tasks(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
+    skips.failed(page.failed)
+    return await _send_tasks(env, [skips.decode(entry, _OwedTask) for entry in page.items])
+
+
+async def _send_stray_tasks(env: Env, skips: Skips, page: EntryPage, now: int) -> tuple[int, int]:
+    """Those whose time was set on a clock that has gone back since."""
+    skips.failed(page.failed)
+    tasks = [skips.decode(entry, Task) for entry in page.items]
+    return await _send_tasks(env, [task for task in tasks if task is not None and is_due(task, now)])
 
 
 async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -> EntryPage:

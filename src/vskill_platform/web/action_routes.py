@@ -124,6 +124,18 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     return decode_body(data or b"{}", kind)
 
 
-def _path_values(action: Action[Any, Any], request: Request) -> dict[str, str]:
+def _path_values(action: Action[Any, Any], request: Request) -> dict[str, Any]:
     parts = request.path_params
-    return {name: asked_name(request) if name == "skill" else parts[name] for name in action.path_fields}
+    types = {field.name: field.type for field in msgspec.structs.fields(action.request)}
+    return {
+        name: asked_name(request) if name == "skill" else _path_value(parts[name], types[name])
+        for name in action.path_fields
+    }
+
+
+def _path_value(text: str, kind: Any) -> Any:
+    """As its field's type. What is not of that type stays a text: the check of the request refuses it by its name."""
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        return text

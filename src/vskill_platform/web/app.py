@@ -18,10 +18,8 @@ from vskill_platform.web.api import (
     files,
     installs,
     meta,
-    queue,
     security,
     skills,
-    submissions,
     tokens,
 )
 from vskill_platform.web.application import Application
@@ -41,8 +39,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *files.ENDPOINTS,
     *security.ENDPOINTS,
     *installs.ENDPOINTS,
-    *submissions.ENDPOINTS,
-    *queue.ENDPOINTS,
     *tokens.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,

@@ -23,10 +23,11 @@ REFERENCE = "#/components/schemas/{name}"
 TAGS = {
     "skills": "Published skills: found, read, downloaded, counted.",
     "submissions": "Skills on their way: handed in, followed, taken back.",
-    "queue": "Whether anything is stuck, and how fast the line moves.",
+    "queue": "Whether anything is stuck, how fast the line moves, and what operators do about it.",
     "blocklist": "What may not be installed, and why.",
     "external scans": "What other analysers say about a content.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
+    "repositories": "Whether the repositories of published skills are still there.",
     "review": "What reviewers decide about submissions that wait for them.",
     "reports": "What people say is wrong with a skill.",
     "account": "One's own account and tokens.",

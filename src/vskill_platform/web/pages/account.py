@@ -8,14 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.owners import ClaimStarted, read_owned
+from vskill_platform.actions.submission_lists import own_submissions
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import MAX_URL
-from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import SCOPES_OF
-from vskill_platform.kv.collections import SUBMISSIONS
-from vskill_platform.kv.query import Is
-from vskill_platform.records import Skips
 from vskill_platform.store.accounts import get_user, set_password, sign_out_everywhere
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.passwords import fits
@@ -37,8 +34,6 @@ from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
-PAGE = 25
-
 
 class AccountQuery(Asked, frozen=True):
     """Which page of one's submissions, and the address of a repository to claim."""
@@ -57,7 +52,7 @@ async def account_page(
     """The page; after a form, with the token that the form made."""
     name = principal_of(request).name
     asked = query_of(request, AccountQuery) if request.method == "GET" else AccountQuery()
-    submissions, following = await submissions_of(name, asked.after)
+    submissions = await own_submissions(require_env(), principal_of(request), asked.after)
     user = await get_user(name)
     shown = render(
         request,
@@ -65,8 +60,8 @@ async def account_page(
         201 if made or claimed else 200,
         user=user,
         tokens=await list_tokens(name),
-        submissions=submissions,
-        after=following,
+        submissions=submissions.items,
+        after=submissions.after,
         owned=await read_owned(require_env(), name),
         claim_url=asked.claim,
         claimed=claimed,
@@ -78,24 +73,6 @@ async def account_page(
     )
     shown.headers["cache-control"] = "no-store"
     return told(request, shown)
-
-
-async def submissions_of(name: str, after: str | None) -> tuple[tuple[Submission, ...], str | None]:
-    """What an account has submitted, the latest first."""
-    env = require_env("kv")
-    skips = Skips("submissions_of")
-    page = await env.kv.select(
-        SUBMISSIONS.prefix,
-        where={"submitter": Is(name)},
-        order_by="created_at",
-        descending=True,
-        after=after,
-        limit=PAGE,
-    )
-    skips.failed(page.failed)
-    found = [skips.decode(entry, Submission) for entry in page.items]
-    skips.report(env)
-    return tuple(one for one in found if one is not None), page.after
 
 
 @acting("/account")

@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_front_page
+from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.queue.health import QueueHealth
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
 from vskill_platform.web.principal import principal_of
@@ -31,7 +31,7 @@ async def home(request: Request) -> Response:
     )
 
 
-async def _health(request: Request) -> QueueHealth | None:
+async def _health(request: Request) -> HealthAnswer | None:
     """None where it cannot be told just now: the page says so instead of failing as a whole."""
     try:
         return await recent_health(request)

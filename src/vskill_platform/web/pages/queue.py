@@ -12,27 +12,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.queue import HEALTH, HealthAnswer, WholeQueue
+from vskill_platform.actions.queue_look import QueueLook, look_at_queue, queue_row, read_activity
+from vskill_platform.actions.submission_lists import LIST, ListSubmissions
+from vskill_platform.actions.submission_views import StatsView, stats_view
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
-from vskill_platform.domain.states import Category, State, category_of, states_in
-from vskill_platform.domain.submission import Submission
-from vskill_platform.queue.health import QueueHealth, queue_health
-from vskill_platform.store.statistics import (
-    Activity,
-    Line,
-    Position,
-    estimate_ms,
-    recent_activity,
-    waiting_line,
-    waits,
-)
-from vskill_platform.store.submission_lists import FoundSubmissions, find_submissions
-from vskill_platform.submission_store import SubmissionCounts, count_submissions
-from vskill_platform.web.api.submissions import states_asked
+from vskill_platform.domain.states import Category, State, category_of
 from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
 from vskill_platform.web.hub import Batch, Update
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
@@ -77,34 +69,12 @@ class Card(msgspec.Struct, frozen=True):
     current: bool
 
 
-class ShownRow(msgspec.Struct, frozen=True):
-    """A submission in the table."""
-
-    record: Submission
-    category: Category
-    position: Position | None = None
-    estimate_ms: int | None = None
-
-
-class Look(msgspec.Struct, frozen=True):
-    """What one look at the store found."""
-
-    counts: SubmissionCounts
-    found: FoundSubmissions
-    health: QueueHealth
-    activity: Activity
-    rows: tuple[ShownRow, ...]
-    cursor: str
-    now: int
-
-
 async def queue(request: Request) -> Response:
     query = query_of(request, QueueQuery)
-    states = states_asked(query.state, query.category)
     within_s = require_env("pace").pace.page_within_s
     try:
         async with asyncio.timeout(within_s):
-            look = await _look(request, query, states)
+            look = await _look(request, query)
     except TimeoutError:
         error = StoreUnavailable(f"The record store did not answer in {within_s:g} s.")
         return _unreachable(request, query, error)
@@ -117,36 +87,32 @@ async def queue(request: Request) -> Response:
         "queue.html",
         **_always(query, look.counts),
         look=look,
-        charts=_charts(look.activity),
+        charts=_charts(look),
         next_link=_link(query, after=look.found.after) if look.found.after else "",
         problem="",
     )
 
 
-async def _look(request: Request, query: QueueQuery, states: frozenset[State]) -> Look:
+async def _look(request: Request, query: QueueQuery) -> QueueLook:
     recent: Recent = request.app.state.recent
-    kv = require_env("kv").kv
-    # Before everything else: what changes from here on is told by the stream that begins at this cursor.
-    cursor = await kv.change_cursor()
-    counts = await count_submissions()
-    found = await find_submissions(states=states, text=query.q, after=query.after, limit=PAGE)
-    health = await recent_health(request)
-    activity = await recent.get("activity", ACTIVITY_AGE_S, recent_activity)
-    now = kv.now()
-    line = await waiting_line() if any(waits(one, now) for one in found.items) else None
-    rows = tuple(_row(one, line, activity) for one in found.items)
-    return Look(counts, found, health, activity, rows, cursor, now)
+    services = require_env()
+    asked = ListSubmissions(
+        state=query.state, category=query.category, q=query.q, after=query.after, limit=PAGE
+    )
+    return await look_at_queue(
+        services,
+        principal_of(request),
+        asked,
+        health=lambda: recent_health(request),
+        activity=lambda: recent.get("activity", ACTIVITY_AGE_S, lambda: read_activity(services)),
+    )
 
 
-async def recent_health(request: Request) -> QueueHealth:
-    """Whether anything is stuck, looked at once for everybody who asks meanwhile."""
+async def recent_health(request: Request) -> HealthAnswer:
+    """Whether anything is stuck, looked at once for everybody who asks meanwhile, so it has nobody's name in it."""
     recent: Recent = request.app.state.recent
-    return await recent.get("queue health", HEALTH_AGE_S, queue_health)
-
-
-def _row(record: Submission, line: Line | None, activity: Activity | None) -> ShownRow:
-    position = None if line is None else line.position(record)
-    return ShownRow(record, category_of(record.state), position, estimate_ms(position, activity))
+    services = require_env()
+    return await recent.get("queue health", HEALTH_AGE_S, lambda: HEALTH(services, ANYBODY, WholeQueue()))
 
 
 def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
@@ -166,18 +132,18 @@ def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> R
     return shown
 
 
-def _always(query: QueueQuery, counts: SubmissionCounts | None) -> dict[str, object]:
+def _always(query: QueueQuery, counts: StatsView | None) -> dict[str, object]:
     """What is there whether or not the store is."""
     return {
         "query": query,
         "cards": _cards(query, counts),
-        "states": tuple((state, None if counts is None else counts.by_state[state]) for state in State),
+        "states": tuple((state, None if counts is None else counts.by_state[state.value]) for state in State),
         "first_link": _link(query, after=None) if query.after else "",
         "clear_link": "/queue" if query != QueueQuery() else "",
     }
 
 
-def _cards(query: QueueQuery, counts: SubmissionCounts | None) -> tuple[Card, ...]:
+def _cards(query: QueueQuery, counts: StatsView | None) -> tuple[Card, ...]:
     everything = Card(
         name="all",
         label="All",
@@ -189,20 +155,16 @@ def _cards(query: QueueQuery, counts: SubmissionCounts | None) -> tuple[Card, ..
     return (everything, *(_card(category, query, counts) for category in Category))
 
 
-def _card(category: Category, query: QueueQuery, counts: SubmissionCounts | None) -> Card:
+def _card(category: Category, query: QueueQuery, counts: StatsView | None) -> Card:
     label, kind = LABELS[category]
     return Card(
         name=category.value,
         label=label,
         kind=kind,
-        count=None if counts is None else count_of(counts, category),
+        count=None if counts is None else counts.by_category[category.value],
         link=_link(QueueQuery(category=category, q=query.q)),
         current=query.category is category,
     )
-
-
-def count_of(counts: SubmissionCounts, category: Category) -> int:
-    return sum(counts.by_state[state] for state in states_in(category))
 
 
 def _link(query: QueueQuery, **changes: str | None) -> str:
@@ -211,8 +173,8 @@ def _link(query: QueueQuery, **changes: str | None) -> str:
     return f"/queue?{urlencode(parts)}" if parts else "/queue"
 
 
-def _charts(activity: Activity) -> tuple[Chart, ...]:
-    slots = activity.slots(SLOT_MS, SLOTS)
+def _charts(look: QueueLook) -> tuple[Chart, ...]:
+    slots = look.activity.slots(SLOT_MS, SLOTS)
     return throughput_chart(slots), latency_chart(slots)
 
 
@@ -224,21 +186,19 @@ class QueueRows(msgspec.Struct, frozen=True):
 
     def write(self, batch: Batch) -> bytes:
         rows = b"".join(self._row(update) for update in batch.updates)
-        return rows + (b"" if batch.counts is None else _counts(batch.counts, batch.cursor))
+        return rows + (b"" if batch.counts is None else _counts(stats_view(batch.counts), batch.cursor))
 
     def _row(self, update: Update) -> bytes:
         record = update.submission
         if record is None:
             return b""
-        html = environment().get_template("queue_row.html").render(row=_row(record, None, None))
+        html = environment().get_template("queue_row.html").render(row=queue_row(record))
         data = {"id": record.id, "category": category_of(record.state), "state": record.state, "html": html}
         return frame("row", data, update.cursor)
 
 
-def _counts(counts: SubmissionCounts, cursor: str) -> bytes:
-    categories = {category.value: count_of(counts, category) for category in Category}
-    states = {state.value: count for state, count in counts.by_state.items()}
-    return frame("counts", {"all": counts.total, **categories, **states}, cursor)
+def _counts(counts: StatsView, cursor: str) -> bytes:
+    return frame("counts", {"all": counts.total, **counts.by_category, **counts.by_state}, cursor)
 
 
 async def live(request: Request) -> Response:
@@ -246,6 +206,6 @@ async def live(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page("/queue", queue, query=QueueQuery),
+    page("/queue", queue, query=QueueQuery, action=LIST),
     get("/queue/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
 )

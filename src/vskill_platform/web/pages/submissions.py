@@ -13,9 +13,10 @@ from starlette.responses import Response
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
+from vskill_platform.actions.queue_look import read_activity
 from vskill_platform.actions.rights import Right, may
-from vskill_platform.actions.submission_views import published_name
-from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, rights_object
+from vskill_platform.actions.submission_views import PositionView, published_name
+from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.scan import Finding, Kind, StaticReport
@@ -24,12 +25,10 @@ from vskill_platform.domain.submission import Source, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
 from vskill_platform.intake.submit import Outcome
 from vskill_platform.kv.entries import Capability
-from vskill_platform.store.statistics import Position, estimate_ms, position_of, recent_activity
-from vskill_platform.submission_store import get_run, get_submission
 from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
-from vskill_platform.web.pages.acting import act_by_form, acting, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
 from vskill_platform.web.principal import principal_of, viewer_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
@@ -69,8 +68,7 @@ class Shown(msgspec.Struct, frozen=True):
     current_run: int
     stays: tuple[Stay, ...]
     timings: dict[State, int]
-    position: Position | None
-    estimate_ms: int | None
+    position: PositionView | None
     findings: tuple[Finding, ...]
     more_findings: int
     #: There is a report of this run.
@@ -103,12 +101,12 @@ async def submission(request: Request) -> Response:
 
 
 async def _shown(request: Request, run: int | None) -> Shown:
-    kv = require_env("kv").kv
+    services = require_env()
+    kv = services.kv
     cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
-    current = await get_submission(request.path_params["submission_id"])
-    record = current if run in {None, current.run} else await get_run(current.id, run or current.run)
+    submission_id = request.path_params["submission_id"]
+    current, record = await read_run(services, principal_of(request), submission_id, run)
     now = kv.now()
-    position = await position_of(record) if record is current else None
     report = await report_of(record)
     counting = _counting(record, report)
     return Shown(
@@ -116,8 +114,7 @@ async def _shown(request: Request, run: int | None) -> Shown:
         current_run=current.run,
         stays=stays(record, now),
         timings=time_by_state(record, now),
-        position=position,
-        estimate_ms=await _estimate(request, position),
+        position=await _position(request, record) if record is current else None,
         findings=counting[:MOST_FINDINGS],
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
         is_scanned=report is not None,
@@ -130,11 +127,12 @@ async def _shown(request: Request, run: int | None) -> Shown:
     )
 
 
-async def _estimate(request: Request, position: Position | None) -> int | None:
-    if position is None:
-        return None
+async def _position(request: Request, record: Submission) -> PositionView | None:
     recent: Recent = request.app.state.recent
-    return estimate_ms(position, await recent.get("activity", ACTIVITY_AGE_S, recent_activity))
+    services = require_env()
+    return await find_position(
+        record, lambda: recent.get("activity", ACTIVITY_AGE_S, lambda: read_activity(services))
+    )
 
 
 def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:
@@ -172,8 +170,9 @@ def _place(request: Request) -> str:
 @acting("/queue")
 async def cancel(request: Request) -> Response:
     await require_confirmed(request)
-    await act_by_form(request, CANCEL)
-    return see_other(request, _place(request), "It was cancelled.")
+    cancelled = await act_by_form(request, CANCEL)
+    where = await back_of(request, _place(request))
+    return see_other(request, where, f"{cancelled.skill_name} was cancelled.")
 
 
 @acting("/queue")
@@ -186,12 +185,13 @@ async def appeal(request: Request) -> Response:
 async def resubmit(request: Request) -> Response:
     """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
     again."""
-    record, principal = await get_submission(request.path_params["submission_id"]), principal_of(request)
+    services, principal = require_env(), principal_of(request)
+    record, _ = await read_run(services, principal, request.path_params["submission_id"])
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has begun.")
     wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=Source.WEB.value)
-    done = await SUBMIT(require_env(), principal, wanted)
+    done = await SUBMIT(services, principal, wanted)
     kind = "bad" if done.blocked else "good"
     where = _place(request) if done.id is None else f"/submissions/{done.id}"
     return see_other(

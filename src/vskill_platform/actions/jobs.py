@@ -1,0 +1,98 @@
+"""Scheduled jobs: how each is doing, and running one now."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.queue import ADMIN_QUEUE, JobView, job_view
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.schedule import job_health, run_job
+from vskill_platform.store.audit import note
+
+JOBS_PATH = f"{ADMIN_QUEUE}/jobs"
+
+
+class EveryJob(ActionRequest, frozen=True, kw_only=True):
+    """Every scheduled job."""
+
+
+class RunJob(ActionRequest, frozen=True, kw_only=True):
+    """A job that is to run now."""
+
+    #: its name, as the list shows it
+    job: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class JobList(Wire, frozen=True):
+    """Every scheduled job."""
+
+    jobs: tuple[JobView, ...]
+
+
+class JobRun(Wire, frozen=True):
+    """Whether the job has run, and how it is doing now."""
+
+    #: false: it is running elsewhere, and was left alone
+    ran: bool
+    job: JobView
+
+
+async def list_jobs(_services: Services, _actor: Principal, _request: EveryJob) -> JobList:
+    return JobList(tuple(map(job_view, await job_health())))
+
+
+async def run(_services: Services, actor: Principal, request: RunJob) -> JobRun:
+    """In this process, within the job's own budget. What a job does has commits of its own, so the audit entry is
+    written before it begins."""
+    job = next((job for job in JOBS if job.name == request.job), None)
+    if job is None:
+        known = ", ".join(job.name for job in JOBS)
+        raise NotFound(f"There is no job {request.job!r}.", job=request.job, fix=f"choose one of {known}")
+    await note("job run", job.name, by=actor.actor, reason="asked for it")
+    ran = await run_job(job, forced=True)
+    (health,) = await job_health((job,))
+    return JobRun(ran, job_view(health))
+
+
+_NO_TOOL = Missing("operators look after the jobs")
+
+LIST_JOBS = Action(
+    name="job.list",
+    run=list_jobs,
+    request=EveryJob,
+    answer=JobList,
+    method="GET",
+    path=JOBS_PATH,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="List scheduled jobs with their last success and error",
+    tag="queue",
+    page="/admin/jobs",
+    command="queue jobs list",
+    mcp=_NO_TOOL,
+)
+RUN_JOB = Action(
+    name="job.run",
+    run=run,
+    request=RunJob,
+    answer=JobRun,
+    path=f"{JOBS_PATH}/{{job}}/run",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Run a job now",
+    about="In the process that is asked, within the job's own budget. One that runs elsewhere is left alone.",
+    tag="queue",
+    page="/admin/jobs/run",
+    command="queue jobs run",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (LIST_JOBS, RUN_JOB)

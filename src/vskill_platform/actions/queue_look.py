@@ -1,0 +1,79 @@
+"""What the queue's page shows: one look at the store."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.queue import HealthAnswer
+from vskill_platform.actions.submission_lists import ListSubmissions, states_asked
+from vskill_platform.actions.submission_views import PositionView, StatsView, position_view, stats_view
+from vskill_platform.domain.states import Category, category_of
+from vskill_platform.domain.submission import Submission
+from vskill_platform.store.statistics import (
+    Activity,
+    Line,
+    estimate_ms,
+    recent_activity,
+    waiting_line,
+    waits,
+)
+from vskill_platform.store.submission_lists import FoundSubmissions, find_submissions
+from vskill_platform.submission_store import count_submissions
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """A submission in the table."""
+
+    record: Submission
+    category: Category
+    position: PositionView | None = None
+
+
+class QueueLook(msgspec.Struct, frozen=True):
+    """What one look at the store found."""
+
+    counts: StatsView
+    found: FoundSubmissions
+    health: HealthAnswer
+    activity: Activity
+    rows: tuple[QueueRow, ...]
+    #: Where a stream of changes goes on from this look.
+    cursor: str
+    now: int
+
+
+async def read_activity(_services: Services) -> Activity:
+    """What ended within the last hour."""
+    return await recent_activity()
+
+
+async def look_at_queue(
+    services: Services,
+    _reader: Principal,
+    asked: ListSubmissions,
+    *,
+    health: Callable[[], Awaitable[HealthAnswer]],
+    activity: Callable[[], Awaitable[Activity]],
+) -> QueueLook:
+    """`health` and `activity` may be a few seconds old: whoever asks keeps them for everybody."""
+    # Before everything else: what changes from here on is told by the stream that begins at this cursor.
+    cursor = await services.kv.change_cursor()
+    counts = stats_view(await count_submissions())
+    found = await find_submissions(
+        states=states_asked(asked.state, asked.category),
+        text=asked.q,
+        after=asked.after,
+        limit=asked.limit,
+    )
+    seen_health, seen_activity = await health(), await activity()
+    now = services.kv.now()
+    line = await waiting_line() if any(waits(record, now) for record in found.items) else None
+    rows = tuple(queue_row(record, line, seen_activity) for record in found.items)
+    return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
+
+
+def queue_row(record: Submission, line: Line | None = None, activity: Activity | None = None) -> QueueRow:
+    place = None if line is None else line.position(record)
+    return QueueRow(record, category_of(record.state), position_view(place, estimate_ms(place, activity)))

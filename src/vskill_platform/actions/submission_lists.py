@@ -1,0 +1,166 @@
+"""Lists of submissions, and where submissions stand in the line of those that wait for a worker."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submission_views import (
+    PositionView,
+    SubmissionCard,
+    position_view,
+    submission_card,
+)
+from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.wire import PLAIN, Wire
+from vskill_platform.domain.errors import InvalidInput, NotSignedIn
+from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
+from vskill_platform.store.submission_lists import FoundSubmissions, Order, find_submissions
+from vskill_platform.submission_store import get_submissions_fresh
+
+MOST_IDS = 100
+#: Of one's own submissions, how many a page shows.
+OWN_AT_ONCE = 25
+
+
+class ListSubmissions(ActionRequest, frozen=True, kw_only=True):
+    """Narrows and orders the list; the next page is asked for with `after`."""
+
+    #: only those in this state
+    state: State | None = None
+    #: every state of that category
+    category: Category | None = None
+    #: words of the skill's name or the repository's address
+    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    #: by the last change, or by when they were submitted
+    sort: Order = Order.UPDATED
+    direction: Literal["desc", "asc"] = "desc"
+    #: only those that the account has submitted
+    mine: bool = False
+    #: the `after` of the page before
+    after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
+
+
+class SubmissionsAnswer(Wire, frozen=True):
+    """A page of submissions."""
+
+    submissions: tuple[SubmissionCard, ...]
+    has_more: bool
+    #: give it back as `after` for the next page
+    after: str | None
+    #: records that could not be read and are missing here
+    unreadable: int
+
+
+class FindPositions(ActionRequest, frozen=True, kw_only=True):
+    """Ids of submissions, separated by commas."""
+
+    ids: Annotated[str, msgspec.Meta(min_length=1, max_length=6000, pattern=PLAIN)]
+
+
+class OnePosition(Wire, frozen=True):
+    """Where one submission stands."""
+
+    id: str
+    state: str
+    position: PositionView | None
+
+
+class PositionsAnswer(Wire, frozen=True):
+    """In the order of the ids; those that do not exist are missing."""
+
+    positions: tuple[OnePosition, ...]
+    waiting: int
+    #: more wait than were counted
+    truncated: bool
+
+
+async def list_submissions(
+    _services: Services, actor: Principal, request: ListSubmissions
+) -> SubmissionsAnswer:
+    if request.mine and actor.account is None:
+        raise NotSignedIn
+    found = await find_submissions(
+        states=states_asked(request.state, request.category),
+        text=request.q,
+        submitter=actor.account if request.mine else None,
+        order=request.sort,
+        descending=request.direction == "desc",
+        after=request.after,
+        limit=request.limit,
+    )
+    more = found.after is not None or found.truncated
+    return SubmissionsAnswer(tuple(map(submission_card, found.items)), more, found.after, found.skipped)
+
+
+async def own_submissions(_services: Services, reader: Principal, after: str | None) -> FoundSubmissions:
+    """What the reader's account has submitted, the latest first."""
+    return await find_submissions(submitter=reader.name, after=after, limit=OWN_AT_ONCE)
+
+
+def states_asked(state: State | None, category: Category | None) -> frozenset[State]:
+    """A category stands for all of its states (E3); nothing stands for every state."""
+    if state is not None and category is not None:
+        raise InvalidInput(
+            "Give a state or a category, not both.", field="category", fix="leave one of them out"
+        )
+    if category is not None:
+        return states_in(category)
+    return frozenset() if state is None else frozenset({state})
+
+
+async def find_positions(_services: Services, _actor: Principal, request: FindPositions) -> PositionsAnswer:
+    ids = [part for part in request.ids.split(",") if part][: MOST_IDS + 1]
+    if len(ids) > MOST_IDS:
+        raise InvalidInput(f"More than {MOST_IDS} ids.", field="ids", fix=f"ask for at most {MOST_IDS}")
+    records = await get_submissions_fresh(ids)
+    line, activity = await waiting_line(), await recent_activity()
+    positions = [(record, line.position(record)) for record in records]
+    found = tuple(
+        OnePosition(record.id, record.state.value, position_view(place, estimate_ms(place, activity)))
+        for record, place in positions
+    )
+    return PositionsAnswer(found, len(line.places), line.truncated)
+
+
+_NO_TOOL = Missing("no agent has asked for it yet")
+
+LIST = Action(
+    name="submission.list",
+    run=list_submissions,
+    request=ListSubmissions,
+    answer=SubmissionsAnswer,
+    method="GET",
+    path=SUBMISSIONS,
+    right=Right.ANYONE,
+    scope=TokenScope.READ,
+    errors=(NotSignedIn,),
+    summary="List submissions",
+    tag="submissions",
+    page="/queue",
+    command="submission list",
+    mcp=_NO_TOOL,
+)
+POSITIONS = Action(
+    name="submission.positions",
+    run=find_positions,
+    request=FindPositions,
+    answer=PositionsAnswer,
+    method="GET",
+    path=f"{SUBMISSIONS}/positions",
+    right=Right.ANYONE,
+    scope=TokenScope.READ,
+    summary="Ask where submissions stand in the line",
+    tag="submissions",
+    page="/queue",
+    command=Missing("`status` shows where a submission stands"),
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (LIST, POSITIONS)
