@@ -19,7 +19,7 @@ from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.audit import note
-from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
+from vskill_platform.submission_store import get_submission, list_submissions
 
 #: Done in one go.
 MOST_AT_ONCE = 500
@@ -196,7 +196,3 @@ def _is_able(verb: BulkVerb, record: Submission) -> bool:
     if verb is BulkVerb.REJECT:
         return may_move(record.state, State.REJECTED)
     return record.claim is None
-
-
-async def count_by_state(_services: Services, _actor: Principal) -> dict[State, int]:
-    return (await count_submissions()).by_state

@@ -4,7 +4,8 @@ confirms it, the doing. The form names each submission as it was shown: what has
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.bulk import BULK, BulkFilter, BulkVerb, count_by_state, find_candidates
+from vskill_platform.actions.bulk import BULK, BulkFilter, BulkVerb, find_candidates
+from vskill_platform.actions.submissions import STATS, AllSubmissions
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State
@@ -48,14 +49,14 @@ async def bulk(request: Request) -> Response:
     if asked.state is not None:
         wanted = BulkFilter(asked.state, asked.place, asked.why, asked.hours)
         found = await find_candidates(services, principal, asked.verb, wanted)
-    counts = await count_by_state(services, principal)
+    counts = await STATS(services, principal, AllSubmissions())
     return admin_page(
         request,
         "bulk.html",
         asked=asked,
         found=found,
         most_shown=MOST_SHOWN,
-        counts=counts,
+        counts=counts.by_state,
         states=tuple(State),
         verbs=tuple((verb.value, WORDS[verb]) for verb in BulkVerb),
         words=WORDS[asked.verb],
