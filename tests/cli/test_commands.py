@@ -179,7 +179,8 @@ def test_a_link_in_the_folder_is_refused_by_name(run, skill, tmp_path, what):
 def test_A17_a_folder_without_a_skill_is_refused_at_the_door(run, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "There is no SKILL.md at that place" in run("submit", empty, code=1).stderr
+    said = run("submit", empty, code=1).stderr
+    assert f"There is no SKILL.md in {empty} or below it; name the folder of a skill" in said
     (empty / "SKILL.md").write_text("# No front matter\n")
     assert "SKILL.md line 1: SKILL.md has no front matter" in run("submit", empty, code=1).stderr
     assert json.loads(run("status", "--json").stdout)["total"] == 0

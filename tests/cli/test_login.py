@@ -39,6 +39,27 @@ def test_a_token_that_is_not_good_is_not_kept(registry, home):
     assert not home.exists()
 
 
+@pytest.mark.parametrize("typed", ["", "two words\n", "vsk_\N{SNOWMAN}\n"])
+def test_what_cannot_be_a_token_is_said_before_anybody_is_asked(home, typed):
+    said = run("login", "https://skills.example.org", input=typed, code=1).stderr
+    assert "This is not a token; give the one that https://skills.example.org/account shows" in said
+
+
+def test_an_option_of_the_executable_behind_a_command_says_where_it_goes(home):
+    for option in ("--registry", "--as"):
+        said = run("skill", "show", "tidy", option, "x", code=2).stderr
+        assert f"{option} goes before the command's name." in said
+    assert "No such option '--other'" in run("search", "x", "--other", code=2).stderr
+
+
+def test_a_search_of_this_machines_own_store_names_the_registries_that_were_meant(registry, home):
+    run("login", registry["address"], input=registry["token"] + "\n")
+    for words in (("search", "tidy"), ("install", "tidy")):
+        said = run(*words, code=0 if words[0] == "search" else 1)
+        assert f"use --registry {registry['address']}." in said.stderr
+    assert "--registry" not in run("--registry", registry["address"], "search", "tidy").stderr
+
+
 def test_a_program_names_registry_and_token_in_its_environment(registry, home, monkeypatch):
     monkeypatch.setenv("VSKILL_PLATFORM_REGISTRY", registry["address"])
     monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])

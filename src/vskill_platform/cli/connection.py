@@ -33,6 +33,19 @@ def connect(registry: str, account: str | None) -> Connection:
     return Connection(address, named.token or read_tokens(named.folder).get(address))
 
 
+def tell_registries() -> None:
+    """Where this machine's own store was asked and had nothing: the registries that the person may have meant."""
+    connection = click.get_current_context().find_object(Connection) or Connection()
+    if connection.registry:
+        return
+    from vskill_platform.cli.registries import read_tokens
+    from vskill_platform.settings import remote_variables
+
+    for address in read_tokens(remote_variables().folder):
+        said = f"This asked the store of this machine. For {address}, use --registry {address}."
+        click.echo(said, err=True)
+
+
 def run_with_caller(work: Callable[["Caller"], Awaitable[T]]) -> T:
     """Do a command's work with a caller for the registry that it is about."""
     # Loaded before the loop runs: an import reads files.

@@ -11,6 +11,9 @@ import click
 from vskill_platform.cli.output import plain
 from vskill_platform.domain.errors import PlatformError
 
+#: Options of the executable itself, which people also write behind a command.
+_BEFORE_THE_COMMAND = frozenset({"--registry", "--as", "--debug"})
+
 
 class PlatformGroup(click.Group):
     """A group whose commands may raise the platform's own errors."""
@@ -24,6 +27,11 @@ class PlatformGroup(click.Group):
                 raise
             click.echo(one_line(known), err=True)
             ctx.exit(1)
+        except click.NoSuchOption as error:
+            if error.option_name not in _BEFORE_THE_COMMAND:
+                raise
+            message = f"{error.option_name} goes before the command's name."
+            raise click.UsageError(message, error.ctx) from error
 
 
 class ActionGroup(PlatformGroup):

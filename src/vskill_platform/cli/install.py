@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from vskill_platform.cli.completion import complete_skill
-from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.connection import run_with_caller, tell_registries
 from vskill_platform.cli.installed import (
     DEFAULT_FOLDER,
     InstallRecord,
@@ -88,7 +88,11 @@ def install(*, skill: str, into: Path, force: bool, as_json: bool) -> None:
             await _count(caller, found.skill)
         return done
 
-    done = run_with_caller(work)
+    try:
+        done = run_with_caller(work)
+    except NotFound:
+        tell_registries()
+        raise
     if as_json:
         print_json(done)
         return

@@ -9,6 +9,7 @@ from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_async
+from vskill_platform.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from vskill_platform.actions.account import AccountView
@@ -71,8 +72,14 @@ def whoami(*, as_json: bool) -> None:
 def _read_token(address: str) -> str:
     if sys.stdin.isatty():
         asked: str = click.prompt(f"A token of {address}/account", hide_input=True)
-        return asked.strip()
-    return sys.stdin.readline().strip()
+    else:
+        asked = sys.stdin.readline()
+    token = asked.strip()
+    # A header carries it, so it is one word of plain characters.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        fix = f"give the one that {address}/account shows when you make it"
+        raise InvalidInput("This is not a token.", field="token", fix=fix)
+    return token
 
 
 async def _who_am_i(address: str, token: str) -> "AccountView":

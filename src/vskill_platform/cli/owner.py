@@ -7,7 +7,9 @@ from vskill_platform.cli.errors import ActionGroup
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.owner_commands")
 def owner() -> None:
-    """Claim repositories: an owner may withdraw versions, delete skills and hand over.
+    """Claim repositories, and hand them over.
+
+    An owner may also withdraw versions and delete skills, with `skill`.
 
     On this machine, `--as ACCOUNT` before `owner` says who acts.
     """

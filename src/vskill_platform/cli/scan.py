@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     "--processes", type=click.IntRange(0, 256), default=0, help="How many processes scan; 0 is one per core."
 )
 def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: int) -> None:
-    """Scan skills offline: folders, archives, or trees with many skills.
+    """Scan skills offline, on this machine.
 
-    Every folder with a SKILL.md at or below a PATH is a skill. Exit code 0: all pass. 1: concerns. 2: a failure.
-    3: something could not be scanned to the end.
+    A PATH is a folder, an archive, or a tree with many skills. Every folder with a SKILL.md at or below a PATH is a
+    skill. Exit code 0: all pass. 1: concerns. 2: a failure. 3: something could not be scanned to the end.
     """
     from vskill_platform.cli.local_skills import skills_at
     from vskill_platform.cli.process import run_async

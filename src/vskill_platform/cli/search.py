@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.connection import run_with_caller
+from vskill_platform.cli.connection import run_with_caller, tell_registries
 from vskill_platform.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many to show.")
 @json_option
 def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Search published skills by words in their names and descriptions.
+    """Search published skills by words.
 
-    Every word must occur; the last one may be the beginning of a word. Blocked and withdrawn skills come last.
+    Names and descriptions are searched. Every word must occur; the last one may be the beginning of a word. Blocked
+    and withdrawn skills come last.
     """
     from vskill_platform.actions.catalogue import SEARCH_SKILLS, SearchSkills
 
@@ -29,6 +30,8 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
         print_json(found)
     else:
         _show(found, asked.q)
+    if not found.results:
+        tell_registries()
 
 
 def _show(found: "SearchAnswer", words: str) -> None:

@@ -239,6 +239,9 @@ async def _from_folder(caller: "Caller", target: str, options: Options) -> list[
     folder = Path(target)
     here = await asyncio.to_thread((folder / SKILL_FILE).exists)
     places = [folder] if here else await asyncio.to_thread(skills_at, folder)
+    if not here and places == [folder]:
+        message = f"There is no SKILL.md in {target} or below it; name the folder of a skill."
+        raise NoSkillFound(message, field="TARGET")
     if len(places) > 1 and options.slug is not None:
         raise InvalidInput(
             f"{target} holds {len(places)} skills.", field="--name", fix="leave it out, or name one folder"

@@ -77,7 +77,7 @@ def verify(
     skill: str | None,
     as_json: bool,
 ) -> None:
-    """Check that an installed skill or a download is what a registry verified.
+    """Check that a skill is what a registry verified.
 
     FOLDER is a skill that `install` put there. ATTESTATION is a downloaded attestation; give what it should be about
     with --archive or --folder. Exit code 1 unless all of it holds.
