@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.acting import check, claim, principal_for, transfer
+from tests.support.acting import check, claim, principal_for, set_disabled, transfer
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.git_server import git_server, skill_md
@@ -37,7 +37,7 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.accounts import Role, set_disabled
+from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
 from vskill_platform.store.github_accounts import account_of_github

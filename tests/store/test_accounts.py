@@ -9,10 +9,19 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher
 
+from tests.support.acting import (
+    create_token,
+    revoke_own_token,
+    set_disabled,
+    set_password,
+    set_role,
+    sign_out_everywhere,
+)
 from tests.support.envs import ENGINES, active_env, open_test_env
 from tests.support.faults import HookedKV, dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import PASSWORD
+from vskill_platform.actions.tokens import DAY_MS
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
 from vskill_platform.domain.identity import normalise
@@ -21,6 +30,8 @@ from vskill_platform.kv.entries import Put
 from vskill_platform.store import attempts, passwords
 from vskill_platform.store.accounts import (
     Role,
+    User,
+    UserChange,
     change_user,
     check_name,
     create_user,
@@ -28,10 +39,6 @@ from vskill_platform.store.accounts import (
     get_user,
     list_users,
     read_user,
-    set_disabled,
-    set_password,
-    set_role,
-    sign_out_everywhere,
 )
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.github_accounts import PROOF_MS, account_of_github, controls_by_sign_in
@@ -51,16 +58,7 @@ from vskill_platform.store.setup import (
     make_first_admin,
     new_setup_token,
 )
-from vskill_platform.store.tokens import (
-    DAY_MS,
-    MOST_TOKENS,
-    USED_EVERY_MS,
-    create_token,
-    find_token,
-    list_all_tokens,
-    list_tokens,
-    revoke_token,
-)
+from vskill_platform.store.tokens import USED_EVERY_MS, find_token, list_all_tokens, list_tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -143,39 +141,15 @@ async def test_E11_no_account_and_no_password_exist_by_default(env):
             await sign_in(name, password, "192.0.2.1")
 
 
-async def test_the_last_admin_can_neither_be_disabled_nor_demoted(env):
-    await make("root-one", Role.ADMIN)
-    with pytest.raises(NotPermitted, match="only admin"):
-        await set_disabled("root-one", disabled=True, **WHY)
-    with pytest.raises(NotPermitted, match="only admin"):
-        await set_role("root-one", Role.AUTHOR, **WHY)
-    await make("root-two", Role.ADMIN)
-    await set_role("root-one", Role.AUTHOR, **WHY)
-    with pytest.raises(NotPermitted, match="only admin"):
-        await set_disabled("root-two", disabled=True, **WHY)
-
-
-async def test_two_admins_that_disable_each_other_at_once_do_not_both_succeed(env):
-    await make("a", Role.ADMIN)
-    await make("b", Role.ADMIN)
-    done = await asyncio.gather(
-        set_disabled("a", disabled=True, **WHY),
-        set_disabled("b", disabled=True, **WHY),
-        return_exceptions=True,
-    )
-    assert sum(isinstance(one, NotPermitted) for one in done) == 1
-    assert sum(not user.disabled for user, _ in await find_admins()) == 1
-
-
 async def test_every_change_of_an_account_is_audited_with_who_and_why(env):
     await make("a", Role.ADMIN)
     await make()
     await set_role("ann", Role.REVIEWER, by="admin:a", reason="she knows the rules")
     await set_disabled("ann", disabled=True, by="admin:a", reason="on leave")
     await set_disabled("ann", disabled=False, by="admin:a", reason="back")
-    await sign_out_everywhere("ann", by="admin:a")
+    await sign_out_everywhere("ann")
     made = await create_token("ann", "laptop", ["read"], by="user:ann")
-    await revoke_token("ann", made.token.id, by="user:ann")
+    await revoke_own_token("ann", made.token.id)
     entries = (await list_audit()).items
     assert [entry.action for entry in reversed(entries)] == [
         "account created",
@@ -200,12 +174,6 @@ async def test_an_unknown_outcome_makes_and_changes_an_account_once(env):
     user = await get_user("ann")
     assert (user.role, len(user.tokens)) == (Role.REVIEWER, 1)
     assert await audited() == ["token created", "account role", "account created"]
-
-
-async def test_a_change_without_a_reason_is_refused(env):
-    await make()
-    with pytest.raises(InvalidInput):
-        await set_role("ann", Role.REVIEWER, by="admin:a", reason=" ")
 
 
 async def test_accounts_are_listed_page_by_page_to_the_end(env):
@@ -308,7 +276,11 @@ async def with_old_hash() -> str:
     """An account whose password was hashed when that cost less."""
     old = CHEAP.hash(PASSWORD)
     await make()
-    await change_user("ann", lambda user: msgspec.structs.replace(user, password=old), action="x", **WHY)
+
+    async def with_old(user: User) -> UserChange:
+        return UserChange(msgspec.structs.replace(user, password=old))
+
+    await change_user("ann", with_old, action="x", **WHY)
     return old
 
 
@@ -502,7 +474,7 @@ async def test_a_session_ends_by_signing_out_by_a_new_password_by_disabling_and_
     await set_disabled("ann", disabled=False, **WHY)
     assert await find_session(token) is None, "what was ended does not come back"
     first, second = await fresh(), await fresh()
-    await sign_out_everywhere(user.name, by="user:ann")
+    await sign_out_everywhere(user.name)
     assert await find_session(first) is None and await find_session(second) is None
     assert await find_session(await fresh()) is not None
 
@@ -510,7 +482,7 @@ async def test_a_session_ends_by_signing_out_by_a_new_password_by_disabling_and_
 async def test_a_session_that_begins_in_the_millisecond_of_a_sign_out_is_good(env):
     await make()
     before = await open_session(await get_user("ann"), "password")
-    user = await sign_out_everywhere("ann", by="user:ann")
+    user = await sign_out_everywhere("ann")
     after = await open_session(user, "password")
     assert await find_session(before) is None and await find_session(after) is not None
 
@@ -523,12 +495,11 @@ async def test_a_foreign_session_token_finds_nothing(env, token):
 # Tokens.
 
 
-async def test_only_the_hash_of_a_token_is_stored_and_the_secret_is_in_no_representation(env):
+async def test_only_the_hash_of_a_token_is_stored(env):
     await make()
     made = await create_token("ann", "laptop", ["read", "submit"], by="user:ann")
     assert made.secret.startswith("vsk_")
     assert made.secret.encode() not in await stored(env)
-    assert made.secret not in repr(made)
     found = await find_token(made.secret)
     assert found is not None and (found[0].scopes, found[1].name) == (("read", "submit"), "ann")
 
@@ -546,20 +517,11 @@ async def test_a_token_expires(env):
 async def test_a_revoked_token_is_worthless_at_once(env):
     await make()
     kept, gone = [await create_token("ann", name, ["read"], by="user:ann") for name in ("a", "b")]
-    await revoke_token("ann", gone.token.id, by="user:ann")
+    await revoke_own_token("ann", gone.token.id)
     assert await find_token(gone.secret) is None
     assert await find_token(kept.secret) is not None
     with pytest.raises(NotFound):
-        await revoke_token("ann", gone.token.id, by="user:ann")
-
-
-async def test_nobody_revokes_the_token_of_another(env):
-    await make()
-    await make("bob")
-    made = await create_token("ann", "laptop", ["read"], by="user:ann")
-    with pytest.raises(NotFound):
-        await revoke_token("bob", made.token.id, by="user:bob")
-    assert await find_token(made.secret) is not None
+        await revoke_own_token("ann", gone.token.id)
 
 
 @pytest.mark.parametrize("ending", ["disabling", "a new password", "signing out everywhere"])
@@ -575,7 +537,7 @@ async def test_tokens_end_with_the_trust_in_their_account_and_do_not_come_back(e
     elif ending == "a new password":
         await set_password("ann", "another long enough one", **WHY)
     else:
-        await sign_out_everywhere("ann", by="user:ann")
+        await sign_out_everywhere("ann")
     assert await find_token(made.secret) is None
     assert await list_tokens("ann") == () and await list_all_tokens() == ()
     again = await create_token("ann", "laptop", ["read"], by="user:ann")
@@ -592,21 +554,6 @@ async def test_tokens_that_an_older_release_left_with_a_disabled_account_do_not_
     await env.kv.commit([Put(keys.user("ann"), marked, version)])
     await set_disabled("ann", disabled=False, **WHY)
     assert await find_token(made.secret) is None and await list_all_tokens() == ()
-
-
-@pytest.mark.parametrize(
-    ("role", "refused"),
-    [(Role.AUTHOR, ("review", "admin")), (Role.REVIEWER, ("admin",)), (Role.ADMIN, ())],
-)
-async def test_a_token_is_made_only_with_scopes_that_the_role_may_hold(env, role, refused):
-    await make(role=role)
-    for scope in ("read", "submit", "own", "review", "admin"):
-        if scope in refused:
-            with pytest.raises(NotPermitted, match=f"cannot have the scope '{scope}'"):
-                await create_token("ann", "x", ["read", scope], by="user:ann")
-        else:
-            await create_token("ann", "x", [scope], by="user:ann")
-    assert len(await list_tokens("ann")) == 5 - len(refused)
 
 
 async def test_a_demotion_ends_what_the_account_may_no_longer_hold_for_good(env):
@@ -679,45 +626,6 @@ async def test_a_token_is_good_even_where_its_use_cannot_be_written(env):
     with active_env(env, kv=hooked):
         assert await find_token(made.secret) is not None
     assert (await list_tokens("ann"))[0].last_used_at is None
-
-
-async def test_an_account_has_a_bounded_number_of_tokens(env):
-    await make()
-    first, *_ = [
-        await create_token("ann", f"t{number}", ["read"], by="user:ann") for number in range(MOST_TOKENS)
-    ]
-    with pytest.raises(InvalidInput, match=f"{MOST_TOKENS} tokens already") as caught:
-        await create_token("ann", "c", ["read"], by="user:ann")
-    assert caught.value.fix == "revoke one first" and len(await list_all_tokens()) == MOST_TOKENS
-    await revoke_token("ann", first.token.id, by="user:ann")
-    await create_token("ann", "c", ["read"], by="user:ann")
-
-
-@pytest.mark.parametrize(
-    ("scopes", "name", "days"),
-    [
-        ([], "x", 1),
-        (["root"], "x", 1),
-        (["read"], "", 1),
-        (["read"], "x\n", 1),
-        (["read"], "x", 0),
-        (["read"], "x", 400),
-    ],
-)
-async def test_a_token_that_makes_no_sense_is_refused_with_the_field(env, scopes, name, days):
-    await make()
-    with pytest.raises(InvalidInput) as caught:
-        await create_token("ann", name, scopes, by="user:ann", days=days)
-    assert caught.value.field in {"scopes", "name", "days"}
-
-
-async def test_a_token_made_with_a_token_can_do_no_more_and_lives_no_longer(env):
-    await make(role=Role.ADMIN)
-    weak = await create_token("ann", "weak", ["read"], by="user:ann", days=2)
-    with pytest.raises(NotPermitted):
-        await create_token("ann", "more", ["read", "admin"], by="user:ann", made_with=weak.token)
-    child = await create_token("ann", "child", ["read"], by="user:ann", days=300, made_with=weak.token)
-    assert child.token.expires_at == weak.token.expires_at
 
 
 @pytest.mark.parametrize("secret", ["", "vsk_", "vsk_x", "Bearer", "vsk_" + "a" * 5000, "vsk_\x00", "vsk_é"])
@@ -849,7 +757,7 @@ async def test_a_change_keeps_what_others_changed_meanwhile(env):
     await make()
     await asyncio.gather(
         *(create_token("ann", f"t{number}", ["read"], by="user:ann") for number in range(5)),
-        change_user("ann", lambda user: msgspec.structs.replace(user, role=Role.REVIEWER), action="x", **WHY),
+        set_role("ann", Role.REVIEWER, **WHY),
     )
     user = await get_user("ann")
     assert (len(user.tokens), user.role) == (5, Role.REVIEWER)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from tests.support.acting import create_token, revoke_own_token
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -33,7 +34,7 @@ from vskill_platform.store.repo_health import list_health
 from vskill_platform.store.reports import ReportStatus, file_report, list_reports
 from vskill_platform.store.statistics import position_of, recent_activity, waiting_line, watch_judge
 from vskill_platform.store.suppressions import add_suppression, list_suppressions, suppressed_rules
-from vskill_platform.store.tokens import create_token, list_all_tokens, list_tokens, revoke_token
+from vskill_platform.store.tokens import list_all_tokens, list_tokens
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +100,7 @@ async def a_token_beside_the_one_to_revoke(env: Env):
     """Which of the two has the id is not known while one cannot be read."""
     key, _ = await a_token(env)
     gone = await create_token("ann", "phone", ["read"], by="user:ann")
-    return key, lambda: revoke_token("ann", gone.token.id, by="user:ann")
+    return key, lambda: revoke_own_token("ann", gone.token.id)
 
 
 async def a_signer(env: Env):

@@ -1,6 +1,19 @@
 """Actions as tests call them: by a name such as `admin:eve`, in the environment of the worker context, about the run
 and the bytes that are there now."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE, OwnAccount
+from vskill_platform.actions.accounts import (
+    CHANGE_ROLE,
+    DISABLE_ACCOUNT,
+    ENABLE_ACCOUNT,
+    RESET_PASSWORD,
+    ChangeAccount,
+    ChangeAccountRole,
+    ResetPassword,
+)
 from vskill_platform.actions.appeals import APPEAL, AppealSubmission
 from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.collections import ADD_SKILLS, ChangeCollection, CollectionView
@@ -13,22 +26,33 @@ from vskill_platform.actions.owners import (
     RepositoryRequest,
     TransferRepository,
 )
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.tokens import (
+    DAY_MS,
+    DEFAULT_DAYS,
+    REVOKE_OWN_TOKEN,
+    RevokeOwnToken,
+    issue_token,
+)
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
-from vskill_platform.store.accounts import Role
+from vskill_platform.domain.token import Token, TokenScope
+from vskill_platform.store.accounts import Role, User, get_user
 from vskill_platform.store.skills import get_skill
+from vskill_platform.store.tokens import find_token_hash
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 
 def principal_for(by: str) -> Principal:
-    """`user:ann` is an author, `admin:eve` an admin."""
+    """`user:ann` is an author, `admin:eve` an admin, `system` whoever runs the server."""
     kind, _, name = by.partition(":")
+    if kind == "system":
+        return OPERATOR
     return Principal(name, Role.ADMIN if kind == "admin" else Role.AUTHOR)
 
 
@@ -117,3 +141,53 @@ async def restore(canonical: str, number: str | None = None, *, by: str, reason:
 async def add_to_collection(name: str, skills: list[str], *, by: str, reason: str) -> CollectionView:
     request = ChangeCollection(name=name, skills=tuple(skills), reason=reason)
     return await ADD_SKILLS(require_env(), principal_for(by), request)
+
+
+# Accounts.
+
+
+async def set_role(name: str, role: Role, *, by: str, reason: str) -> User:
+    await CHANGE_ROLE(
+        require_env(), principal_for(by), ChangeAccountRole(name=name, role=role, reason=reason)
+    )
+    return await get_user(name)
+
+
+async def set_disabled(name: str, *, disabled: bool, by: str, reason: str) -> User:
+    action = DISABLE_ACCOUNT if disabled else ENABLE_ACCOUNT
+    await action(require_env(), principal_for(by), ChangeAccount(name=name, reason=reason))
+    return await get_user(name)
+
+
+async def set_password(name: str, password: str, *, by: str, reason: str) -> User:
+    request = ResetPassword(name=name, password=password, reason=reason)
+    await RESET_PASSWORD(require_env(), principal_for(by), request)
+    return await get_user(name)
+
+
+async def sign_out_everywhere(name: str) -> User:
+    await SIGN_OUT_EVERYWHERE(require_env(), principal_for(f"user:{name}"), OwnAccount())
+    return await get_user(name)
+
+
+class MadeToken(NamedTuple):
+    """A token, and what nobody sees again."""
+
+    secret: str
+    token: Token
+
+
+async def create_token(
+    account: str, name: str, scopes: Iterable[str], *, by: str, days: int = DEFAULT_DAYS
+) -> MadeToken:
+    """Whoever it is: rights are tested elsewhere."""
+    env = require_env()
+    wanted = [TokenScope(scope) for scope in scopes]
+    expires_at = env.kv.now() + days * DAY_MS
+    made = await issue_token(env, account, name, wanted, by=by, expires_at=expires_at)
+    return MadeToken(made.token, (await find_token_hash(account, made.details.id))[1])
+
+
+async def revoke_own_token(account: str, token_id: str) -> None:
+    request = RevokeOwnToken(token_id=token_id)
+    await REVOKE_OWN_TOKEN(require_env(), principal_for(f"user:{account}"), request)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import msgspec
 
+from tests.support.acting import create_token
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.faults import ListedSources
 from vskill_platform.clock import SystemClock
@@ -23,7 +24,6 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.skills import get_skill
-from vskill_platform.store.tokens import create_token
 from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 

@@ -20,6 +20,7 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
+from vskill_platform.actions.system import view_settings
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.evidence import evidence_of
@@ -50,7 +51,6 @@ from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
 from vskill_platform.submission_store import get_submission, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
-from vskill_platform.web.pages.admin_system import shown_settings
 
 pytestmark = pytest.mark.anyio
 
@@ -579,7 +579,7 @@ async def test_roles_locks_and_passwords_are_changed_by_an_admin(env, ada, rob):
     await ada.do("/admin/accounts/rob/enable", reason="back")
     answer = await ada.send("/admin/accounts/rob/password", reason="forgot it", confirm="yes")
     assert answer.status_code == 201
-    assert "signed out" in await ada.do("/admin/accounts/rob/sign-out", confirm="yes")
+    assert "signed out" in await ada.do("/admin/accounts/rob/sign-out", reason="lost a laptop", confirm="yes")
 
 
 async def test_nobody_locks_themselves_out_or_removes_the_last_admin(ada):
@@ -626,7 +626,7 @@ async def test_settings_are_shown_without_their_secrets(ada):
 
 
 def test_a_location_is_shown_without_its_password():
-    shown = shown_settings(Settings(store="postgresql://keeper:hunter2@db.example.org/skills"))
+    shown = view_settings(Settings(store="postgresql://keeper:hunter2@db.example.org/skills"))
     (store,) = [one for one in shown if one.name == "VSKILL_STORE"]
     assert store.value == "postgresql://keeper@db.example.org/skills"
     assert not any("hunter2" in one.value for one in shown)

@@ -3,11 +3,12 @@
 import httpx2
 import pytest
 
+from tests.support.acting import sign_out_everywhere
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
 from vskill_platform.actions.rights import Right
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role, sign_out_everywhere
+from vskill_platform.store.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.principal import Guard
@@ -144,7 +145,7 @@ async def test_E10_a_token_without_the_admin_scope_is_an_authors_whoever_holds_i
     async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers) as client:
         allowed = guard_of(endpoint) is Guard.AUTHOR and endpoint.token_scope in {None, "read"}
         assert await lets_in(client, endpoint) is allowed
-    await run_with_worker_env(env, lambda: sign_out_everywhere("tom", by="system"))
+    await run_with_worker_env(env, lambda: sign_out_everywhere("tom"))
 
 
 def test_E10_what_anybody_may_change_is_a_short_list_with_reasons():

@@ -30,8 +30,8 @@ EXAMPLES = 4
 WITHOUT_RIGHTS = "account"
 
 #: Refusals (400, documented) of what a schema allows, by operation: the field that they name. A cursor is good only if we
-#: gave it out, an address only if it is a repository's on a host that is allowed, and some fields exclude or need one
-#: another, which the parameters of a query have no words for.
+#: gave it out, an address only if it is a repository's on a host that is allowed, a password only if it is not easily guessed,
+#: and some fields exclude or need one another, which the parameters of a query have no words for.
 UNSAID = {
     "GET /api/v1/skills": {"after"},
     "GET /api/v1/submissions": {"after", "category", "sort"},
@@ -44,6 +44,9 @@ UNSAID = {
     "GET /api/v1/repositories": {"after"},
     "GET /api/v1/repositories/health": {"repoUrl"},
     "POST /api/v1/repositories/check": {"repoUrl"},
+    "GET /api/v1/admin/audit": {"before"},
+    "POST /api/v1/admin/accounts": {"name", "password"},
+    "POST /api/v1/admin/accounts/{name}/password": {"password"},
 }
 #: Operations whose texts mean something that only the registry knows: a refusal names the field.
 MEANT = frozenset(

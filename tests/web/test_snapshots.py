@@ -68,6 +68,10 @@ CLAWHUB = "/clawhub/api/v1"
 FILE = b"---\nname: sent\ndescription: Sent by a client.\n---\n# sent\n"
 
 
+WHY = {"reason": "for the snapshots"}
+ROLE = {**WHY, "role": "reviewer"}
+
+
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """One request; `{names}` in it are facts of the registry or of earlier answers."""
 
@@ -169,6 +173,13 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/blocklist/check", "/api/v1/blocklist/check?name=bad", "/api/v1/blocklist/check?name=lint"),
     *get("/api/v1/webhooks", who="root"),
     *get("/api/v1/tokens", who="ada"),
+    *get("/api/v1/admin/tokens", "/api/v1/admin/tokens?account=ada", who="root"),
+    *get("/api/v1/admin/accounts", "/api/v1/admin/accounts?limit=1", who="root"),
+    *get("/api/v1/admin/audit", "/api/v1/admin/audit?limit=2", who="root"),
+    *get("/api/v1/admin/overview", who="root"),
+    # What they answer is of the machine and the engine.
+    *get("/api/v1/admin/settings", who="ada"),
+    *get("/api/v1/admin/storage", who="ada"),
     *get("/api/v1/account", who="ada"),
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
@@ -423,6 +434,40 @@ ASKED: tuple[Ask, ...] = (
     *owners_do("unyank", "/versions/{version}/unyank", "/versions/1.0.0/unyank"),
     *owners_do("delete", "/delete", "/delete"),
     post("/api/v1/owners/transfer", who="ada", body={"repoUrl": KIT, "to": "root", "reason": "moved on"}),
+    post(
+        "/api/v1/admin/accounts",
+        who="root",
+        body={"name": "bot", "role": "author", "reason": "for CI", "password": "seven green boats"},
+    ),
+    post("/api/v1/admin/accounts/{name}/role", who="root", path="/api/v1/admin/accounts/bot/role", body=ROLE),
+    post(
+        "/api/v1/admin/tokens/{account}",
+        who="root",
+        path="/api/v1/admin/tokens/bot",
+        body={"name": "ci"},
+        keep=("bot_token", "details", "id"),
+    ),
+    post(
+        "/api/v1/admin/tokens/{account}/{token_id}/revoke",
+        who="root",
+        path="/api/v1/admin/tokens/bot/{bot_token}/revoke",
+        body=WHY,
+    ),
+    *(
+        post(
+            f"/api/v1/admin/accounts/{{name}}/{verb}",
+            who="root",
+            path=f"/api/v1/admin/accounts/bot/{verb}",
+            body=body,
+        )
+        for verb, body in (
+            ("password", {**WHY, "password": "nine green boats"}),
+            ("sign-out", WHY),
+            ("disable", WHY),
+            ("enable", WHY),
+        )
+    ),
+    post("/api/v1/account/password", who="ada", body={"old": "x", "password": "nine green boats"}),
     Ask(endpoint="DELETE /api/v1/auth/sign-out-all", who="ada"),
 )
 #: Numbers of this moment: `tests/test_observability.py` holds them.

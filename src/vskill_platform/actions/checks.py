@@ -2,7 +2,7 @@
 them, and text without control characters."""
 
 from collections.abc import Iterator
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
@@ -32,6 +32,14 @@ PageSize = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What an action is asked for. Its fields have the API's names on the wire."""
 
+    #: Fields that are taken as they were given, spaces and all, and that no log shows: passwords.
+    SECRETS: ClassVar[frozenset[str]] = frozenset()
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        shown = (field for field in self.__struct_fields__ if field not in self.SECRETS)
+        return f"{type(self).__name__}({', '.join(f'{field}={getattr(self, field)!r}' for field in shown)})"
+
 
 def check_request(request: Req) -> Req:
     """The request with its texts stripped; InvalidInput names the field and the fix."""
@@ -53,9 +61,10 @@ def _stripped(request: Req) -> Req:
 
 
 def _texts(request: msgspec.Struct) -> Iterator[tuple[str, str]]:
+    secrets = request.SECRETS if isinstance(request, ActionRequest) else frozenset()
     for field in request.__struct_fields__:
         value = getattr(request, field)
-        if type(value) is str:
+        if type(value) is str and field not in secrets:
             yield field, value
 
 
@@ -70,9 +79,17 @@ def invalid_request(message: str, kind: type[msgspec.Struct]) -> InvalidInput:
         words = field.replace("_", " ")
         fix = "say in a few words why" if field == "reason" else f"give a {words}"
         return InvalidInput(f"A {words} is needed.", field=field, fix=fix)
+    if what == "Expected `array` of length >= 1":
+        return InvalidInput(f"At least one of {field} is needed.", field=field, fix="give at least one")
     if what.startswith("Expected `str` of length <= "):
         most = what.rpartition(" ")[2]
         return InvalidInput(f"{field} is too long.", field=field, fix=f"use at most {most} characters")
+    if what.startswith("Expected `int`, got"):
+        return InvalidInput(f"{field} is not a number.", field=field, fix="write a whole number")
+    if what.startswith(("Expected `int` <= ", "Expected `int` >= ")):
+        bound = "at most" if "<=" in what else "at least"
+        number = what.rpartition(" ")[2]
+        return InvalidInput(f"{field} is out of range.", field=field, fix=f"give {bound} {number}")
     if what.startswith("Expected `str` matching regex") and field in FORMS:
         return InvalidInput(f"{field} is not {FORMS[field]}.", field=field, fix=f"give {FORMS[field]}")
     if what.startswith("Invalid enum value "):

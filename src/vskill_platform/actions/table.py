@@ -4,7 +4,9 @@ from typing import Any
 
 from vskill_platform.actions import (
     account,
+    accounts,
     appeals,
+    audit,
     blocklist,
     blocklist_reads,
     bulk,
@@ -26,7 +28,9 @@ from vskill_platform.actions import (
     submission_lists,
     submissions,
     suppressions,
+    system,
     takedowns,
+    tokens,
     versions,
     webhooks,
 )
@@ -54,6 +58,10 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *blocklist.ACTIONS,
     *blocklist_reads.ACTIONS,
     *account.ACTIONS,
+    *accounts.ACTIONS,
+    *tokens.ACTIONS,
+    *audit.ACTIONS,
+    *system.ACTIONS,
     *webhooks.ACTIONS,
     *collections.ACTIONS,
     *queue.ACTIONS,

@@ -8,6 +8,7 @@ import os
 import click
 
 from vskill_platform import __version__
+from vskill_platform.cli.account import account
 from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
@@ -43,7 +44,7 @@ SERVER = "On the server's machine"
 SECTIONS = {
     "For everybody": (
         *(search, install, verify, submit, status, submission, skill, owner),
-        *(login, logout, whoami, scan, completion),
+        *(login, logout, whoami, account, scan, completion),
     ),
     "For reviewers and admins": (
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),

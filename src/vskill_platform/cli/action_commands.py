@@ -101,6 +101,8 @@ def _option(field: Any, text: str, *, optional: bool) -> click.Option:
     default = field.default if has_default else None
     if isinstance(default, enum.Enum):
         default = default.value
+    elif isinstance(default, tuple):
+        default = tuple(one.value if isinstance(one, enum.Enum) else one for one in default)
     help_text = text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
     words = field.name.replace("_", "-")
     # What may be given more than once is named in the singular each time.

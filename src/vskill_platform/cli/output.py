@@ -66,13 +66,6 @@ def plain(cell: object) -> Text:
     return Text("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
 
 
-def show_time(ms: int | None) -> str:
-    """A time for people, in UTC; a dash where there is none."""
-    from vskill_platform.actions.wire import iso_time
-
-    return UNKNOWN if ms is None else iso_time(ms).replace("T", " ")
-
-
 def show_text_time(text: str | None) -> str:
     """A time that the API wrote, for people."""
     return UNKNOWN if text is None else text.replace("T", " ")

@@ -1,9 +1,7 @@
-"""Accounts, at `user:{name}`: who may sign in, in which role, and everything that is done to an account.
+"""Accounts, at `user:{name}`: who may sign in, and in which role. `actions.accounts` decides what is done to them.
 
-Each change is one commit with its audit entry. Sessions and tokens are records of their own (`sessions`,
-`tokens`). Disabling an account, giving it a new password and signing out everywhere end them all, for good, in its
-own record, so there is nothing to hunt for. Another role ends the tokens that go beyond it. The last admin can neither
-be disabled nor demoted.
+Each change is one commit with its audit entry. Sessions and tokens are records of their own (`sessions`, `tokens`); the
+account's record says since when sessions are good and which tokens are, so ending them is one write.
 """
 
 import enum
@@ -13,10 +11,9 @@ from contextlib import suppress
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.token import SCOPES_OF, Token
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.passwords import check_password, hash_password
@@ -74,6 +71,13 @@ class UserPage(msgspec.Struct, frozen=True):
     items: tuple[User, ...]
     after: str | None = None
     skipped: int = 0
+
+
+class UserChange(msgspec.Struct, frozen=True):
+    """What an account's record becomes, and what is written in the same commit."""
+
+    record: User
+    operations: tuple[Operation, ...] = ()
 
 
 # Reading.
@@ -178,60 +182,6 @@ async def create_user(
     return await persist(write)
 
 
-async def set_role(name: str, role: Role, *, by: str, reason: str) -> User:
-    """Give it another role; what it may do changes with its next request. A token that goes beyond either role ends."""
-    return await change_user(
-        name,
-        lambda user: msgspec.structs.replace(user, role=role),
-        action="account role",
-        by=by,
-        reason=reason,
-        details={"role": role.value},
-        ends=_tokens_beyond,
-    )
-
-
-async def _tokens_beyond(before: User, after: User) -> frozenset[str]:
-    """The tokens with a scope that one of both roles may not hold. They end with a demotion, and do not come to power
-    with a promotion. One that cannot be read is among them, so that it holds up neither."""
-    env = require_env("kv")
-    allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
-    settled = await env.kv.get_many(keys.token(token_hash) for token_hash in before.tokens)
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("set_role")
-    found = {key: skips.decode(entry, Token) for key, entry in settled.found.items()}
-    skips.report(env)
-    kept = {key for key, token in found.items() if token is not None and allowed.issuperset(token.scopes)}
-    return frozenset(token_hash for token_hash in before.tokens if keys.token(token_hash) not in kept)
-
-
-async def set_disabled(name: str, *, disabled: bool, by: str, reason: str) -> User:
-    """Lock it out, or let it in again; its sessions and tokens end and do not come back."""
-    now = require_env("kv").kv.now()
-
-    def change(user: User) -> User:
-        # Records that were disabled before tokens ended with that still list them.
-        ended = _sign_out(user, now) if disabled or user.disabled else user
-        return msgspec.structs.replace(ended, disabled=disabled)
-
-    action = "account disabled" if disabled else "account enabled"
-    return await change_user(name, change, action=action, by=by, reason=reason)
-
-
-async def set_password(name: str, password: str, *, by: str, reason: str) -> User:
-    """A new password; every session and token from before ends."""
-    encoded = await hash_password(check_password(password, name))
-    now = require_env("kv").kv.now()
-    return await change_user(
-        name,
-        lambda user: msgspec.structs.replace(_sign_out(user, now), password=encoded),
-        action="account password",
-        by=by,
-        reason=reason,
-    )
-
-
 async def renew_hash(user: User, version: int, password: str) -> None:
     """The same password under today's cost; nobody is signed out, and nothing that people see changes. An account that
     was changed meanwhile is left as it is: the next sign-in renews it."""
@@ -241,31 +191,17 @@ async def renew_hash(user: User, version: int, password: str) -> None:
         await require_env("kv").kv.commit([put])
 
 
-async def sign_out_everywhere(name: str, *, by: str) -> User:
-    """End every session and revoke every token of an account."""
-    now = require_env("kv").kv.now()
-    return await change_user(
-        name, lambda user: _sign_out(user, now), action="signed out everywhere", by=by, reason="asked for it"
-    )
-
-
-def _sign_out(user: User, now: int) -> User:
-    return msgspec.structs.replace(user, signed_out_at=now, tokens=())
-
-
 async def change_user(
     name: str,
-    change: Callable[[User], User],
+    decide: Callable[[User], Awaitable[UserChange]],
     *,
     action: str,
     by: str,
     reason: str,
     details: Mapping[str, str] | None = None,
-    operations: tuple[Operation, ...] = (),
-    ends: Callable[[User, User], Awaitable[frozenset[str]]] | None = None,
 ) -> User:
-    """One commit: the record by compare-and-swap, its audit entry, and what goes with them. A token that the change
-    takes from the record's list, or that `ends` names, is deleted with it."""
+    """One commit: the record by compare-and-swap, its audit entry, and what the change brings along. Tokens that the
+    change takes from the record's list are deleted with it. `decide` is called again after a conflict."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -276,29 +212,12 @@ async def change_user(
             raise NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
         if await was_audited(entry_id):
             return known
-        changed = msgspec.structs.replace(change(known), updated_at=env.kv.now())
-        if ends is not None:
-            gone = await ends(known, changed)
-            left = tuple(one for one in changed.tokens if one not in gone)
-            changed = msgspec.structs.replace(changed, tokens=left)
-        kept = await _other_admin(known) if _loses_admin(known, changed) else ()
+        change = await decide(known)
+        changed = msgspec.structs.replace(change.record, updated_at=env.kv.now())
         audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
         put = Put(keys.user(name), msgspec.json.encode(changed), version)
         ended = [Delete(keys.token(one)) for one in known.tokens if one not in changed.tokens]
-        await env.kv.commit([put, audit, *kept, *ended, *operations])
+        await env.kv.commit([put, audit, *ended, *change.operations])
         return changed
 
     return await persist(write)
-
-
-def _loses_admin(before: User, after: User) -> bool:
-    was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))
-    return was and not stays
-
-
-async def _other_admin(leaving: User) -> tuple[Assert, ...]:
-    """That another admin is there is part of the commit: two who disable each other do not both succeed."""
-    for other, version in await find_admins():
-        if other.name != leaving.name and not other.disabled:
-            return (Assert(keys.user(other.name), version),)
-    raise NotPermitted(f"{leaving.name} is the only admin; make another one first.", account=leaving.name)

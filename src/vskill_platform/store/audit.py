@@ -38,11 +38,6 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The token that it was done with; None: a session, a command, the system.
     token: ActingToken | None = None
 
-    @property
-    def who(self) -> str:
-        """The actor, and the token if one was used, as people read it."""
-        return self.by if self.token is None else f"{self.by} (token {self.token.name}, {self.token.id})"
-
 
 class AuditPage(msgspec.Struct, frozen=True):
     """Entries, the latest first; `before` asks for the next page. `skipped` ones are in the log by key."""

@@ -16,6 +16,7 @@ from vskill_platform.store.accounts import (
     GitHubLink,
     Role,
     User,
+    UserChange,
     change_user,
     check_name,
     create_user,
@@ -53,14 +54,17 @@ async def account_of_github(number: str, login: str) -> User:
     user, _ = await read_user(account)
     if user is None or user.disabled:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
+
+    async def renew(known: User) -> UserChange:
+        return UserChange(msgspec.structs.replace(known, github=link), (_proof(account, link),))
+
     return await change_user(
         account,
-        lambda known: msgspec.structs.replace(known, github=link),
+        renew,
         action="github sign-in",
         by=f"user:{account}",
         reason=f"signed in as {login}",
         details={"login": login, "id": number},
-        operations=(_proof(account, link),),
     )
 
 

@@ -20,7 +20,6 @@ from vskill_platform.web.api import (
     meta,
     security,
     skills,
-    tokens,
 )
 from vskill_platform.web.application import Application
 from vskill_platform.web.clients import clawhub, clawhub_publish, marketplace, mcp, plugin_git, wellknown
@@ -39,7 +38,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *files.ENDPOINTS,
     *security.ENDPOINTS,
     *installs.ENDPOINTS,
-    *tokens.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
     *sitemap.ENDPOINTS,

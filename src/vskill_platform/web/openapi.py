@@ -31,6 +31,7 @@ TAGS = {
     "review": "What reviewers decide about submissions that wait for them.",
     "reports": "What people say is wrong with a skill.",
     "account": "One's own account and tokens.",
+    "accounts": "Accounts and tokens of everybody, for admins.",
     "webhooks": "Where decisions are told to others.",
     "collections": "Lists of skills that an organisation is offered as one.",
     "keys": "What lets anyone check offline what this registry vouches for.",

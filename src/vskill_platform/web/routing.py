@@ -109,10 +109,6 @@ def post(path: str, view: View, **declared: Any) -> Endpoint:
     return Endpoint(method="POST", path=path, view=view, **declared)
 
 
-def delete(path: str, view: View, **declared: Any) -> Endpoint:
-    return Endpoint(method="DELETE", path=path, view=view, **declared)
-
-
 def page(path: str, view: View, **declared: Any) -> Endpoint:
     """A page for people."""
     return get(path, view, media="text/html", documented=False, **declared)

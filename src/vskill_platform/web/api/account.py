@@ -1,5 +1,4 @@
-"""The API for one's own account: the namespaces that are mine, signing in with a token of GitHub's, and
-signing out everywhere."""
+"""What clients ask about one's own account: its namespaces, and a token for whoever GitHub knows."""
 
 from typing import Annotated
 
@@ -7,20 +6,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.wire import Sent, Wire, iso_time
-from vskill_platform.store.accounts import sign_out_everywhere
+from vskill_platform.actions.account import WHO_AM_I
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.tokens import CREATE_OWN_TOKEN, CreateOwnToken
+from vskill_platform.actions.wire import Sent, Wire
+from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.tokens import create_token
 from vskill_platform.web.github import require_github, user_of_token
 from vskill_platform.web.limits import client_of
-from vskill_platform.web.principal import Guard, principal_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
-from vskill_platform.web.routing import body_of, delete, get, post
+from vskill_platform.web.routing import body_of, get, post
 from vskill_platform.worker_context import require_env
 
 #: What the token of a client may do.
-CLIENT_SCOPES = ("read", "submit")
+CLIENT_SCOPES = (TokenScope.READ, TokenScope.SUBMIT)
 
 
 class Tenant(Wire, frozen=True):
@@ -55,12 +56,6 @@ class ClientToken(Wire, frozen=True):
     user_id: str
 
 
-class SignedOut(Wire, frozen=True):
-    """Every session has ended and every token is revoked."""
-
-    signed_out: bool
-
-
 async def tenants(request: Request) -> Response:
     name = principal_of(request).name
     return json_response(Tenants((Tenant(name, name, name, "owner"),)))
@@ -76,23 +71,17 @@ async def exchange(request: Request) -> Response:
     await count_attempt(f"github exchange {address}", address)
     person = await user_of_token(settings, wanted.github_token)
     user = await account_of_github(str(person.id), person.login)
-    made = await create_token(user.name, "client", CLIENT_SCOPES, by=f"user:{user.name}")
-    return json_response(
-        ClientToken(made.secret, iso_time(made.token.expires_at), made.token.scopes, user.name)
+    made = await CREATE_OWN_TOKEN(
+        require_env(), Principal(user.name, user.role), CreateOwnToken(name="client", scopes=CLIENT_SCOPES)
     )
-
-
-async def sign_out_all(request: Request) -> Response:
-    principal = principal_of(request)
-    await sign_out_everywhere(principal.name, by=principal.actor)
-    return json_response(SignedOut(signed_out=True))
+    return json_response(ClientToken(made.token, made.details.expires_at, made.details.scopes, user.name))
 
 
 ENDPOINTS = (
     get(
         "/api/v1/account/tenants",
         tenants,
-        guard=Guard.AUTHOR,
+        action=WHO_AM_I,
         answer=Tenants,
         tag="account",
         summary="The namespaces of the account",
@@ -107,16 +96,5 @@ ENDPOINTS = (
         tag="account",
         summary="A token for whoever shows one that GitHub gave to this registry's app",
         problems=(401, 403, 404, 409, 429),
-    ),
-    delete(
-        "/api/v1/auth/sign-out-all",
-        sign_out_all,
-        guard=Guard.AUTHOR,
-        # Not `own`: the `vskill` client signs out with the token that it got, which may read and submit.
-        scope="submit",
-        answer=SignedOut,
-        tag="account",
-        summary="End every session, revoke every token",
-        problems=(409,),
     ),
 )

@@ -77,14 +77,6 @@ async def back_of(request: Request, default: str) -> str:
         return default
 
 
-async def reason_of(request: Request) -> str:
-    """Why; never empty."""
-    reason = await text_of(request, "reason")
-    if not reason:
-        raise InvalidInput("A reason is needed", field="reason", fix="say in a few words why")
-    return reason
-
-
 async def require_confirmed(request: Request) -> None:
     """The box that says that one means it."""
     if await text_of(request, "confirm") != "yes":
@@ -97,14 +89,6 @@ async def number_of(request: Request, name: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise InvalidInput(f"{name} is not a number", field=name, fix="write a whole number")
     return int(text)
-
-
-async def choice_of(request: Request, name: str, allowed: tuple[str, ...]) -> str:
-    """One of the values that the form offers."""
-    value = await text_of(request, name, 200)
-    if value not in allowed:
-        raise InvalidInput(f"{name} has no such value", field=name, fix=f"choose {', '.join(allowed)}")
-    return value
 
 
 def admin_page(request: Request, template: str, status: int = 200, **context: object) -> Response:

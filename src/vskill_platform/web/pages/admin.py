@@ -4,9 +4,7 @@ areas."""
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain.states import State
-from vskill_platform.queue.health import queue_health
-from vskill_platform.store.reports import list_reports
+from vskill_platform.actions.system import SHOW_OVERVIEW, SHOW_STORAGE, read_overview
 from vskill_platform.web.pages import (
     admin_accounts,
     admin_blocklist,
@@ -20,31 +18,26 @@ from vskill_platform.web.pages import (
     admin_system,
 )
 from vskill_platform.web.pages.acting import admin_page
-from vskill_platform.web.principal import Guard
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import page
 from vskill_platform.worker_context import require_env
 
-#: Of the open reports, how many are counted for the front page.
-MOST_COUNTED = 100
-
 
 async def dashboard(request: Request) -> Response:
-    env = require_env("kv")
-    health = await queue_health()
-    reports = await list_reports(limit=MOST_COUNTED)
+    reader = principal_of(request)
+    found = await read_overview(require_env(), reader)
     return admin_page(
         request,
         "dashboard.html",
-        health=health,
-        waiting=health.counts.by_state[State.NEEDS_REVIEW],
-        open_reports=len(reports.items),
-        more_reports=reports.cursor is not None,
-        depth=await env.broker.depth(),
+        health=found.health,
+        overview=found.answer,
+        # The queue's page is for those who may see the storage.
+        shows_queue=SHOW_STORAGE.allows(reader),
     )
 
 
 ENDPOINTS = (
-    page("/admin", dashboard, guard=Guard.REVIEWER),
+    page("/admin", dashboard, action=SHOW_OVERVIEW),
     *admin_review.ENDPOINTS,
     *admin_reports.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
-from vskill_platform.store.accounts import User
+from vskill_platform.store.accounts import User, get_user
 from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.sessions import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.setup import check_setup, make_first_admin
@@ -89,6 +89,11 @@ async def signed_in(request: Request, user: User, how: str, wanted: str) -> Resp
     response = RedirectResponse(wanted, 303, {"cache-control": "no-store"})
     set_cookie(request, response, SESSION_COOKIE, await open_session(user, how), LONGEST_MS // 1000)
     return response
+
+
+async def sign_in_again(request: Request, name: str, wanted: str) -> Response:
+    """A new session for an account that has just given its password, and ended its sessions."""
+    return await signed_in(request, await get_user(name), "password", wanted)
 
 
 async def sign_out(request: Request) -> Response:

@@ -1,0 +1,384 @@
+"""Accounts, as admins and the operator manage them: make one, change its role, lock it out, give it a new password.
+
+Disabling an account, a new password and signing out everywhere end its sessions and tokens for good. Another role ends
+the tokens that go beyond it. The last admin can neither be disabled nor demoted, and nobody locks themselves out.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import AccountName, ActionRequest, PageSize, Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import NotFound, NotPermitted
+from vskill_platform.domain.token import SCOPES_OF, Token, TokenScope
+from vskill_platform.kv.entries import Assert
+from vskill_platform.records import Skips
+from vskill_platform.store.accounts import (
+    Role,
+    User,
+    UserChange,
+    change_user,
+    create_user,
+    find_admins,
+    list_users,
+)
+from vskill_platform.store.passwords import check_password, hash_password, new_password
+
+ACCOUNTS = "/api/v1/admin/accounts"
+#: From an account's record to what it becomes.
+DecideUser = Callable[[User], Awaitable[UserChange]]
+
+
+class ManagedAccount(Wire, frozen=True):
+    """An account, as admins see it."""
+
+    name: str
+    role: Role
+    #: it cannot sign in
+    disabled: bool
+    #: it can sign in with a password
+    has_password: bool
+    #: of the GitHub account that signs in as this one
+    github_login: str | None
+    #: how many tokens it has
+    tokens: int
+    created_at: str
+    updated_at: str
+
+
+class AccountPage(Wire, frozen=True):
+    """Accounts by name."""
+
+    items: tuple[ManagedAccount, ...]
+    #: asks for the next page; null on the last
+    after: str | None
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+class AccountPassword(Wire, frozen=True):
+    """The account, and the only answer that ever holds the password that was generated for it."""
+
+    account: ManagedAccount
+    #: null where the request brought one
+    password: str | None
+
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"AccountPassword({self.account!r})"
+
+
+class ListAccounts(ActionRequest, frozen=True, kw_only=True):
+    """Which page of all accounts."""
+
+    #: the `after` of the page before
+    after: AccountName | None = None
+    limit: PageSize = 100
+
+
+class CreateAccount(ActionRequest, frozen=True, kw_only=True):
+    """A new account."""
+
+    SECRETS: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    #: 1 to 50 of a-z, 0-9 and single hyphens
+    name: AccountName
+    #: what it may do
+    role: Role
+    #: why; kept in the audit
+    reason: Reason
+    #: 12 to 200 characters; one is generated where it is left out
+    password: str | None = None
+
+
+class ChangeAccount(ActionRequest, frozen=True, kw_only=True):
+    """An account, and why it is changed."""
+
+    name: AccountName
+    #: why; kept in the audit
+    reason: Reason
+
+
+class ChangeAccountRole(ChangeAccount, frozen=True, kw_only=True):
+    """An account's new role."""
+
+    #: what it may do
+    role: Role
+
+
+class ResetPassword(ChangeAccount, frozen=True, kw_only=True):
+    """A new password for an account."""
+
+    SECRETS: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    #: 12 to 200 characters; one is generated where it is left out
+    password: str | None = None
+
+
+async def list_accounts(_services: Services, _actor: Principal, request: ListAccounts) -> AccountPage:
+    found = await list_users(after=request.after, limit=request.limit)
+    return AccountPage(tuple(map(account_view, found.items)), found.after, found.skipped)
+
+
+async def create(_services: Services, actor: Principal, request: CreateAccount) -> AccountPassword:
+    generated = new_password() if request.password is None else None
+    user = await create_user(
+        request.name.lower(),
+        request.role,
+        by=actor.actor,
+        reason=request.reason,
+        password=generated or request.password,
+    )
+    return AccountPassword(account_view(user), generated)
+
+
+async def change_role(services: Services, actor: Principal, request: ChangeAccountRole) -> ManagedAccount:
+    """What the account may do changes with its next request."""
+
+    async def decide(user: User) -> UserChange:
+        changed = msgspec.structs.replace(user, role=request.role)
+        return await _keeping_an_admin(user, await _without_tokens_beyond(services, user, changed))
+
+    return await _change(actor, request, "account role", decide, {"role": request.role.value})
+
+
+async def disable(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    if request.name == actor.account:
+        raise NotPermitted("Nobody locks themselves out; another admin can.", account=request.name)
+
+    async def decide(user: User) -> UserChange:
+        ended = end_access(user, services.kv.now())
+        return await _keeping_an_admin(user, msgspec.structs.replace(ended, disabled=True))
+
+    return await _change(actor, request, "account disabled", decide)
+
+
+async def enable(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    async def decide(user: User) -> UserChange:
+        # Records that were disabled before tokens ended with that still list them.
+        ended = end_access(user, services.kv.now()) if user.disabled else user
+        return UserChange(msgspec.structs.replace(ended, disabled=False))
+
+    return await _change(actor, request, "account enabled", decide)
+
+
+async def reset_password(services: Services, actor: Principal, request: ResetPassword) -> AccountPassword:
+    generated = new_password() if request.password is None else None
+    password = generated or request.password or ""
+    changed = await set_password(services, request.name, password, by=actor.actor, reason=request.reason)
+    return AccountPassword(account_view(changed), generated)
+
+
+async def sign_out_account(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    return account_view(await end_all(services, request.name, by=actor.actor, reason=request.reason))
+
+
+# Changes that an account makes to itself too.
+
+
+async def set_password(services: Services, name: str, password: str, *, by: str, reason: str) -> User:
+    """A new password; every session and token from before ends."""
+    encoded = await hash_password(check_password(password, name))
+
+    async def decide(user: User) -> UserChange:
+        return UserChange(msgspec.structs.replace(end_access(user, services.kv.now()), password=encoded))
+
+    return await change_user(name, decide, action="account password", by=by, reason=reason)
+
+
+async def end_all(services: Services, name: str, *, by: str, reason: str) -> User:
+    """End every session and revoke every token of an account."""
+
+    async def decide(user: User) -> UserChange:
+        return UserChange(end_access(user, services.kv.now()))
+
+    return await change_user(name, decide, action="signed out everywhere", by=by, reason=reason)
+
+
+def end_access(user: User, now: int) -> User:
+    """The record without its sessions and tokens."""
+    return msgspec.structs.replace(user, signed_out_at=now, tokens=())
+
+
+async def _change(
+    actor: Principal,
+    request: ChangeAccount,
+    verb: str,
+    decide: DecideUser,
+    details: Mapping[str, str] | None = None,
+) -> ManagedAccount:
+    changed = await change_user(
+        request.name, decide, action=verb, by=actor.actor, reason=request.reason, details=details
+    )
+    return account_view(changed)
+
+
+async def _without_tokens_beyond(services: Services, before: User, after: User) -> User:
+    """Without the tokens that have a scope which one of both roles may not hold. They end with a demotion, and do not
+    come to power with a promotion. One that cannot be read is among them, so that it holds up neither."""
+    allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
+    settled = await services.kv.get_many(keys.token(token_hash) for token_hash in before.tokens)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("change_role")
+    found = {key: skips.decode(entry, Token) for key, entry in settled.found.items()}
+    skips.report(services)
+    kept = {key for key, token in found.items() if token is not None and allowed.issuperset(token.scopes)}
+    left = tuple(token_hash for token_hash in after.tokens if keys.token(token_hash) in kept)
+    return msgspec.structs.replace(after, tokens=left)
+
+
+async def _keeping_an_admin(before: User, after: User) -> UserChange:
+    """The change, if an admin is left who can sign in; NotPermitted otherwise. That the other admin is there is part of
+    the commit: two who disable each other do not both succeed."""
+    was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))
+    if stays or not was:
+        return UserChange(after)
+    for other, version in await find_admins():
+        if other.name != before.name and not other.disabled:
+            return UserChange(after, (Assert(keys.user(other.name), version),))
+    message = f"{before.name} is the only admin; make another one first."
+    raise NotPermitted(message, account=before.name)
+
+
+def account_view(user: User) -> ManagedAccount:
+    return ManagedAccount(
+        name=user.name,
+        role=user.role,
+        disabled=user.disabled,
+        has_password=user.password is not None,
+        github_login=user.github.login if user.github else None,
+        tokens=len(user.tokens),
+        created_at=iso_time(user.created_at),
+        updated_at=iso_time(user.updated_at),
+    )
+
+
+_NO_TOOL = Missing("who may do what is for an admin to decide, not for an agent")
+
+LIST_ACCOUNTS = Action(
+    name="account.list",
+    run=list_accounts,
+    request=ListAccounts,
+    answer=AccountPage,
+    method="GET",
+    path=ACCOUNTS,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="List accounts by name",
+    tag="accounts",
+    page="/admin/accounts",
+    command="admin list",
+    mcp=_NO_TOOL,
+)
+CREATE_ACCOUNT = Action(
+    name="account.create",
+    run=create,
+    request=CreateAccount,
+    answer=AccountPassword,
+    path=ACCOUNTS,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    status=201,
+    summary="Create an account",
+    about="A generated password is in the answer, and nowhere else ever.",
+    tag="accounts",
+    page="/admin/accounts",
+    command="admin create",
+    mcp=_NO_TOOL,
+)
+CHANGE_ROLE = Action(
+    name="account.role",
+    run=change_role,
+    request=ChangeAccountRole,
+    answer=ManagedAccount,
+    path=f"{ACCOUNTS}/{{name}}/role",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, NotPermitted),
+    summary="Give an account another role",
+    about="Tokens with scopes beyond either role end. The only admin stays admin.",
+    tag="accounts",
+    page="/admin/accounts/{name}/role",
+    command="admin role",
+    mcp=_NO_TOOL,
+)
+DISABLE_ACCOUNT = Action(
+    name="account.disable",
+    run=disable,
+    request=ChangeAccount,
+    answer=ManagedAccount,
+    path=f"{ACCOUNTS}/{{name}}/disable",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, NotPermitted),
+    summary="Lock an account out",
+    about="Its sessions and tokens end for good. Nobody locks themselves out, and the only admin stays.",
+    tag="accounts",
+    page="/admin/accounts/{name}/disable",
+    command="admin disable",
+    mcp=_NO_TOOL,
+)
+ENABLE_ACCOUNT = Action(
+    name="account.enable",
+    run=enable,
+    request=ChangeAccount,
+    answer=ManagedAccount,
+    path=f"{ACCOUNTS}/{{name}}/enable",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Let an account sign in again",
+    about="It needs new tokens.",
+    tag="accounts",
+    page="/admin/accounts/{name}/enable",
+    command="admin enable",
+    mcp=_NO_TOOL,
+)
+RESET_PASSWORD = Action(
+    name="account.reset-password",
+    run=reset_password,
+    request=ResetPassword,
+    answer=AccountPassword,
+    path=f"{ACCOUNTS}/{{name}}/password",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Give an account a new password",
+    about="Its sessions end and its tokens are revoked. A generated password is in the answer, and nowhere else ever.",
+    tag="accounts",
+    page="/admin/accounts/{name}/password",
+    command="admin password",
+    mcp=_NO_TOOL,
+)
+SIGN_OUT_ACCOUNT = Action(
+    name="account.sign-out",
+    run=sign_out_account,
+    request=ChangeAccount,
+    answer=ManagedAccount,
+    path=f"{ACCOUNTS}/{{name}}/sign-out",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="End the sessions of an account and revoke its tokens",
+    tag="accounts",
+    page="/admin/accounts/{name}/sign-out",
+    command="admin sign-out",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (
+    LIST_ACCOUNTS,
+    CREATE_ACCOUNT,
+    CHANGE_ROLE,
+    DISABLE_ACCOUNT,
+    ENABLE_ACCOUNT,
+    RESET_PASSWORD,
+    SIGN_OUT_ACCOUNT,
+)

@@ -1,0 +1,52 @@
+"""The commands of `token`, and how tokens are printed."""
+
+from typing import Any
+
+import click
+
+from vskill_platform.actions.tokens import (
+    CREATE_TOKEN_FOR,
+    LIST_ALL_TOKENS,
+    REVOKE_TOKEN_OF,
+    AccountToken,
+    AllTokens,
+    CreatedToken,
+)
+from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.admin_commands import complete_reason
+from vskill_platform.cli.output import print_table, show_text_time
+
+
+def show_created_token(made: CreatedToken) -> None:
+    click.echo(f"The token, shown only now: {made.token}")
+    until = show_text_time(made.details.expires_at)
+    click.echo(f"It may {', '.join(made.details.scopes)}, and expires {until}.")
+
+
+def show_tokens(found: AllTokens) -> None:
+    rows = [
+        (
+            one.details.id,
+            one.account,
+            one.details.name,
+            ", ".join(one.details.scopes),
+            show_text_time(one.details.expires_at),
+            show_text_time(one.details.last_used_at),
+        )
+        for one in found.tokens
+    ]
+    columns = ("id", "account", "name", "scopes", "expires (UTC)", "last used")
+    print_table(f"{len(rows)} tokens", columns, rows)
+
+
+def show_revoked(gone: AccountToken) -> None:
+    click.echo(f"The token {gone.details.name!r} of {gone.account} is revoked.")
+
+
+_REASON: dict[str, Any] = {"fill": complete_reason, "optional": ("reason",)}
+
+COMMANDS = (
+    command_for(CREATE_TOKEN_FOR, show_created_token),
+    command_for(LIST_ALL_TOKENS, show_tokens),
+    command_for(REVOKE_TOKEN_OF, show_revoked, **_REASON),
+)
