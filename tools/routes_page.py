@@ -9,7 +9,6 @@ from tools.route_words import WORDS
 from tools.tables import table
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.openapi import TAGS
-from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import Endpoint
 
 
@@ -56,8 +55,6 @@ def _table(endpoints: list[Endpoint]) -> str:
 
 
 def _who(endpoint: Endpoint) -> str:
-    if endpoint.action is not None:
-        role = endpoint.action.right.meaning
-    else:
-        role = "everybody" if endpoint.guard is Guard.PUBLIC else endpoint.guard.value
-    return f"{role}, scope `{endpoint.token_scope}`" if endpoint.token_scope else role
+    if endpoint.action is None:
+        return "everybody"
+    return f"{endpoint.action.right.meaning}, scope `{endpoint.token_scope}`"

@@ -13,6 +13,8 @@ from tests.support.acting import create_token, set_role
 from tests.support.envs import active_env, skill_files
 from tests.support.people import make_account, signed_in, token_of
 from tests.support.shelf import Shelf, open_shelf
+from vskill_platform.actions.account import WHO_AM_I
+from vskill_platform.actions.rights import Right
 from vskill_platform.domain.identity import submission_id
 from vskill_platform.domain.token import SCOPES
 from vskill_platform.intake.submit import submit_upload
@@ -21,7 +23,6 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import AuditEntry, list_audit
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.clients.mcp_server import TOOLS
-from vskill_platform.web.principal import Guard
 from vskill_platform.web.routing import Endpoint
 
 pytestmark = pytest.mark.anyio
@@ -205,15 +206,17 @@ def test_every_state_change_is_listed_with_its_scope():
 
 
 def test_what_reviewers_and_admins_do_needs_the_scope_of_that_role():
-    expected = {Guard.REVIEWER: "review", Guard.ADMIN: "admin"}
-    for name, one in CHANGING.items():
-        assert one.token_scope == expected.get(one.guard, one.token_scope), name
+    expected = {Right.REVIEWER: "review", Right.ADMIN: "admin"}
+    needed = {name: one.action.right for name, one in CHANGING.items() if one.action}
+    assert set(expected) < set(needed.values())
+    for name, right in needed.items():
+        assert CHANGING[name].token_scope == expected.get(right, CHANGING[name].token_scope), name
 
 
 @pytest.mark.parametrize(
     "declared",
-    [{}, {"scope": "root"}, {"scope": "submit", "no_scope": "both"}],
-    ids=["none", "unknown", "both"],
+    [{}, {"action": WHO_AM_I, "no_scope": "both"}],
+    ids=["none", "both"],
 )
 def test_a_route_that_changes_something_cannot_be_declared_without_its_scope(declared):
     async def view(_request: Any) -> Any: ...

@@ -14,7 +14,6 @@ from vskill_platform import __version__
 from vskill_platform.actions.rights import OPEN_RIGHTS
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.web.browser import SESSION_COOKIE
-from vskill_platform.web.principal import Guard
 from vskill_platform.web.problems import PROBLEM_TYPE, Problem
 from vskill_platform.web.routing import Endpoint, path_pattern
 
@@ -213,9 +212,7 @@ def _success(endpoint: Endpoint, status: int, kind: Any, schemas: Schemas) -> Do
 
 def needs_account(endpoint: Endpoint) -> bool:
     """Whether anonymous requests are refused."""
-    if endpoint.action is not None:
-        return endpoint.action.right not in OPEN_RIGHTS
-    return endpoint.guard is not Guard.PUBLIC
+    return endpoint.action is not None and endpoint.action.right not in OPEN_RIGHTS
 
 
 def problem_statuses(endpoint: Endpoint) -> set[int]:

@@ -17,12 +17,10 @@ from starlette.types import Message, Receive
 from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import PLAIN, Asked
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotPermitted, NotSignedIn
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.domain.token import SCOPES, TokenScope
 from vskill_platform.web import auth
 from vskill_platform.web.limits import client_of, take
-from vskill_platform.web.principal import Guard
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: What a part of a documented path may be, by its name; the others are any name.
@@ -45,12 +43,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     view: View
-    #: What it does: the action's right and scope decide who may use the route. None: `guard` and `scope` do.
+    #: What it does: the action's right and scope decide who may use the route. None: everybody may.
     action: Action[Any, Any] | None = None
-    guard: Guard = Guard.PUBLIC
-    #: The scope that a token needs beside its account's role. Every method but GET declares one, or says why not.
-    scope: str | None = None
-    #: Why a token needs no scope for a method that could change something.
+    #: Why a method that could change something belongs to no action.
     no_scope: str = ""
     #: The query parameters, as a struct that forbids unknown fields; read with `query_of`.
     query: type[msgspec.Struct] = NoQuery
@@ -87,16 +82,13 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def token_scope(self) -> str | None:
         """The scope that a token needs."""
-        return self.scope if self.action is None else self.action.scope.value
+        return None if self.action is None else self.action.scope.value
 
     def __post_init__(self) -> None:
         """A declaration without its scope never gets as far as a request."""
-        if self.scope is not None and self.scope not in SCOPES:
-            raise TypeError(f"{self.method} {self.path}: there is no scope {self.scope!r}")
-        declared = (self.action is not None, self.scope is not None, bool(self.no_scope))
-        if self.method != "GET" and sum(declared) != 1:
+        if self.method != "GET" and (self.action is None) is not bool(self.no_scope):
             raise TypeError(
-                f"{self.method} {self.path} declares its action, its scope, or in no_scope why it needs none"
+                f"{self.method} {self.path} declares its action, or in no_scope why a token needs no scope for it"
             )
 
 
@@ -127,7 +119,8 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         principal = msgspec.structs.replace(principal, address=client_of(request))
     scope["principal"] = principal
     try:
-        _authorise(endpoint, principal)
+        if endpoint.action is not None:
+            endpoint.action.admit(principal)
     except NotSignedIn:
         if endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
@@ -148,18 +141,6 @@ async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> R
         return await endpoint.view(request)
     env = msgspec.structs.replace(require_env(), acting_token=principal.token)
     return await run_with_worker_env(env, lambda: endpoint.view(request))
-
-
-def _authorise(endpoint: Endpoint, principal: Principal) -> None:
-    if endpoint.action is not None:
-        endpoint.action.admit(principal)
-        return
-    if endpoint.scope is not None:
-        principal.require_scope(TokenScope(endpoint.scope))
-    if principal.account is None and endpoint.guard is not Guard.PUBLIC:
-        raise NotSignedIn
-    if not endpoint.guard.lets_pass(principal):
-        raise NotPermitted(f"This needs the role {endpoint.guard.value}.", needs=endpoint.guard.value)
 
 
 # What a request brings.
