@@ -1,0 +1,234 @@
+"""A registry in which somebody else has everything that an action can be about, and the ways to act on it: as each kind
+of person, over HTTP and through both command lines."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from click.testing import CliRunner, Result
+
+from tests.support.acting import create_token
+from tests.support.envs import active_env, make_submission, put_record, skill_files
+from tests.support.people import make_account, token_of
+from tests.support.shelf import Shelf, open_shelf
+from tests.support.streams import serving
+from vskill_platform.actions.action import Action, Missing
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.cli import cli
+from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
+from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.domain.token import SCOPES, SCOPES_OF
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.collections import create_collection
+from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.reports import file_report
+from vskill_platform.store.suppressions import add_suppression
+from vskill_platform.store.webhooks import add_webhook
+
+REPO = "https://github.com/acme/tools"
+#: Accounts by the column that they stand for. `carl` has what the others act on, and belongs to no column.
+PEOPLE = {
+    "author": ("ann", Role.AUTHOR),
+    "other": ("bob", Role.AUTHOR),
+    "owner": ("olga", Role.AUTHOR),
+    "reviewer": ("rob", Role.REVIEWER),
+    "admin": ("ada", Role.ADMIN),
+}
+RULE = "DR-009"
+
+Facts = Mapping[str, str]
+
+
+class RightsWorld:
+    """The registry, its address, and what its objects are called."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        address: str,
+        *,
+        facts: dict[str, str],
+        tokens: dict[str, str],
+        scoped: dict[str, str],
+    ) -> None:
+        self.shelf = shelf
+        self.address = address
+        self.facts = facts
+        #: A token of each person, with all that their role may hold.
+        self.tokens = tokens
+        #: A token of the admin's, with one scope.
+        self.scoped = scoped
+
+    def principal(self, who: str) -> Principal:
+        if who == "operator":
+            return OPERATOR
+        return Principal(*PEOPLE[who]) if who in PEOPLE else ANYBODY
+
+    def request(self, action: Action[Any, Any], fields: Mapping[str, Any]) -> msgspec.Struct:
+        names = dict(
+            zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True)
+        )
+        sent = {names[name]: _fill(value, self.facts) for name, value in fields.items()}
+        return msgspec.convert(sent, type=action.request, strict=False, builtin_types=(bytes,))
+
+    async def call_here(
+        self, action: Action[Any, Any], fields: Mapping[str, Any], principal: Principal
+    ) -> bool:
+        """Whether the action lets them in."""
+        caller = LocalCaller(self.shelf.env, principal)
+        return await _is_let_in(caller, action, self.request(action, fields))
+
+    async def call_by_http(
+        self, action: Action[Any, Any], fields: Mapping[str, Any], token: str | None
+    ) -> bool:
+        async with remote_caller(self.address, token) as caller:
+            return await _is_let_in(caller, action, self.request(action, fields))
+
+    async def command_here(self, words: list[str], who: str) -> Result:
+        named = [] if who == "operator" else ["--as", PEOPLE[who][0]]
+        settings = self.shelf.env.settings
+        variables = {"VSKILL_DATA_DIR": settings.data_dir, "VSKILL_STORE": settings.store}
+        return await _run([*named, *words], variables)
+
+    async def command_elsewhere(self, words: list[str], token: str | None) -> Result:
+        given = {} if token is None else {"VSKILL_PLATFORM_TOKEN": token}
+        return await _run(["--registry", self.address, *words], given)
+
+    def words(self, action: Action[Any, Any], fields: Mapping[str, Any]) -> list[str]:
+        """The command line that asks for the same: the command's own parameters say how each field is given."""
+        assert not isinstance(action.command, Missing)
+        command: click.Command = cli
+        for word in action.command_words:
+            assert isinstance(command, click.Group)
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, action.command
+            command = found
+        options: list[str] = []
+        arguments: list[str] = []
+        for param in command.params:
+            if param.name == "yes":
+                options.append("--yes")
+            if param.name not in fields:
+                continue
+            value = _fill(fields[param.name], self.facts)
+            values = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+            if isinstance(param, click.Argument):
+                arguments += values
+            elif isinstance(value, bool):
+                options.append(param.opts[0] if value else param.secondary_opts[0])
+            else:
+                options += [part for one in values for part in (param.opts[0], one)]
+        return [*action.command_words, *options, "--", *arguments]
+
+
+async def _is_let_in(caller: Caller, action: Action[Any, Any], request: msgspec.Struct) -> bool:
+    try:
+        await caller.call(action, request)
+    except (NotSignedIn, NotPermitted):
+        return False
+    except PlatformError:
+        # Let in, and told that it cannot be done now: rights are asked about first.
+        return True
+    return True
+
+
+async def _run(words: list[str], variables: Mapping[str, str]) -> Result:
+    with _only_variables(variables):
+        # In a thread, because a command starts an event loop of its own.
+        return await asyncio.to_thread(lambda: CliRunner().invoke(cli, words, prog_name="vskill-platform"))
+
+
+@contextmanager
+def _only_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("VSKILL_")}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+
+
+def _fill(value: Any, facts: Facts) -> Any:
+    if isinstance(value, str):
+        return value.format_map(facts)
+    if isinstance(value, dict):
+        return {name: _fill(one, facts) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_fill(one, facts) for one in value]
+    return value
+
+
+@asynccontextmanager
+async def open_rights_world(folder: Path) -> AsyncIterator[RightsWorld]:
+    """A registry on a file and a socket, because commands are processes of their own elsewhere."""
+    async with open_shelf(folder, "sqlite", rate_limits="off") as shelf, serving(shelf.env) as address:
+        for name, role in (*PEOPLE.values(), ("carl", Role.AUTHOR), ("eve", Role.ADMIN)):
+            await make_account(shelf.env, name, role)
+        with active_env(shelf.env):
+            facts = await _furnish(shelf)
+        tokens = {
+            who: await token_of(shelf.env, name, *SCOPES_OF[role]) for who, (name, role) in PEOPLE.items()
+        }
+        scoped = {scope: await token_of(shelf.env, "ada", scope) for scope in SCOPES}
+        yield RightsWorld(shelf, address, facts=facts, tokens=tokens, scoped=scoped)
+
+
+async def _furnish(shelf: Shelf) -> dict[str, str]:
+    """What ann submitted, from a repository that olga controls, and one thing of every other kind."""
+    env = shelf.env
+    skill = await shelf.publish("lint", version="1.0.0", submitter="ann")
+    await shelf.publish("lint", "More.", version="1.1.0", submitter="ann")
+    repo = normalise(REPO)
+    ownership = Ownership(repo.repo_key, REPO, (Owner("olga", env.kv.now(), "file"),))
+    await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    digest = skill.versions[0].digest
+    finding = Finding(
+        RULE, Severity.HIGH, Category.EXFILTRATION, Kind.MALICE, "SKILL.md", 1, excerpt="x", why="y"
+    )
+    report = StaticReport("older-rules", findings=(finding,))
+    await env.kv.put(keys.scan(digest, report.ruleset), msgspec.json.encode(report))
+    await add_suppression(digest, "DR-001", by="system", reason="a test")
+    filed = await file_report(skill.canonical, reason="It is spam.", reporter="user:carl")
+    await create_collection("tools", title="Tools", description="All tools.", by="system", reason="a test")
+    hook = await add_webhook("https://hooks.example.org/x", "s" * 32, ("skill.published",), by="system")
+    token = (await create_token("carl", "old", ["read"], by="system")).token
+    shelf.sources.put(REPO, "skills/fresh", skill_files("fresh"))
+    waiting = await _put(shelf, "waiting", State.NEEDS_REVIEW, digest)
+    received = await _put(shelf, "received", State.RECEIVED, digest)
+    failed = await _put(shelf, "failed", State.TIER1_FAILED, digest)
+    return {
+        "skill": skill.canonical,
+        "digest": digest,
+        "report": filed.report.id,
+        "webhook": hook.id,
+        "token": token.id,
+        "waiting": waiting.id,
+        "received": received.id,
+        "failed": failed.id,
+    }
+
+
+async def _put(shelf: Shelf, name: str, state: State, digest: str) -> Submission:
+    record = make_submission(
+        name,
+        state=state,
+        at=shelf.env.kv.now(),
+        identity=normalise(REPO, f"skills/{name}"),
+        submitter="ann",
+        digest=digest,
+        decision=RecordedDecision("the rules say so", (RULE,)),
+    )
+    await put_record(shelf.env, record)
+    return record

@@ -1,0 +1,317 @@
+"""Who may do what: the expected rights of every action, written by hand. A matrix that is made from the table that it
+checks could not fail.
+
+Each action is called as each kind of person, over HTTP and through both command lines, about what belongs to somebody
+else (`rights_world`). Whoever is not let in leaves no trace.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import Result
+
+from tests.actions.rights_world import PEOPLE, REPO, RULE, RightsWorld, open_rights_world
+from vskill_platform.actions.action import Action, Missing
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.table import ACTIONS
+from vskill_platform.domain.token import SCOPES, TokenScope
+from vskill_platform.kv.contract import iterate_pages
+
+pytestmark = pytest.mark.anyio
+
+WHO = ("anonymous", "author", "other", "owner", "reviewer", "admin", "operator")
+
+EVERYBODY = "anonymous author other owner reviewer admin operator"
+ACCOUNTS = "author other owner reviewer admin operator"
+SUBMITTER = "author owner reviewer admin operator"
+OWNER = "owner operator"
+REVIEWER = "reviewer admin operator"
+ADMIN = "admin operator"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Who may, with which scope, and what is asked for."""
+
+    who: str
+    scope: str
+    fields: dict[str, Any] = {}
+
+
+WHY = {"reason": "a test of rights"}
+DECISION = {"submission_id": "{waiting}", "run": 1, "digest": "{digest}", **WHY}
+VERSION = {"skill": "{skill}", "version": "1.0.0", **WHY}
+CARL = {"name": "carl", **WHY}
+NEW_ACCOUNT = {"name": "zoe", "role": "author", **WHY}
+NEW_TOKEN = {"name": "laptop", "scopes": ["read"], "days": 1}
+BLOCK = {"kind": "name", "target": "evil-skill", "severity": "high", "ahead": True, **WHY}
+
+MATRIX = {
+    # Submissions.
+    "submission.list": Row(EVERYBODY, "read"),
+    "submission.stats": Row(EVERYBODY, "read"),
+    "submission.positions": Row(EVERYBODY, "read", {"ids": "{received}"}),
+    "submission.show": Row(EVERYBODY, "read", {"submission_id": "{waiting}"}),
+    "submission.runs": Row(EVERYBODY, "read", {"submission_id": "{waiting}"}),
+    "submission.findings": Row(EVERYBODY, "read", {"submission_id": "{waiting}"}),
+    "submission.sarif": Row(EVERYBODY, "read", {"submission_id": "{waiting}"}),
+    "submission.submit": Row(EVERYBODY, "submit", {"repo_url": REPO, "skill_path": "skills/fresh"}),
+    "submission.submit-many": Row(EVERYBODY, "submit", {"submissions": [{"repoUrl": REPO}]}),
+    "submission.discover": Row(EVERYBODY, "submit", {"repo_url": REPO}),
+    "submission.upload": Row(ACCOUNTS, "submit", {"archive": b"no archive", "name": "mine"}),
+    "submission.cancel": Row(SUBMITTER, "submit", {"submission_id": "{received}", **WHY}),
+    "submission.rerun": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
+    "submission.appeal": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
+    # Skills.
+    "skill.list": Row(EVERYBODY, "read"),
+    "skill.search": Row(EVERYBODY, "read", {"q": "lint"}),
+    "skill.facets": Row(EVERYBODY, "read"),
+    "skill.show": Row(EVERYBODY, "read", {"skill": "{skill}"}),
+    "skill.versions": Row(EVERYBODY, "read", {"skill": "{skill}"}),
+    "skill.files": Row(EVERYBODY, "read", {"skill": "{skill}"}),
+    "skill.security": Row(EVERYBODY, "read", {"skill": "{skill}"}),
+    "skill.download": Row(EVERYBODY, "read", {"skill": "{skill}", "version": "1.0.0"}),
+    "skill.attestation": Row(EVERYBODY, "read", {"skill": "{skill}", "version": "1.0.0"}),
+    "skill.count_install": Row(EVERYBODY, "read", {"skill": "{skill}"}),
+    "keys.list": Row(EVERYBODY, "read"),
+    "scan.external": Row(EVERYBODY, "read", {"digest": "{digest}"}),
+    "scan.external-report": Row(EVERYBODY, "read", {"digest": "{digest}", "provider": "bandit"}),
+    "skill.yank": Row(OWNER, "own", VERSION),
+    "skill.unyank": Row(OWNER, "own", VERSION),
+    "skill.delete": Row(OWNER, "own", {"skill": "{skill}", **WHY}),
+    "skill.takedown": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
+    "skill.restore": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
+    # Owners.
+    "owner.list": Row(ACCOUNTS, "read"),
+    "owner.claim": Row(ACCOUNTS, "own", {"repo_url": REPO}),
+    # Every account may ask; one whose proof is not found is told that it controls nothing.
+    "owner.check": Row(OWNER, "own", {"repo_url": REPO}),
+    "owner.transfer": Row(OWNER, "own", {"repo_url": REPO, "to": "carl", **WHY}),
+    # Review.
+    "review.list": Row(REVIEWER, "review"),
+    "review.approve": Row(REVIEWER, "review", DECISION),
+    "review.reject": Row(REVIEWER, "review", DECISION),
+    "review.again": Row(REVIEWER, "review", {"submission_id": "{failed}", **WHY}),
+    "review.bulk": Row(
+        ADMIN,
+        "admin",
+        {"verb": "reject", "items": [{"id": "{waiting}", "run": 1, "digest": "{digest}"}], **WHY},
+    ),
+    "suppression.list": Row(REVIEWER, "review"),
+    "suppression.add": Row(REVIEWER, "review", {"digest": "{digest}", "rule": RULE, **WHY}),
+    "suppression.remove": Row(REVIEWER, "review", {"digest": "{digest}", "rule": "DR-001", **WHY}),
+    "report.file": Row(EVERYBODY, "submit", {"skill": "{skill}", "reason": "It is spam."}),
+    "report.list": Row(REVIEWER, "review"),
+    "report.uphold": Row(REVIEWER, "review", {"report_id": "{report}", **WHY}),
+    "report.dismiss": Row(REVIEWER, "review", {"report_id": "{report}", **WHY}),
+    "block.list": Row(REVIEWER, "review"),
+    "block.add": Row(REVIEWER, "review", BLOCK),
+    "block.remove": Row(REVIEWER, "review", {"kind": "name", "target": "evil-skill", **WHY}),
+    "blocklist.read": Row(EVERYBODY, "read"),
+    "blocklist.check": Row(EVERYBODY, "read", {"name": "evil-skill"}),
+    "repository.list": Row(REVIEWER, "review"),
+    "repository.health": Row(REVIEWER, "review", {"repo_url": REPO}),
+    "repository.check": Row(REVIEWER, "review", {"repo_url": REPO}),
+    # One's own account.
+    "account.show": Row(ACCOUNTS, "read"),
+    "account.password": Row(ACCOUNTS, "own", {"old": "not the old one", "password": "a new sentence"}),
+    "account.sign-out-all": Row(ACCOUNTS, "submit"),
+    "token.list": Row(ACCOUNTS, "read"),
+    "token.create": Row(ACCOUNTS, "own", NEW_TOKEN),
+    "token.revoke": Row(ACCOUNTS, "own", {"token_id": "{token}"}),
+    # Administration.
+    "account.list": Row(ADMIN, "admin"),
+    "account.create": Row(ADMIN, "admin", NEW_ACCOUNT),
+    "account.role": Row(ADMIN, "admin", {"role": "reviewer", **CARL}),
+    "account.disable": Row(ADMIN, "admin", CARL),
+    "account.enable": Row(ADMIN, "admin", CARL),
+    "account.reset-password": Row(ADMIN, "admin", CARL),
+    "account.sign-out": Row(ADMIN, "admin", CARL),
+    "token.list-all": Row(ADMIN, "admin"),
+    "token.create-for": Row(ADMIN, "admin", {"account": "carl", **NEW_TOKEN}),
+    "token.revoke-of": Row(ADMIN, "admin", {"account": "carl", "token_id": "{token}", **WHY}),
+    "audit.list": Row(ADMIN, "admin"),
+    "system.overview": Row(REVIEWER, "review"),
+    "system.settings": Row(ADMIN, "admin"),
+    "system.storage": Row(ADMIN, "admin"),
+    "webhook.list": Row(ADMIN, "admin"),
+    "webhook.add": Row(ADMIN, "admin", {"url": "https://hooks.example.org/y", "events": ["skill.published"]}),
+    "webhook.remove": Row(ADMIN, "admin", {"webhook_id": "{webhook}"}),
+    "collection.list": Row(EVERYBODY, "read"),
+    "collection.create": Row(
+        ADMIN, "admin", {"name": "more", "title": "More", "description": "More tools.", **WHY}
+    ),
+    "collection.add": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
+    "collection.remove": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
+    "collection.delete": Row(ADMIN, "admin", {"name": "tools", **WHY}),
+    "queue.health": Row(EVERYBODY, "read"),
+    "queue.stats": Row(EVERYBODY, "read"),
+    "queue.status": Row(ADMIN, "admin"),
+    "queue.stuck": Row(ADMIN, "admin"),
+    "queue.pause": Row(ADMIN, "admin", {"duration_ms": 60_000, **WHY}),
+    "queue.resume": Row(ADMIN, "admin"),
+    "queue.recover": Row(ADMIN, "admin"),
+    "dead-letter.list": Row(ADMIN, "admin"),
+    "dead-letter.replay": Row(ADMIN, "admin", {"letter_id": 1}),
+    "dead-letter.discard": Row(ADMIN, "admin", {"letter_id": 1}),
+    "job.list": Row(ADMIN, "admin"),
+    "job.run": Row(ADMIN, "admin", {"job": "recover"}),
+}
+BY_NAME = {action.name: action for action in ACTIONS}
+#: What a token with this scope may do as well.
+INCLUDED = {"read": {"read"}, "admin": set(SCOPES)} | {
+    one: {"read", one} for one in ("submit", "own", "review")
+}
+#: Words of the refusals that are about rights.
+REFUSALS = ("may do this", "lacks the scope", "Sign in, or send", "has no claim on")
+
+
+def test_every_action_has_a_row_and_every_row_an_action():
+    assert set(MATRIX) == set(BY_NAME)
+
+
+@pytest.fixture(scope="module")
+async def world(tmp_path_factory):
+    """One for all that is refused: it stays as it is, which each test shows."""
+    async with open_rights_world(tmp_path_factory.mktemp("refused")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def busy_world(tmp_path_factory):
+    """One for all that is done. What is gone meanwhile is answered with that, and not with a refusal."""
+    async with open_rights_world(tmp_path_factory.mktemp("done")) as opened:
+        yield opened
+
+
+def may(name: str) -> set[str]:
+    return set(MATRIX[name].who.split())
+
+
+def may_not(name: str) -> list[str]:
+    return [who for who in WHO if who not in may(name)]
+
+
+async def records(world: RightsWorld) -> dict[str, bytes]:
+    """Every record but the tokens', which note when they were last used."""
+    found: dict[str, bytes] = {}
+    async for page in iterate_pages(world.shelf.env.kv, ""):
+        found |= {one.key: one.value for one in page.items if not one.key.startswith("token:")}
+    return found
+
+
+async def is_let_in(world: RightsWorld, action: Action[Any, Any], who: str) -> bool:
+    """By a real request; the operator has no other way than the server's machine."""
+    fields = MATRIX[action.name].fields
+    if who == "operator":
+        return await world.call_here(action, fields, world.principal(who))
+    return await world.call_by_http(action, fields, world.tokens.get(who))
+
+
+@pytest.mark.parametrize("name", sorted(MATRIX))
+async def test_whoever_lacks_the_right_is_refused_and_leaves_no_trace(world, name):
+    before = await records(world)
+    assert [who for who in may_not(name) if await is_let_in(world, BY_NAME[name], who)] == []
+    assert await records(world) == before
+
+
+@pytest.mark.parametrize("name", sorted(MATRIX))
+async def test_a_token_without_the_scope_is_refused_and_leaves_no_trace(world, name):
+    lacking = [scope for scope in SCOPES if MATRIX[name].scope not in INCLUDED[scope]]
+    before = await records(world)
+    action, fields = BY_NAME[name], MATRIX[name].fields
+    assert [one for one in lacking if await world.call_by_http(action, fields, world.scoped[one])] == []
+    assert await records(world) == before
+
+
+#: Actions after which whoever acted may do it no more.
+LAST = {"account.sign-out-all", "owner.transfer"}
+
+
+@pytest.mark.parametrize("name", sorted(set(MATRIX) - LAST))
+async def test_whoever_has_the_right_is_let_in(busy_world, name):
+    """The weakest first, so that what only a stronger one could do is seen."""
+    action = BY_NAME[name]
+    assert [who for who in WHO if who in may(name) and not await is_let_in(busy_world, action, who)] == []
+    # A token that lacks the scope `review` has an author's rights at most, whoever holds it.
+    if MATRIX[name].who not in {SUBMITTER, OWNER}:
+        token = busy_world.scoped[MATRIX[name].scope]
+        assert await busy_world.call_by_http(action, MATRIX[name].fields, token)
+
+
+@pytest.mark.parametrize("name", sorted(LAST))
+async def test_some_actions_take_the_right_away(tmp_path, name):
+    """In a world of their own, because nobody in it can act afterwards."""
+    async with open_rights_world(tmp_path) as world:
+        people = [who for who in PEOPLE if who in may(name)]
+        assert [who for who in people if not await is_let_in(world, BY_NAME[name], who)] == []
+        assert [who for who in people if await is_let_in(world, BY_NAME[name], who)] == []
+
+
+#: How a person writes what the command line takes in other words.
+IN_WORDS = {"queue.pause": {"duration_ms": "1m"}}
+#: Without it the command asks for a password.
+FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))
+#: `submit` packs a folder, which tests/cli/test_submit.py shows; the others anybody may use.
+WITH_COMMAND = sorted(
+    name
+    for name, row in MATRIX.items()
+    if row.who != EVERYBODY and name != "submission.upload" and not isinstance(BY_NAME[name].command, Missing)
+)
+
+
+def words_for(world: RightsWorld, name: str) -> list[str]:
+    words = world.words(BY_NAME[name], MATRIX[name].fields | IN_WORDS.get(name, {}))
+    return [*words[: words.index("--")], *FLAGS.get(name, ()), *words[words.index("--") :]]
+
+
+@pytest.mark.parametrize("name", WITH_COMMAND)
+async def test_both_command_lines_refuse_whoever_lacks_the_right(world, name):
+    words, before = words_for(world, name), await records(world)
+    nearest = [who for who in PEOPLE if who not in may(name)][-1:]
+    done = [await world.command_elsewhere(words, None)]
+    for who in nearest:
+        done.append(await world.command_here(words, who))
+        done.append(await world.command_elsewhere(words, world.tokens[who]))
+    assert [one.output for one in done if not is_refusal(one)] == []
+    assert await records(world) == before
+
+
+@pytest.mark.parametrize("name", sorted(set(WITH_COMMAND) - LAST))
+async def test_both_command_lines_let_in_whoever_has_the_right(busy_world, name):
+    words = words_for(busy_world, name)
+    first = next(who for who in PEOPLE if who in may(name))
+    done = [
+        await busy_world.command_here(words, first),
+        await busy_world.command_here(words, "operator"),
+        await busy_world.command_elsewhere(words, busy_world.tokens[first]),
+    ]
+    assert [one.output for one in done if one.exit_code not in {0, 1} or is_refusal(one)] == []
+
+
+def is_refusal(done: Result) -> bool:
+    return done.exit_code == 1 and any(words in done.output for words in REFUSALS)
+
+
+PLANTED = {
+    "every account approves": ("review.approve", {"right": Right.SIGNED_IN}),
+    "whoever submitted a skill deletes it": ("skill.delete", {"right": Right.SUBMITTER}),
+    "a token that submits pauses the queue": ("queue.pause", {"scope": TokenScope.SUBMIT}),
+}
+
+
+@pytest.mark.parametrize("plant", sorted(PLANTED))
+async def test_a_wrong_right_is_found(tmp_path, plant):
+    """The same questions as above, asked of an action with a wrong right."""
+    name, change = PLANTED[plant]
+    wrong, row = msgspec.structs.replace(BY_NAME[name], **change), MATRIX[name]
+    async with open_rights_world(tmp_path) as world:
+        asked = [world.principal(who) for who in may_not(name)]
+        ada = world.principal("admin")
+        asked += [
+            msgspec.structs.replace(ada, scopes=frozenset(INCLUDED[scope]))
+            for scope in SCOPES
+            if row.scope not in INCLUDED[scope]
+        ]
+        assert [one for one in asked if await world.call_here(BY_NAME[name], row.fields, one)] == []
+        assert [one for one in asked if await world.call_here(wrong, row.fields, one)] != []
