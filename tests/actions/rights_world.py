@@ -79,7 +79,10 @@ class RightsWorld:
             zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True)
         )
         sent = {names[name]: _fill(value, self.facts) for name, value in fields.items()}
-        return msgspec.convert(sent, type=action.request, strict=False, builtin_types=(bytes,))
+        made: msgspec.Struct = msgspec.convert(
+            sent, type=action.request, strict=False, builtin_types=(bytes,)
+        )
+        return made
 
     async def call_here(
         self, action: Action[Any, Any], fields: Mapping[str, Any], principal: Principal

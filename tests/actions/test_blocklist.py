@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from tests.support.acting import principal_for
-from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockSomething, LiftBlock, ListBlocks
@@ -14,7 +13,6 @@ from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.skill import Change, PublishedSkill, Role, VersionStatus
 from vskill_platform.domain.states import State
-from vskill_platform.store.accounts import Role as AccountRole
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
 from vskill_platform.store.skills import get_skill, update_skill
@@ -188,19 +186,3 @@ async def test_an_entry_is_lifted_by_its_listed_text_too(env):
 async def test_only_reviewers_may(env, action, request_):
     with pytest.raises(NotPermitted):
         await action(env, principal_for("user:ann"), request_)
-
-
-async def test_form_api_and_command_leave_the_same_records(tmp_path, monkeypatch):
-    async def prepare(env) -> dict[str, str]:
-        await publish(env, "one", "two")
-        return {}
-
-    doors = EntryPoints(tmp_path, monkeypatch, prepare, AccountRole.REVIEWER)
-    by_form = await doors.by_form(
-        "/admin/blocklist/add", kind="place", target=TIDY, reason="steals keys", confirm="yes"
-    )
-    assert sum('"block:"' in one for one in by_form) == 1
-    assert by_form == await doors.by_json(
-        "/api/v1/blocklist/entries", kind="place", target=TIDY, reason="steals keys"
-    )
-    assert by_form == await doors.by_command("block", "add", "place", TIDY, "--reason", "steals keys")

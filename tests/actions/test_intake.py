@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.entry_points import EntryPoints
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -152,25 +151,3 @@ async def test_a_run_that_was_not_scanned_says_so_and_what_to_do(env: Env):
         await SARIF(env, ANYBODY, RunFindings(submission_id=record.id))
     with pytest.raises(NotFound):
         await FINDINGS(env, ANYBODY, RunFindings(submission_id=record.id, run=7))
-
-
-# The same through each entry point.
-
-
-@pytest.mark.parametrize(
-    ("verb", "state", "form"),
-    [("cancel", State.RECEIVED, "cancel"), ("appeal", State.TIER1_FAILED, "review")],
-)
-async def test_page_api_and_command_leave_the_same_records(tmp_path, monkeypatch, verb, state, form):
-    async def prepare(env: Env) -> dict[str, str]:
-        record = make_submission("mine", state=state, at=env.kv.now(), digest="d" * 64, submitter="ann")
-        with active_env(env):
-            await put_record(env, record)
-        return {"id": record.id}
-
-    points = EntryPoints(tmp_path, monkeypatch, prepare, Role.AUTHOR, account="ann")
-    by_form = await points.by_form(f"/submissions/{{id}}/{form}", reason="because", confirm="yes")
-    by_json = await points.by_json(f"/api/v1/submissions/{{id}}/{verb}", reason="because")
-    by_command = await points.by_command("submission", verb, "{id}", "--reason", "because")
-    assert by_form == by_json == by_command
-    assert any("because" in record for record in by_json)

@@ -143,15 +143,3 @@ async def test_only_reviewers_may_and_only_about_a_report_that_exists(env):
             await DISMISS(env, actor, dismissed)
     with pytest.raises(NotPermitted):
         await FILED(env, ann, ListReports())
-
-
-async def test_form_api_and_command_leave_the_same_records(tmp_path, monkeypatch):
-    async def prepare(env) -> dict[str, str]:
-        return {"id": await filed(env)}
-
-    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.REVIEWER)
-    by_form = await doors.by_form("/admin/reports/{id}/uphold", reason="true", block="version", confirm="yes")
-    assert by_form == await doors.by_json("/api/v1/reports/{id}/uphold", reason="true", block="version")
-    assert by_form == await doors.by_command(
-        "report", "uphold", "{id}", "--reason", "true", "--block", "version"
-    )

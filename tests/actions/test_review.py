@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from tests.support.acting import principal_for
-from tests.support.entry_points import EntryPoints
 from tests.support.envs import make_submission, open_test_env, put_record
 from vskill_platform.actions.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
 from vskill_platform.actions.principal import Principal
@@ -148,17 +147,3 @@ async def test_only_admins_decide_about_many(env):
     record = await waiting(env)
     with pytest.raises(NotPermitted):
         await BULK(env, ROB, many(BulkVerb.APPROVE, record))
-
-
-@pytest.mark.parametrize("verb", ["approve", "reject"])
-async def test_form_api_and_command_leave_the_same_records(tmp_path, monkeypatch, verb):
-    async def prepare(env) -> dict[str, str]:
-        return {"id": (await waiting(env, submitter="rob")).id}
-
-    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.REVIEWER)
-    by_form = await doors.by_form(f"/admin/review/{{id}}/{verb}", run="1", digest=DIGEST, reason="looked")
-    assert sum('"audit:"' in one for one in by_form) == 1
-    assert by_form == await doors.by_json(
-        f"/api/v1/review/{{id}}/{verb}", run=1, digest=DIGEST, reason="looked"
-    )
-    assert by_form == await doors.by_command("review", verb, "{id}", "--reason", "looked")

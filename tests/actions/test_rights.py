@@ -293,7 +293,7 @@ def is_refusal(done: Result) -> bool:
     return done.exit_code == 1 and any(words in done.output for words in REFUSALS)
 
 
-PLANTED = {
+PLANTED: dict[str, tuple[str, dict[str, Any]]] = {
     "every account approves": ("review.approve", {"right": Right.SIGNED_IN}),
     "whoever submitted a skill deletes it": ("skill.delete", {"right": Right.SUBMITTER}),
     "a token that submits pauses the queue": ("queue.pause", {"scope": TokenScope.SUBMIT}),

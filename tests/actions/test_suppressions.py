@@ -1,12 +1,9 @@
 """Suppressing a rule for one content, and letting it count again: what is judged again, and what is refused."""
 
-import json
-
 import msgspec
 import pytest
 
 from tests.support.acting import principal_for
-from tests.support.entry_points import EntryPoints
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
@@ -20,7 +17,6 @@ from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
-from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.tasks import read_task
@@ -156,19 +152,3 @@ async def test_only_reviewers_may(env, action):
     request = ListSuppressions() if action is SUPPRESSED else ask()
     with pytest.raises(NotPermitted):
         await action(env, principal_for("user:ann"), request)
-
-
-async def test_form_api_and_command_leave_the_same_records(tmp_path, monkeypatch):
-    async def prepare(env) -> dict[str, str]:
-        await store_scan(env, "DR-009")
-        return {"id": (await store_submission(env, "demo", State.NEEDS_REVIEW, "DR-009")).id}
-
-    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.REVIEWER)
-    by_form = await doors.by_form(
-        "/admin/suppressions/add", digest=DIGEST, rule="DR-009", reason="a real name"
-    )
-    assert sum('"audit:"' in one for one in by_form) == 2, json.dumps(by_form, indent=1)
-    assert by_form == await doors.by_json(f"/api/v1/suppressions/{DIGEST}/DR-009", reason="a real name")
-    assert by_form == await doors.by_command(
-        "review", "suppress", "{id}", "DR-009", "--reason", "a real name"
-    )

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.acting import principal_for
-from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import signed_in
 from vskill_platform.actions.blocklist import LIFT, BlockReach, LiftBlock
@@ -109,17 +108,3 @@ async def test_only_reviewers_see_it_on_the_skills_page(env):
         assert "Take down…" not in page and "Restore…" in page
         await rob.do(f"/skills/{TIDY}/restore", reason="a mistake", version="")
     assert (await get_skill(TIDY)).current_version is not None
-
-
-async def test_form_api_and_command_leave_the_same_records(tmp_path, monkeypatch):
-    async def prepare(env) -> dict[str, str]:
-        await publish(env, "one", "two")
-        return {}
-
-    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.REVIEWER)
-    by_form = await doors.by_form(f"/skills/{TIDY}/take-down", reason="malware", block="place", confirm="yes")
-    assert sum('"audit:"' in one for one in by_form) == 2
-    assert by_form == await doors.by_json(f"/api/v1/skills/{TIDY}/take-down", reason="malware", block="place")
-    assert by_form == await doors.by_command(
-        "skill", "takedown", TIDY, "--reason", "malware", "--block", "place"
-    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.envs import open_test_env
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.cli import cli
@@ -46,20 +46,6 @@ def skill(tmp_path):
     folder.mkdir()
     (folder / "SKILL.md").write_text(SKILL_MD)
     return folder
-
-
-@pytest.fixture
-def published_here(data_dir) -> str:
-    """A skill in the store of this machine; its name."""
-
-    async def fill() -> None:
-        async with open_test_env("sqlite", data_dir) as env:
-            await submit_skill("tidy", namespace="local")
-            await run_until_quiet(env)
-
-    data_dir.mkdir()
-    asyncio.run(fill())
-    return "upload~local/skills/tidy"
 
 
 @pytest.fixture

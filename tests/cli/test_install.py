@@ -1,6 +1,7 @@
 """`install` and `verify` against a registry: what arrives is what was verified, nothing of one's own is lost, and a
 registry that lies or misbehaves changes nothing on this machine."""
 
+import asyncio
 import io
 import json
 import stat
@@ -14,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.support.acting import principal_for, take_down, yank
-from tests.support.envs import run_until_quiet, submit_skill
+from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from vskill_platform.actions.blocklist import BLOCK, BlockSomething
 from vskill_platform.cli.caller import MOST_ANSWER
 from vskill_platform.domain.blocklist import TargetKind
@@ -166,10 +167,20 @@ def test_a_folder_is_verified_by_its_own_record_a_key_or_a_name(there, run, proj
         assert "was taken down: it steals" in there("verify", *words, code=1).stderr
 
 
-def test_it_works_on_the_store_of_this_machine_too(run, project, published_here):
-    assert f"Installed {published_here} 1.0.0 in here/tidy" in run("install", "tidy", "--into", "here").stdout
+def test_it_works_on_the_store_of_this_machine_too(run, project, data_dir):
+    async def fill() -> None:
+        async with open_test_env("sqlite", data_dir) as env:
+            await submit_skill("tidy", namespace="local")
+            await run_until_quiet(env)
+
+    data_dir.mkdir()
+    asyncio.run(fill())
+    assert (
+        "Installed upload~local/skills/tidy 1.0.0 in here/tidy"
+        in run("install", "tidy", "--into", "here").stdout
+    )
     assert "live" in run("verify", "here/tidy").stdout
-    assert published_here in run("search", "tidy").stdout
+    assert "upload~local/skills/tidy" in run("search", "tidy").stdout
 
 
 # Registries that lie.

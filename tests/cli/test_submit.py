@@ -175,13 +175,3 @@ def test_ids_of_submissions_are_completed(data_dir, run, skill):
     asked = {**os.environ, **words, "_VSKILL_PLATFORM_COMPLETE": "bash_complete"}
     done = subprocess.run([PROGRAM], env=asked, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"plain,{one['submission']['id']}"]
-
-
-def test_names_of_skills_are_completed_from_the_store_of_this_machine_alone(published_here):
-    words = {"COMP_WORDS": "vskill-platform install upload~l", "COMP_CWORD": "2"}
-    asked = {**os.environ, **words, "_VSKILL_PLATFORM_COMPLETE": "bash_complete"}
-    done = subprocess.run([PROGRAM], env=asked, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [f"plain,{published_here}"]
-    elsewhere = {**asked, "VSKILL_PLATFORM_REGISTRY": "https://skills.example.org"}
-    done = subprocess.run([PROGRAM], env=elsewhere, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []

@@ -1,27 +1,20 @@
-"""What owners do on pages, and that page, JSON and command leave the same records."""
+"""What owners do on pages. That every entry point leaves the same records is in tests/actions/test_entry_points.py."""
 
 import re
-from typing import Any
 
 import msgspec
 import pytest
 
-from tests.support.acting import principal_for
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
-from tests.support.people import Person, make_account, signed_in, token_of
+from tests.support.people import Person, signed_in
 from tests.support.site import open_site
-from tests.support.streams import serving
-from vskill_platform.actions.action import Action
-from vskill_platform.actions.owners import PROOF_FILE, TRANSFER, TransferRepository
-from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
-from vskill_platform.cli.caller import LocalCaller, remote_caller
+from vskill_platform.actions.owners import PROOF_FILE
 from vskill_platform.domain import keys
 from vskill_platform.domain.identity import normalise
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.owners import Owner, Ownership, owners_of
+from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import create_app
 
@@ -127,65 +120,3 @@ async def published_repository(site) -> str:
     await submit_repository(URL)
     await run_until_quiet(site.env)
     return "ann/tools/tools"
-
-
-# The same call leaves the same records, whichever way it comes.
-
-
-async def outcome(env, name: str) -> tuple[object, ...]:
-    found = await get_skill(name)
-    refs = [(ref.number, ref.status, ref.by, ref.reason, ref.owner_yanked) for ref in found.versions]
-    entry = (await list_audit()).items[0]
-    return (refs, entry.action, entry.target, entry.by, entry.reason, entry.details)
-
-
-@pytest.mark.parametrize("way", ["local", "remote"])
-@pytest.mark.parametrize("verb", ["yank", "unyank", "delete"])
-async def test_page_json_and_command_leave_the_same_records(site, ann, verb, way):
-    first, second = [await site.publish(name, namespace="ann") for name in ("by-page", "by-command")]
-    local = LocalCaller(site.env, principal_for("user:ann"))
-    requests: dict[str, tuple[Action[Any, Any], Any]] = {
-        "yank": (YANK, WithdrawVersion(skill=second, version="1.0.0", reason="why")),
-        "unyank": (UNYANK, WithdrawVersion(skill=second, version="1.0.0", reason="why")),
-        "delete": (DELETE, DeleteSkill(skill=second, reason="why")),
-    }
-    if verb == "unyank":
-        for name in (first, second):
-            await local.call(YANK, WithdrawVersion(skill=name, version="1.0.0", reason="first"))
-    await ann.do(
-        f"/skills/{first}/{verb}", version="1.0.0", reason="why", confirm="yes", back=f"/skills/{first}"
-    )
-    expected = await outcome(site.env, first)
-    if way == "local":
-        await local.call(*requests[verb])
-    else:
-        token = await token_of(site.env, "ann", "own")
-        async with serving(site.env) as address, remote_caller(address, token) as remote:
-            await remote.call(*requests[verb])
-    assert await outcome(site.env, second) == tuple(second if part == first else part for part in expected)
-
-
-@pytest.mark.parametrize("way", ["local", "remote"])
-async def test_a_transfer_leaves_the_same_records_by_page_and_by_command(site, ann, way):
-    await make_account(site.env, "bob", Role.AUTHOR)
-    await own(site, "ann")
-    sent = {"repo_url": URL, "to": "bob", "reason": "moved on"}
-    await ann.do("/account/transfer", **sent, confirm="yes")
-    by_page = await ownership_and_audit(site)
-    await own(site, "ann")
-    request = TransferRepository(**sent)
-    if way == "local":
-        await LocalCaller(site.env, principal_for("user:ann")).call(TRANSFER, request)
-    else:
-        token = await token_of(site.env, "ann", "own")
-        async with serving(site.env) as address, remote_caller(address, token) as remote:
-            await remote.call(TRANSFER, request)
-    assert await ownership_and_audit(site) == by_page
-
-
-async def ownership_and_audit(site) -> tuple[object, ...]:
-    owners = [
-        (one.account, one.how, one.handed_over_by, one.reason) for one in await owners_of(normalise(URL))
-    ]
-    entry = (await list_audit()).items[0]
-    return (owners, entry.action, entry.target, entry.by, entry.reason, entry.details)

@@ -1,0 +1,199 @@
+"""One verb, four ways: a page's form, the JSON API, a command on the server's machine, and the same command on another
+machine. Each leaves the same records, the same history and the same audit."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.acting import take_down, yank
+from tests.support.entry_points import EntryPoints, Prepare
+from tests.support.envs import make_submission, put_record, run_until_quiet, submit_skill
+from tests.support.people import make_account
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
+from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import RecordedDecision
+from vskill_platform.env import Env
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.reports import file_report
+from vskill_platform.store.suppressions import add_suppression
+
+pytestmark = pytest.mark.anyio
+
+DIGEST = "a" * 64
+RULE = "DR-009"
+SKILL = "upload~ann/skills/tidy"
+PLACE = "upload://ann/tidy"
+REPO = "https://github.com/acme/tools"
+
+
+def submitted(state: State) -> Prepare:
+    """A submission of ann's in this state, with a finding that decided about it."""
+
+    async def prepare(env: Env) -> dict[str, str]:
+        decision = RecordedDecision("odd", (RULE,))
+        record = make_submission(
+            "mine", state=state, at=env.kv.now(), digest=DIGEST, submitter="ann", decision=decision
+        )
+        await put_record(env, record)
+        finding = Finding(
+            RULE, Severity.HIGH, Category.EXFILTRATION, Kind.MALICE, "SKILL.md", 1, excerpt="x", why="y"
+        )
+        report = StaticReport("older-rules", findings=(finding,))
+        await env.kv.put(keys.scan(DIGEST, report.ruleset), msgspec.json.encode(report))
+        return {"id": record.id, "digest": DIGEST}
+
+    return prepare
+
+
+async def suppressed(env: Env) -> dict[str, str]:
+    facts = await submitted(State.NEEDS_REVIEW)(env)
+    await add_suppression(DIGEST, RULE, by="system", reason="first")
+    return facts
+
+
+async def published(env: Env) -> dict[str, str]:
+    """A skill in ann's own namespace."""
+    await submit_skill("tidy", namespace="ann")
+    await run_until_quiet(env)
+    return {}
+
+
+async def yanked(env: Env) -> dict[str, str]:
+    await published(env)
+    await yank(SKILL, "1.0.0", account="ann", reason="first")
+    return {}
+
+
+async def taken_down(env: Env) -> dict[str, str]:
+    await published(env)
+    await take_down(SKILL, by="admin:eve", reason="first")
+    return {}
+
+
+async def reported(env: Env) -> dict[str, str]:
+    await published(env)
+    return {"id": (await file_report(SKILL, reporter="user:carl", reason="It is spam.")).report.id}
+
+
+async def blocked(env: Env) -> dict[str, str]:
+    target = BlockTarget(TargetKind.NAME, "evil")
+    await add_block(BlockEntry(target, Severity.HIGH, "malware", "system", env.kv.now()))
+    return {}
+
+
+async def owned(env: Env) -> dict[str, str]:
+    await make_account(env, "bob", Role.AUTHOR)
+    repo = normalise(REPO)
+    ownership = Ownership(repo.repo_key, REPO, (Owner("ann", env.kv.now(), "file"),))
+    await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    return {}
+
+
+class Verb(msgspec.Struct, frozen=True):
+    """How each entry point is asked for it; `fields` are what the form and the API are sent alike."""
+
+    prepare: Prepare
+    account: str
+    form: str
+    json: str
+    command: tuple[str, ...]
+    fields: dict[str, Any]
+    #: What only the form, or only the API, is sent.
+    form_only: dict[str, Any] = {}
+    json_only: dict[str, Any] = {}
+
+
+WHY = {"reason": "looked at it"}
+REASON = ("--reason", "looked at it")
+YES = {"confirm": "yes"}
+DECISION = {"digest": DIGEST, **WHY}
+
+VERBS = {
+    "approve": Verb(
+        submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/approve", "/api/v1/review/{id}/approve",
+        ("review", "approve", "{id}", *REASON), DECISION, {"run": "1"}, {"run": 1},
+    ),
+    "reject": Verb(
+        submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/reject", "/api/v1/review/{id}/reject",
+        ("review", "reject", "{id}", *REASON), DECISION, {"run": "1"}, {"run": 1},
+    ),
+    "look again": Verb(
+        submitted(State.TIER1_FAILED), "rob", "/admin/review/{id}/again", "/api/v1/review/{id}/again",
+        ("review", "again", "{id}", *REASON), WHY,
+    ),
+    "suppress": Verb(
+        submitted(State.NEEDS_REVIEW), "rob", "/admin/suppressions/add", f"/api/v1/suppressions/{DIGEST}/{RULE}",
+        ("review", "suppress", "{id}", RULE, *REASON), WHY, {"digest": DIGEST, "rule": RULE},
+    ),
+    "unsuppress": Verb(
+        suppressed, "rob", "/admin/suppressions/remove", f"/api/v1/suppressions/{DIGEST}/{RULE}/remove",
+        ("review", "unsuppress", "{id}", RULE, *REASON), WHY, {"digest": DIGEST, "rule": RULE},
+    ),
+    "uphold": Verb(
+        reported, "rob", "/admin/reports/{id}/uphold", "/api/v1/reports/{id}/uphold",
+        ("report", "uphold", "{id}", "--block", "version", *REASON), {"block": "version", **WHY}, YES,
+    ),
+    "dismiss": Verb(
+        reported, "rob", "/admin/reports/{id}/dismiss", "/api/v1/reports/{id}/dismiss",
+        ("report", "dismiss", "{id}", *REASON), WHY,
+    ),
+    "block": Verb(
+        published, "rob", "/admin/blocklist/add", "/api/v1/blocklist/entries",
+        ("block", "add", "place", PLACE, *REASON), {"kind": "place", "target": PLACE, **WHY}, YES,
+    ),
+    "lift a block": Verb(
+        blocked, "rob", "/admin/blocklist/lift", "/api/v1/blocklist/entries/lift",
+        ("block", "remove", "name", "evil", *REASON), {"kind": "name", "target": "evil", **WHY}, YES,
+    ),
+    "take down": Verb(
+        published, "rob", f"/skills/{SKILL}/take-down", f"/api/v1/skills/{SKILL}/take-down",
+        ("skill", "takedown", SKILL, "--block", "place", *REASON), {"block": "place", **WHY}, YES,
+    ),
+    "restore": Verb(
+        taken_down, "rob", f"/skills/{SKILL}/restore", f"/api/v1/skills/{SKILL}/restore",
+        ("skill", "restore", SKILL, *REASON), WHY,
+    ),
+    "yank": Verb(
+        published, "ann", f"/skills/{SKILL}/yank", f"/api/v1/skills/{SKILL}/versions/1.0.0/yank",
+        ("skill", "yank", SKILL, "1.0.0", *REASON), WHY, {"version": "1.0.0", **YES},
+    ),
+    "unyank": Verb(
+        yanked, "ann", f"/skills/{SKILL}/unyank", f"/api/v1/skills/{SKILL}/versions/1.0.0/unyank",
+        ("skill", "unyank", SKILL, "1.0.0", *REASON), WHY, {"version": "1.0.0", **YES},
+    ),
+    "delete": Verb(
+        published, "ann", f"/skills/{SKILL}/delete", f"/api/v1/skills/{SKILL}/delete",
+        ("skill", "delete", SKILL, "--yes", *REASON), WHY, YES,
+    ),
+    "transfer": Verb(
+        owned, "ann", "/account/transfer", "/api/v1/owners/transfer",
+        ("owner", "transfer", REPO, "bob", *REASON), {"to": "bob", **WHY},
+        {"repo_url": REPO, **YES}, {"repoUrl": REPO},
+    ),
+    "cancel": Verb(
+        submitted(State.RECEIVED), "ann", "/submissions/{id}/cancel", "/api/v1/submissions/{id}/cancel",
+        ("submission", "cancel", "{id}", *REASON), WHY, YES,
+    ),
+    "appeal": Verb(
+        submitted(State.TIER1_FAILED), "ann", "/submissions/{id}/review", "/api/v1/submissions/{id}/appeal",
+        ("submission", "appeal", "{id}", *REASON), WHY,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+async def test_every_way_leaves_the_same_records_history_and_audit(tmp_path, monkeypatch, name):
+    verb = VERBS[name]
+    role = Role.AUTHOR if verb.account == "ann" else Role.REVIEWER
+    points = EntryPoints(tmp_path, monkeypatch, verb.prepare, role, account=verb.account)
+    by_form = await points.by_form(verb.form, **verb.fields, **verb.form_only)
+    assert [one for one in by_form if '"audit:"' in one and "looked at it" in one], by_form
+    assert by_form == await points.by_json(verb.json, **verb.fields, **verb.json_only)
+    assert by_form == await points.by_command(*verb.command)
+    assert by_form == await points.by_remote_command(*verb.command)
