@@ -7,12 +7,14 @@ import pytest
 
 from tests.support.acting import sign_out_everywhere
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
+from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.browser import SESSION_COOKIE
+from vskill_platform.web.pages.admin_areas import AREAS, areas_for
 from vskill_platform.web.routing import Endpoint
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -173,6 +175,15 @@ def test_E10_the_admin_area_is_for_reviewers_and_admins_only():
     for one in area:
         place = "/".join(one.path.split("/")[:3])
         assert guard_of(one) is (Guard.REVIEWER if place in REVIEWERS else Guard.ADMIN), name_of(one)
+
+
+def test_the_admin_area_offers_what_one_may_use_and_nothing_else():
+    declared = {one.path: one.action for one in ENDPOINTS if one.method == "GET"}
+    assert {link: action for link, _, action in AREAS} == {link: declared[link] for link, _, _ in AREAS}
+    offered = {role: [link for link, _ in areas_for(Principal("x", role))] for role in Role}
+    assert offered[Role.AUTHOR] == [] == areas_for(ANYBODY)
+    assert sorted(offered[Role.REVIEWER]) == sorted(REVIEWERS)
+    assert offered[Role.ADMIN] == [link for link, _, _ in AREAS]
 
 
 def test_every_form_is_checked_for_its_sender():

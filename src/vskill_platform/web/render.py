@@ -1,7 +1,7 @@
 """Pages: jinja templates that escape everything, with the few things that every page needs.
 
-A template gets `principal`, `browser`, `path`, the addresses of static files by `static(...)`, and filters for times
-and numbers; a number that is unknown is shown as a dash, never as zero (C4).
+A template gets `principal`, `offers_admin`, `browser`, `path`, the addresses of static files by `static(...)`, and
+filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from vskill_platform import __version__
+from vskill_platform.actions.system import SHOW_OVERVIEW
 from vskill_platform.web.assets import static_address
 from vskill_platform.web.browser import browser_of
 from vskill_platform.web.principal import principal_of
@@ -42,6 +43,7 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
             request=request,
             path=request.url.path,
             principal=principal_of(request),
+            offers_admin=SHOW_OVERVIEW.allows(principal_of(request)),
             browser=browser_of(request),
             **context,
         )

@@ -13,6 +13,7 @@ from vskill_platform.actions.checks import invalid_request
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
@@ -93,6 +94,7 @@ async def number_of(request: Request, name: str) -> int:
 
 def admin_page(request: Request, template: str, status: int = 200, **context: object) -> Response:
     """A page of the admin area: never kept by anybody, with what was just done at its top."""
-    shown = render(request, f"admin/{template}", status, flash=flash_of(request), **context)
+    areas = areas_for(principal_of(request))
+    shown = render(request, f"admin/{template}", status, flash=flash_of(request), areas=areas, **context)
     shown.headers["cache-control"] = "no-store"
     return told(request, shown)
