@@ -26,12 +26,12 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Certification, PublishedSkill, Role
+from vskill_platform.domain.skill import Certification, PublishedSkill, StatusRole
 from vskill_platform.domain.states import State
-from vskill_platform.intake.submit import Outcome, Submitted, submit_repository, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
@@ -95,11 +95,11 @@ class Filed(msgspec.Struct):
     #: Infinite while it may still have an effect.
     ended: float = math.inf
     #: None: nobody knows.
-    outcome: Outcome | None = None
+    outcome: IntakeOutcome | None = None
 
     @property
     def accepted(self) -> bool:
-        return self.outcome is not None and self.outcome is not Outcome.BLOCKED
+        return self.outcome is not None and self.outcome is not IntakeOutcome.BLOCKED
 
 
 class People:
@@ -271,8 +271,8 @@ class People:
                 ),
                 RescanDecision(RescanOutcome.UNDECIDED, "the judge is down"),
                 RescanDecision(down, "worse", next_state=State.NEEDS_REVIEW),
-                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.DIGEST),
-                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=Block.PLACE),
+                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=BlockScope.DIGEST),
+                RescanDecision(down, "malicious", next_state=State.BLOCKED, block=BlockScope.PLACE),
                 RescanDecision(down, "an entry hit it", next_state=State.BLOCKED),
             )
         )
@@ -280,7 +280,7 @@ class People:
     async def _yank(self, place: Place) -> None:
         found = await self._skill_of(place)
         if found is not None:
-            change = skill.Change(Role.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
+            change = skill.StatusChange(StatusRole.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
             await update_skill(found.canonical, lambda current: skill.yank(current, change))
 
     async def _take_down(self, place: Place) -> str | None:

@@ -16,19 +16,19 @@ from vskill_platform.domain.identity import Identity, normalise, submission_id, 
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
-    Category,
     Confirmation,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
     Verdict,
 )
 from vskill_platform.domain.submission import Submission
-from vskill_platform.sources.contract import Fetched, Look, RepositoryHead
+from vskill_platform.sources.contract import Fetched, FilesAtHead, RepositoryHead
 from vskill_platform.sources.upload import UploadSource
 
 RULESET = "simulated-1"
@@ -165,9 +165,9 @@ class SimulatedSources:
 
         return await self._weather.around(self.process, Dependency.SOURCE, f"head {identity.repo_key}", read)
 
-    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
-        async def read() -> Look:
-            return Look(identity, self._repositories.head(identity), {})
+    async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
+        async def read() -> FilesAtHead:
+            return FilesAtHead(identity, self._repositories.head(identity), {})
 
         return await self._weather.around(self.process, Dependency.SOURCE, f"look {identity.repo_key}", read)
 
@@ -215,7 +215,13 @@ class SimulatedScanner:
 
 def _finding(number: int, severity: Severity, certain: bool) -> Finding:  # noqa: FBT001
     return Finding(
-        f"SIM-{number}", severity, Category.STRUCTURE, Kind.MALICE, "SKILL.md", number, certain=certain
+        f"SIM-{number}",
+        severity,
+        FindingCategory.STRUCTURE,
+        FindingKind.MALICE,
+        "SKILL.md",
+        number,
+        certain=certain,
     )
 
 

@@ -14,8 +14,8 @@ from vskill_platform.broker.contract import (
     Broker,
     DeadLetterPage,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
 )
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
@@ -243,7 +243,7 @@ class FaultyBroker(Broker):
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         async def apply() -> Sequence[bool]:
             for one in settlements:
-                if one.outcome is Outcome.RETRY:
+                if one.outcome is DeliveryEnd.RETRY:
                     self._channel.wake_in(one.delay_ms)
             return await self._queue.settle(settlements)
 
@@ -271,7 +271,7 @@ class FaultyBroker(Broker):
         return taken
 
 
-def _word(outcome: Outcome | None) -> str:
+def _word(outcome: DeliveryEnd | None) -> str:
     return "extend" if outcome is None else outcome.value
 
 

@@ -23,7 +23,7 @@ from vskill_platform.repo_check import (
     MOST_OUTSTANDING,
     NEW_COMMIT,
     REPO_CHECK,
-    Progress,
+    RepoCheckProgress,
     ask_for_check,
     ask_for_checks,
     start_runs,
@@ -327,25 +327,25 @@ async def test_each_repository_is_asked_for_once_a_day(env, server):
     server.repo("ann/tools", {"a/SKILL.md": skill_md("a"), "b/SKILL.md": skill_md("b")})
     for path in ("a", "b"):
         await published(env, URL, path)
-    progress = await ask_for_checks(Progress())
-    assert progress == Progress(None, (REPO.repo_key,))
+    progress = await ask_for_checks(RepoCheckProgress())
+    assert progress == RepoCheckProgress(None, (REPO.repo_key,))
     assert (await ask_for_checks(progress)).outstanding == (REPO.repo_key,)
     await run_until_quiet(env)
-    assert await ask_for_checks(progress) == Progress()
+    assert await ask_for_checks(progress) == RepoCheckProgress()
     env.clock.advance(DAY_MS - 1)
-    assert await ask_for_checks(Progress()) == Progress()
+    assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
     env.clock.advance(1)
-    assert (await ask_for_checks(Progress())).outstanding == (REPO.repo_key,)
+    assert (await ask_for_checks(RepoCheckProgress())).outstanding == (REPO.repo_key,)
 
 
 async def test_an_unavailable_host_is_asked_again_after_an_hour(env, server):
     server.faults["/ann"] = 503
     await put_skill(env, "tools")
-    await ask_for_checks(Progress())
+    await ask_for_checks(RepoCheckProgress())
     await run_until_quiet(env)
-    assert await ask_for_checks(Progress()) == Progress()
+    assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
     env.clock.advance(3_600_000)
-    assert (await ask_for_checks(Progress())).outstanding == (REPO.repo_key,)
+    assert (await ask_for_checks(RepoCheckProgress())).outstanding == (REPO.repo_key,)
 
 
 async def test_uploads_and_withdrawn_skills_are_not_checked(plain_env):
@@ -353,7 +353,7 @@ async def test_uploads_and_withdrawn_skills_are_not_checked(plain_env):
     place = upload_identity("ann", "x")
     record = PublishedSkill("upload~ann/skills/x", place)
     await plain_env.kv.put(keys.skill(record.canonical), msgspec.json.encode(record))
-    assert await ask_for_checks(Progress()) == Progress()
+    assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
 
 
 async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env):
@@ -361,7 +361,7 @@ async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env):
     count = 2 * MOST_OUTSTANDING + 3
     for number in range(count):
         await put_skill(plain_env, f"r{number:02}")
-    progress = Progress()
+    progress = RepoCheckProgress()
     seen: set[str] = set()
     for _ in range(20):
         progress = await ask_for_checks(progress, at_once=7)
@@ -377,7 +377,7 @@ async def test_only_so_many_are_outstanding_and_none_is_passed_over(plain_env):
 async def test_nothing_is_asked_for_while_all_that_was_is_under_way(plain_env):
     for number in range(MOST_OUTSTANDING + 1):
         await put_skill(plain_env, f"r{number:02}")
-    full = await ask_for_checks(Progress())
+    full = await ask_for_checks(RepoCheckProgress())
     assert len(full.outstanding) == MOST_OUTSTANDING
     assert await ask_for_checks(full) == full
     assert (await plain_env.broker.depth()).ready == MOST_OUTSTANDING
@@ -387,7 +387,7 @@ async def test_what_had_no_room_is_asked_for_before_what_comes_after_it(plain_en
     at_once = MOST_OUTSTANDING + 2
     for number in range(2 * MOST_OUTSTANDING):
         await put_skill(plain_env, f"r{number:02}")
-    first = await ask_for_checks(Progress(), at_once)
+    first = await ask_for_checks(RepoCheckProgress(), at_once)
     await run_until_quiet(plain_env)
     second = await ask_for_checks(first, at_once)
     asked = [repo[-3:] for repo in (*first.outstanding, *second.outstanding)]
@@ -402,15 +402,15 @@ async def test_a_check_that_failed_by_itself_is_not_asked_for_in_a_loop(plain_en
     assert task is not None
     failed = msgspec.structs.replace(task, state=TaskState.FAILED, next_attempt_at=None)
     await plain_env.kv.put(key, msgspec.json.encode(failed))
-    assert await ask_for_checks(Progress()) == Progress()
+    assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
     plain_env.clock.advance(DAY_MS)
-    assert (await ask_for_checks(Progress())).outstanding == (REPO.repo_key,)
+    assert (await ask_for_checks(RepoCheckProgress())).outstanding == (REPO.repo_key,)
 
 
 async def test_a_health_record_that_cannot_be_read_is_skipped_and_said(plain_env):
     await put_skill(plain_env, "tools")
     await plain_env.kv.put(keys.repohealth(REPO), b"not json")
-    assert await ask_for_checks(Progress()) == Progress()
+    assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
     skipped = plain_env.metrics.records_skipped.labels("ask_for_checks", "malformed")
     assert skipped._value.get() == 1
 

@@ -6,11 +6,11 @@ from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
-    Category,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
@@ -51,7 +51,7 @@ class Judging:
 
 
 def malice(severity: Severity) -> Finding:
-    return Finding("X-001", severity, Category.EXFILTRATION, Kind.MALICE)
+    return Finding("X-001", severity, FindingCategory.EXFILTRATION, FindingKind.MALICE)
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -10,7 +10,7 @@ triggers. It removes nothing; a migration does that.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from vskill_platform.kv.collections import COLLECTIONS, Collection
+from vskill_platform.kv.collections import COLLECTIONS, RecordKind
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
 from vskill_platform.kv.sqlite_fields import search_table
 from vskill_platform.kv.sqlite_query import index_name
@@ -33,7 +33,7 @@ def postgres() -> str:
     return _HEAD + "\n" + "\n\n".join([*parts, _counted_fields(), _write_records()]) + "\n"
 
 
-def _indexes(kind: Collection) -> Iterator[str]:
+def _indexes(kind: RecordKind) -> Iterator[str]:
     for fields in kind.indexes:
         columns = ", ".join([*(column(kind, name) for name in fields), "key"])
         yield (
@@ -45,7 +45,7 @@ def _indexes(kind: Collection) -> Iterator[str]:
 # SQLite.
 
 
-def _sqlite_of(kind: Collection) -> Iterator[str]:
+def _sqlite_of(kind: RecordKind) -> Iterator[str]:
     for name in kept_fields(kind):
         yield f"ALTER TABLE records ADD COLUMN {column(kind, name)};"
     yield from _indexes(kind)
@@ -56,7 +56,7 @@ def _sqlite_of(kind: Collection) -> Iterator[str]:
         yield f"CREATE VIRTUAL TABLE IF NOT EXISTS {search_table(kind)} USING fts5 ({columns}, tokenize = 'ascii');"
 
 
-def _count_triggers(kind: Collection, name: str) -> Iterator[str]:
+def _count_triggers(kind: RecordKind, name: str) -> Iterator[str]:
     field = column(kind, name)
     is_kind = f".collection = '{kind.name}'"
     one_more = (
@@ -82,7 +82,7 @@ def _trigger(name: str, when: str, body: str) -> str:
 # PostgreSQL.
 
 
-def _postgres_of(kind: Collection) -> Iterator[str]:
+def _postgres_of(kind: RecordKind) -> Iterator[str]:
     for name in kept_fields(kind):
         sort = "bigint" if kind.fields[name].kind is int else 'text COLLATE "C"'
         yield f"ALTER TABLE records ADD COLUMN IF NOT EXISTS {column(kind, name)} {sort};"

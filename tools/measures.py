@@ -7,11 +7,10 @@ prints what was counted.
 import argparse
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tools import callers
+from tools import callers, names
 from tools.callers import SOURCE
 from tools.code_rules import PACKAGE, imports
 from tools.files import texts
@@ -48,7 +47,7 @@ def measure(contents: Mapping[str, str]) -> list[Measure]:
         Measure("lines of bench", f"{_lines(python, 'bench/'):,}"),
         _callerless(contents),
         _counted("SQL statements outside the engines", _sql_outside(contents, trees)),
-        _counted("class names in more than one module", _repeated_classes(trees)),
+        _counted("class names in more than one module", _class_names(trees)),
         Measure("own modules imported per module, mean", f"{_mean_imports(trees):.2f}"),
         _counted("calls of require_env", _calls_of("require_env", trees)),
         _counted(f"calls with {MANY_KEYWORDS} or more keywords", _wide_calls(trees)),
@@ -97,13 +96,11 @@ def _statements(tree: ast.Module) -> Iterable[int]:
             yield first.lineno
 
 
-def _repeated_classes(trees: Mapping[str, ast.Module]) -> list[str]:
-    places: dict[str, list[str]] = defaultdict(list)
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(path.removeprefix(PACKAGE))
-    return [f"{name}: {', '.join(paths)}" for name, paths in sorted(places.items()) if len(set(paths)) > 1]
+def _class_names(trees: Mapping[str, ast.Module]) -> list[str]:
+    return [
+        f"{name}: {', '.join(path.removeprefix(PACKAGE) for path, _ in places)}"
+        for name, places in names.repeated_classes(trees).items()
+    ]
 
 
 def _mean_imports(trees: Mapping[str, ast.Module]) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from tools.tables import table
-from vskill_platform.domain.scan import Category
+from vskill_platform.domain.scan import FindingCategory
 from vskill_platform.scan.ruleset import Example, TextRule, bundled_rules
 from vskill_platform.scan.structure import RULES, Rule
 
@@ -54,7 +54,7 @@ def _shown(title: str, rule: TextRule, example: Example) -> Iterator[str]:
     for path, content in files.items():
         named = "" if isinstance(example, str) else f" (`{path}`)"
         text = content if isinstance(content, str) else content.decode("utf-8", "backslashreplace")
-        if rule.category is Category.SECRET:
+        if rule.category is FindingCategory.SECRET:
             # Whoever publishes this page would be told that it leaks a secret.
             text = _LONG_WORD.sub(lambda word: word[0][:6] + "[...]", text)
         yield f"{title}{named}:\n\n{_fenced(text)}\n"

@@ -23,7 +23,7 @@ from tests.support.envs import active_env
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import Outcome, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.settings import Settings
 
@@ -131,7 +131,7 @@ async def _upload(number: int) -> None:
     text = f"---\nname: {name}\ndescription: Sorts the lines of text number {number}.\n---\n"
     files = (SkillFile("SKILL.md", "100644", (text + "Sort the lines.\n" * 40).encode()),)
     done = await submit_upload(files, namespace="bench", slug=name)
-    assert done.outcome is Outcome.CREATED, done
+    assert done.outcome is IntakeOutcome.CREATED, done
 
 
 # Event streams.

@@ -15,7 +15,7 @@ import msgspec
 from vskill_platform.domain.errors import PlatformError, Unsupported
 from vskill_platform.domain.identity import normalise, submission_id
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Source, Submission
+from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.discover import Wanted, submit_many
 from vskill_platform.sources.examples import (
@@ -36,7 +36,7 @@ LOOK_EVERY_S = 0.1
 _PROGRESS_FILE = "progress.json"
 
 
-class Progress(msgspec.Struct, frozen=True):
+class DemoProgress(msgspec.Struct, frozen=True):
     """How far the examples were submitted."""
 
     #: The last commit whose skills are all submitted and decided.
@@ -74,10 +74,10 @@ async def submit_examples(patience_s: float = PATIENCE_S) -> None:
     last = max(one.submit for one in bundled())
     for commit in range(progress.commit + 1, last + 1):
         await _submit_commit(root, commit, patience_s)
-        await asyncio.to_thread(_note, root, Progress(commit))
+        await asyncio.to_thread(_note, root, DemoProgress(commit))
     for repository in bundled():
         await asyncio.to_thread(write_commit, repository, root, repository.commits)
-    await asyncio.to_thread(_note, root, Progress(last, finished=True))
+    await asyncio.to_thread(_note, root, DemoProgress(last, finished=True))
     env.log.info("examples submitted", skills=sum(1 for _ in _submitted_examples()))
 
 
@@ -98,7 +98,7 @@ async def _is_wanted() -> bool:
     return begun or (await count_submissions()).total == 0
 
 
-async def _begin(root: Path) -> Progress:
+async def _begin(root: Path) -> DemoProgress:
     """Where the last start left off. A store that was emptied meanwhile begins anew, repositories too."""
     if (await count_submissions()).total == 0:
         await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
@@ -112,7 +112,7 @@ async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
         if commit <= min(repository.commits, repository.submit):
             await _write(repository, root, commit)
             wanted += _changed(repository, commit)
-    for settled in await submit_many(wanted, source=Source.CLI):
+    for settled in await submit_many(wanted, source=EntryPoint.CLI):
         if settled.error is not None:
             _tell_refused(settled.repo_url, settled.skill_path, settled.error)
     await _until_decided(wanted, patience_s)
@@ -159,13 +159,13 @@ def _submitted_examples() -> Iterator[tuple[ExampleRepository, Example]]:
                 yield repository, skill
 
 
-def _read_progress(root: Path) -> Progress:
+def _read_progress(root: Path) -> DemoProgress:
     try:
-        return msgspec.json.decode((root / _PROGRESS_FILE).read_bytes(), type=Progress)
+        return msgspec.json.decode((root / _PROGRESS_FILE).read_bytes(), type=DemoProgress)
     except (FileNotFoundError, msgspec.DecodeError):
-        return Progress()
+        return DemoProgress()
 
 
-def _note(root: Path, progress: Progress) -> None:
+def _note(root: Path, progress: DemoProgress) -> None:
     root.mkdir(parents=True, exist_ok=True)
     (root / _PROGRESS_FILE).write_bytes(msgspec.json.encode(progress))

@@ -8,7 +8,7 @@ import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
-from vskill_platform.domain.decision import Block, Decision, Row, decide
+from vskill_platform.domain.decision import BlockScope, Decision, DecisionRow, decide
 from vskill_platform.domain.errors import (
     Blocked,
     InvalidInput,
@@ -24,7 +24,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.entries import Operation
-from vskill_platform.publish import Content, TakenDown, Verified, publish
+from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
 from vskill_platform.store.blocklist import (
     assert_blocklist,
     block_writes,
@@ -41,7 +41,9 @@ from vskill_platform.worker_context import require_env
 FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
 
 #: Rows of the decision that no answer of the judge would change.
-DECIDED_WITHOUT_JUDGE = frozenset({Row.CERTAIN, Row.APPROVED, Row.NOT_COMPLETE, Row.STATIC_FAIL})
+DECIDED_WITHOUT_JUDGE = frozenset(
+    {DecisionRow.CERTAIN, DecisionRow.APPROVED, DecisionRow.NOT_COMPLETE, DecisionRow.STATIC_FAIL}
+)
 
 
 async def process_submission(claim: HeldClaim) -> None:
@@ -65,7 +67,7 @@ async def _verify_and_publish(claim: HeldClaim) -> None:
         await _end(claim, State.REJECTED, RecordedDecision(str(error), (error.code,)))
 
 
-async def _verify(claim: HeldClaim) -> Verified | None:
+async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     """Fetch, scan, judge and decide. What is approved is published next, in one commit with its approval; anything
     else ends the run here. The blocklist comes before the scan: what it hits is BLOCKED even where the scanner
     breaks over it."""
@@ -89,7 +91,7 @@ async def _verify(claim: HeldClaim) -> Verified | None:
         await _end(claim, decision.next_state, recorded, decision.block)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
-    return Verified(msgspec.structs.replace(content, unblocked=unblocked), approved)
+    return VerifiedContent(msgspec.structs.replace(content, unblocked=unblocked), approved)
 
 
 async def _fetch(claim: HeldClaim) -> Content:
@@ -123,7 +125,9 @@ def _recorded(decision: Decision) -> RecordedDecision:
     return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
 
 
-async def _end(claim: HeldClaim, state: State, decision: RecordedDecision, block: Block = Block.NONE) -> None:
+async def _end(
+    claim: HeldClaim, state: State, decision: RecordedDecision, block: BlockScope = BlockScope.NONE
+) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit.
 
     Raises Blocked where an entry hits the content by now: no record named its digest until this step, so a pass
@@ -160,11 +164,11 @@ async def _end_blocked(claim: HeldClaim, decision: RecordedDecision) -> None:
         await claim.hand_back("no entry of the blocklist hits it any more")
 
 
-def _target(record: Submission, block: Block) -> BlockTarget | None:
+def _target(record: Submission, block: BlockScope) -> BlockTarget | None:
     match block:
-        case Block.PLACE:
+        case BlockScope.PLACE:
             return place_target(record.identity)
-        case Block.DIGEST if record.digest is not None:
+        case BlockScope.DIGEST if record.digest is not None:
             return digest_target(record.digest)
         case _:
             return None

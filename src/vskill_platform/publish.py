@@ -65,14 +65,14 @@ class _Seal(msgspec.Struct, frozen=True):
     archives: ArchiveDigests
 
 
-class Verified(msgspec.Struct, frozen=True):
+class VerifiedContent(msgspec.Struct, frozen=True):
     """What this very attempt has scanned, and the approval that is written with the publication."""
 
     content: Content
     approved: Passed
 
 
-async def publish(claim: HeldClaim, verified: Verified | None = None) -> None:
+async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
     """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
     Raises Blocked, LowerVersion, TakenDown or ClaimLost, and then nothing is live."""
     content = verified.content if verified is not None else await _read_content(claim.record)

@@ -31,17 +31,17 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.repo_health import (
-    Facts,
     Observation,
     Reach,
     RepoHealth,
+    StoredFacts,
     health_write,
     read_health,
     renewed,
 )
-from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
-from vskill_platform.submission_store import Change, next_run, update_submission
+from vskill_platform.submission_store import RecordChange, next_run, update_submission
 from vskill_platform.worker_context import require_env
 
 REPO_CHECK = "repo_check"
@@ -61,7 +61,7 @@ NEW_COMMIT = "the repository has a new commit"
 # Asking for checks.
 
 
-class Progress(msgspec.Struct, frozen=True):
+class RepoCheckProgress(msgspec.Struct, frozen=True):
     """Where the schedule goes on, and which checks it has asked for that were not over when it last looked."""
 
     after: str | None = None
@@ -75,7 +75,7 @@ class _Published(msgspec.Struct, frozen=True):
     withdrawn: bool = False
 
 
-async def ask_for_checks(progress: Progress, at_once: int = SKILLS_AT_ONCE) -> Progress:
+async def ask_for_checks(progress: RepoCheckProgress, at_once: int = SKILLS_AT_ONCE) -> RepoCheckProgress:
     """Ask for the checks that are due among the next skills, as many as there is room for.
 
     Where there are more due than room, the next look begins at the same place, so none is passed over.
@@ -84,7 +84,7 @@ async def ask_for_checks(progress: Progress, at_once: int = SKILLS_AT_ONCE) -> P
     outstanding = await _still_active(progress.outstanding)
     room = MOST_OUTSTANDING - len(outstanding)
     if room <= 0:
-        return Progress(progress.after, outstanding)
+        return RepoCheckProgress(progress.after, outstanding)
     skips = Skips("ask_for_checks")
     page = await env.kv.scan(SKILLS.prefix, after=progress.after, limit=at_once, exclude=SKILLS.exclude)
     skips.failed(page.failed)
@@ -96,7 +96,7 @@ async def ask_for_checks(progress: Progress, at_once: int = SKILLS_AT_ONCE) -> P
     skips.report(env)
     asked = tuple(one.repo_key for one in wanted[:room])
     after = progress.after if len(wanted) > room else page.after
-    return Progress(after, (*outstanding, *asked))
+    return RepoCheckProgress(after, (*outstanding, *asked))
 
 
 async def ask_for_check(identity: Identity) -> Task:
@@ -150,7 +150,7 @@ def _failed_lately(task: Task | None) -> bool:
 # One check.
 
 
-async def check_repository(task: Task) -> Done:
+async def check_repository(task: Task) -> TaskEnd:
     """Look at one repository, start what its new commit asks for, and end with what was found."""
     subject = task.subject
     identity = Identity(subject["host"], subject["owner"], subject["repo"])
@@ -160,7 +160,7 @@ async def check_repository(task: Task) -> Done:
     started = 0
     if seen.status is Reach.REACHABLE and seen.facts.commit is not None:
         started = await start_runs(identity, seen.facts.commit)
-    return Done(_outcome(health, started), (health_write(health, identity, version),))
+    return TaskEnd(_outcome(health, started), (health_write(health, identity, version),))
 
 
 async def _observe(identity: Identity, known: RepoHealth | None) -> Observation:
@@ -176,20 +176,20 @@ async def _observe(identity: Identity, known: RepoHealth | None) -> Observation:
     except _NOT_REACHED as error:
         return Observation(Reach.UNAVAILABLE, error.message)
     moved = head.identity.url if head.identity.repo_key != identity.repo_key else None
-    facts = Facts(head.commit, head.branch, moved_to=moved)
+    facts = StoredFacts(head.commit, head.branch, moved_to=moved)
     if known is not None and known.facts.commit == head.commit and known.facts.licence is not None:
         return Observation(Reach.REACHABLE, facts=_with_known(facts, known.facts))
     return await _look(sources, identity, facts)
 
 
-def _with_known(facts: Facts, known: Facts) -> Facts:
+def _with_known(facts: StoredFacts, known: StoredFacts) -> StoredFacts:
     """The commit is the one that was looked at before, so what it holds is known."""
     return msgspec.structs.replace(
         facts, committed_at=known.committed_at, licence=known.licence, licence_file=known.licence_file
     )
 
 
-async def _look(sources: Watchable, identity: Identity, facts: Facts) -> Observation:
+async def _look(sources: Watchable, identity: Identity, facts: StoredFacts) -> Observation:
     """What the files say. That they cannot be fetched does not make the repository unreachable."""
     try:
         look = await sources.look(identity, licences.FILES)
@@ -250,12 +250,12 @@ async def _start_run(published: PublishedSkill, commit: str) -> bool:
     # Of several versions with the same bytes the latest one counts.
     status = {ref.digest: ref.status for ref in published.versions}
 
-    async def decide(record: Submission) -> Change | None:
+    async def decide(record: Submission) -> RecordChange | None:
         taken_down = status.get(record.digest or "") is VersionStatus.TAKEN_DOWN
         if record.state is not State.PUBLISHED or record.commit == commit or taken_down:
             return None
         step = Step(event_id, env.kv.now(), "system", NEW_COMMIT)
         change = next_run(record, step, submitter=record.submitter, upload=record.upload)
-        return Change(msgspec.structs.replace(change.record, commit=commit), change.operations)
+        return RecordChange(msgspec.structs.replace(change.record, commit=commit), change.operations)
 
     return await update_submission(published.submission, decide, event_id=event_id) is not None

@@ -24,7 +24,7 @@ from vskill_platform.store.grounds import grounds_for
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import get_scan, scan_once
 from vskill_platform.store.skills import get_skill, iter_skills
-from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for, read_task
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
@@ -89,16 +89,16 @@ async def _is_seen(skill: PublishedSkill, ref: VersionRef, ruleset: str) -> bool
     return task is not None
 
 
-async def rescan(task: Task) -> Done:
+async def rescan(task: Task) -> TaskEnd:
     """Judge one live version again, and let the skill follow."""
     canonical, digest = task.subject["skill"], task.subject["digest"]
     try:
         skill = await get_skill(canonical)
     except NotFound as error:
-        return Done(f"nothing to rescan: {error}")
+        return TaskEnd(f"nothing to rescan: {error}")
     ref = next((one for one in reversed(skill.versions) if one.digest == digest), None)
     if ref is None or ref.status is VersionStatus.TAKEN_DOWN:
-        return Done("nothing to rescan: the version is not live")
+        return TaskEnd("nothing to rescan: the version is not live")
     files = await _files(digest)
     report = await scan_once(files, digest)
     decision = decide_rescan(
@@ -111,7 +111,7 @@ async def rescan(task: Task) -> Done:
     if decision.outcome is RescanOutcome.UNDECIDED:
         raise _not_yet(report, decision.reason)
     await apply_rescan(canonical, digest, decision)
-    return Done(f"{decision.outcome}: {decision.reason}")
+    return TaskEnd(f"{decision.outcome}: {decision.reason}")
 
 
 def _not_yet(report: StaticReport, reason: str) -> PlatformError:

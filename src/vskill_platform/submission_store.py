@@ -327,7 +327,7 @@ async def _select_pages(env: Env, where: dict[str, Condition], order_by: str) ->
 # Writes.
 
 
-class Change(msgspec.Struct, frozen=True):
+class RecordChange(msgspec.Struct, frozen=True):
     """A record's next form, and what must be committed together with it."""
 
     record: Submission
@@ -335,7 +335,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 #: Looks at the record as it is and says what it becomes; None leaves it. Called again after a conflict.
-Decide = Callable[[Submission], Awaitable[Change | None]]
+Decide = Callable[[Submission], Awaitable[RecordChange | None]]
 
 
 async def create_submission(record: Submission, more: Iterable[Operation] = ()) -> Submission | None:
@@ -414,7 +414,9 @@ async def was_written(record: Submission, event_id: str, since_run: int) -> bool
     return False
 
 
-def stored_form(change: Change, version: int, event_id: str) -> tuple[Submission, tuple[Operation, ...]]:
+def stored_form(
+    change: RecordChange, version: int, event_id: str
+) -> tuple[Submission, tuple[Operation, ...]]:
     """What is written: the record, or where a run ends that was asked to run again, the next run in its place."""
     record = change.record
     if record.rerun_requested is not None and record.state.ends_run:
@@ -423,12 +425,12 @@ def stored_form(change: Change, version: int, event_id: str) -> tuple[Submission
         reason = rerun.reason or "submitted again during the last run"
         step = Step(f"{event_id}-rerun", now, rerun.actor or "system", reason)
         following = next_run(record, step, submitter=rerun.submitter, upload=rerun.upload)
-        change = Change(following.record, (*following.operations, *change.operations))
+        change = RecordChange(following.record, (*following.operations, *change.operations))
     put = Put(change.record.key, msgspec.json.encode(change.record), version)
     return change.record, (put, *change.operations)
 
 
-def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: str | None) -> Change:
+def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: str | None) -> RecordChange:
     """The next run, with what keeps the ended one at `subrun:` and tells the queue."""
     record = submission.start_run(ended, step, submitter=submitter, upload=upload)
     kept = msgspec.structs.replace(ended, rerun_requested=None)
@@ -436,7 +438,7 @@ def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: st
         Put(keys.subrun(ended.id, ended.run), msgspec.json.encode(kept)),
         submission_send(record.id, record.run),
     )
-    return Change(record, operations)
+    return RecordChange(record, operations)
 
 
 def require_reason(reason: str) -> str:

@@ -24,7 +24,7 @@ from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.domain.token import SCOPES, SCOPES_OF
@@ -198,7 +198,14 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
     digest = skill.versions[0].digest
     finding = Finding(
-        RULE, Severity.HIGH, Category.EXFILTRATION, Kind.MALICE, "SKILL.md", 1, excerpt="x", why="y"
+        RULE,
+        Severity.HIGH,
+        FindingCategory.EXFILTRATION,
+        FindingKind.MALICE,
+        "SKILL.md",
+        1,
+        excerpt="x",
+        why="y",
     )
     report = StaticReport("older-rules", findings=(finding,))
     await env.kv.put(keys.scan(digest, report.ruleset), msgspec.json.encode(report))

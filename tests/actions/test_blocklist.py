@@ -11,7 +11,7 @@ from vskill_platform.domain import skill as versions
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.skill import Change, PublishedSkill, Role, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusChange, StatusRole, VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
@@ -129,8 +129,8 @@ async def test_lifting_brings_back_every_version_and_has_it_judged_again(env):
 @pytest.mark.parametrize(
     "change",
     [
-        Change(Role.REVIEWER, "admin:eve", 1, "blocked (as if): it is worse than that"),
-        Change(Role.SYSTEM, "system", 1, "rescan: new rules find it"),
+        StatusChange(StatusRole.REVIEWER, "admin:eve", 1, "blocked (as if): it is worse than that"),
+        StatusChange(StatusRole.SYSTEM, "system", 1, "rescan: new rules find it"),
     ],
     ids=["reviewer", "rescan"],
 )
@@ -149,7 +149,7 @@ async def test_what_something_else_took_down_stays_down(env, change, before_the_
         await take_down()
     await LIFT(env, ROB, lifted())
     # A rescan does not look at what is down already, so after the block it has no say.
-    stays = before_the_block or change.role is Role.REVIEWER
+    stays = before_the_block or change.role is StatusRole.REVIEWER
     assert await statuses(skill.canonical) == [DOWN if stays else LIVE, LIVE]
 
 
@@ -165,7 +165,7 @@ async def test_another_entry_keeps_it_down_until_it_is_lifted_too(env):
 
 async def test_what_its_owner_had_yanked_stays_yanked(env):
     skill = await publish(env, "one", "two")
-    change = Change(Role.OWNER, "user:ann", 1, "old")
+    change = StatusChange(StatusRole.OWNER, "user:ann", 1, "old")
     number = skill.versions[0].number
     await update_skill(skill.canonical, lambda found: versions.yank(found, change, number=number))
     await BLOCK(env, ROB, place())

@@ -13,7 +13,7 @@ from tests.support.people import make_account
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision
 from vskill_platform.env import Env
@@ -42,7 +42,14 @@ def submitted(state: State) -> Prepare:
         )
         await put_record(env, record)
         finding = Finding(
-            RULE, Severity.HIGH, Category.EXFILTRATION, Kind.MALICE, "SKILL.md", 1, excerpt="x", why="y"
+            RULE,
+            Severity.HIGH,
+            FindingCategory.EXFILTRATION,
+            FindingKind.MALICE,
+            "SKILL.md",
+            1,
+            excerpt="x",
+            why="y",
         )
         report = StaticReport("older-rules", findings=(finding,))
         await env.kv.put(keys.scan(DIGEST, report.ruleset), msgspec.json.encode(report))

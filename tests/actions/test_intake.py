@@ -22,7 +22,14 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.archives import tar_archive, zip_archive
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.domain.scan import Category, Finding, Kind, ScanStatus, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Finding,
+    FindingCategory,
+    FindingKind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision
 from vskill_platform.env import Env
@@ -46,8 +53,8 @@ class ShellScanner:
             Finding(
                 "DX-001",
                 Severity.HIGH,
-                Category.EXFILTRATION,
-                Kind.MALICE,
+                FindingCategory.EXFILTRATION,
+                FindingKind.MALICE,
                 file=file.path,
                 line=2,
                 why="It sends files away.",

@@ -21,7 +21,7 @@ from vskill_platform.actions.queue import (
     PauseQueue,
     WholeQueue,
 )
-from vskill_platform.broker.contract import Outcome, Settlement
+from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.token import TokenScope
@@ -134,7 +134,7 @@ async def lose_all_messages(env, submissions: int) -> None:
         await put_record(env, make_submission(f"s{number}", at=NOW))
     await ask_for("demo", "one", {})
     (batch,) = await env.broker.receive(10, 0)
-    gone = [Settlement(one.delivery, Outcome.ACK) for one in batch.messages]
+    gone = [Settlement(one.delivery, DeliveryEnd.ACK) for one in batch.messages]
     assert all(await env.broker.settle(gone))
 
 
@@ -180,7 +180,7 @@ async def test_a_replayed_letter_leaves_the_same_records_at_every_entry_point(tm
     async def prepare(env) -> dict[str, str]:
         await env.broker.send_batch([task_send("demo", "one", 1)])
         (batch,) = await env.broker.receive(1, 0)
-        dead = [Settlement(one.delivery, Outcome.DEAD_LETTER, reason="why") for one in batch.messages]
+        dead = [Settlement(one.delivery, DeliveryEnd.DEAD_LETTER, reason="why") for one in batch.messages]
         assert all(await env.broker.settle(dead))
         return {"letter": str((await env.broker.dead_letters()).items[0].id)}
 

@@ -21,7 +21,7 @@ from vskill_platform.actions.submission_lists import (
 )
 from vskill_platform.cli import cli
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
-from vskill_platform.domain.states import Category, State
+from vskill_platform.domain.states import State, StateCategory
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.submission_lists import Order
 
@@ -53,7 +53,7 @@ async def test_a_list_is_narrowed_by_state_category_words_and_submitter(env):
 
     assert await names() == {"one", "two", "three"}
     assert await names(state=State.PUBLISHED) == {"one", "three"}
-    assert await names(category=Category.FAILED) == {"two"}
+    assert await names(category=StateCategory.FAILED) == {"two"}
     assert await names(q="thr") == {"three"}
     assert await names(mine=True) == {"one", "two"}
     assert await names(mine=True, state=State.REJECTED) == {"two"}
@@ -63,7 +63,7 @@ async def test_a_list_says_what_is_wrong_with_the_question(env):
     with pytest.raises(NotSignedIn):
         await LIST(env, ANYBODY, ListSubmissions(mine=True))
     with pytest.raises(InvalidInput, match="not both"):
-        await LIST(env, ANYBODY, ListSubmissions(state=State.REJECTED, category=Category.FAILED))
+        await LIST(env, ANYBODY, ListSubmissions(state=State.REJECTED, category=StateCategory.FAILED))
     with pytest.raises(InvalidInput, match="by their last change only"):
         await LIST(env, ANYBODY, ListSubmissions(state=State.REJECTED, sort=Order.CREATED))
     with pytest.raises(InvalidInput, match="More than 100 ids"):

@@ -14,7 +14,7 @@ from vskill_platform.actions.suppressions import (
 )
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.scan import Category, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.store.audit import list_audit
@@ -38,9 +38,9 @@ def ask(rule: str = "DR-009", digest: str = DIGEST) -> SuppressRule:
     return SuppressRule(digest=digest, rule=rule, reason="a real name")
 
 
-async def store_scan(env, *rules: str, kind: Kind = Kind.MALICE) -> None:
+async def store_scan(env, *rules: str, kind: FindingKind = FindingKind.MALICE) -> None:
     findings = tuple(
-        Finding(rule, Severity.HIGH, Category.EXFILTRATION, kind, "SKILL.md", 1, excerpt="x", why="y")
+        Finding(rule, Severity.HIGH, FindingCategory.EXFILTRATION, kind, "SKILL.md", 1, excerpt="x", why="y")
         for rule in rules
     )
     report = StaticReport("older-rules", findings=findings)
@@ -109,7 +109,7 @@ async def test_a_rule_that_found_nothing_is_refused_with_those_that_did(env):
 
 
 async def test_a_capability_counts_for_nothing_so_it_cannot_be_suppressed(env):
-    await store_scan(env, "CA-001", kind=Kind.CAPABILITY)
+    await store_scan(env, "CA-001", kind=FindingKind.CAPABILITY)
     with pytest.raises(InvalidInput):
         await SUPPRESS(env, ROB, ask("CA-001"))
 

@@ -33,7 +33,7 @@ from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
-from vskill_platform.intake.submit import Outcome
+from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
@@ -230,6 +230,6 @@ async def test_what_is_blocked_stays_blocked_when_its_owner_deletes_it(env, demo
 async def test_submitting_again_after_deleting_publishes_again(env, demo):
     await delete(DEMO, account="ann", reason="gone")
     again = await submit_skill("demo", "back", namespace="ann")
-    assert again.outcome is Outcome.REQUEUED
+    assert again.outcome is IntakeOutcome.REQUEUED
     await run_until_quiet(env)
     assert (await get_skill(DEMO)).current_version == "1.0.2"

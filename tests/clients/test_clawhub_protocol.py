@@ -10,7 +10,7 @@ import pytest
 from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.shelf import open_shelf
-from vskill_platform.domain.skill import Change, Role, yank
+from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.store.skills import get_skill, update_skill
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +76,7 @@ async def test_flat_names_mean_one_skill_or_nothing(shelf):
 async def test_a_withdrawn_skill_has_no_version_and_install_says_why(shelf):
     skill = await shelf.publish("gone")
     with active_env(shelf.env):
-        change = Change(Role.OWNER, "user:ada", shelf.env.kv.now(), "superseded by another")
+        change = StatusChange(StatusRole.OWNER, "user:ada", shelf.env.kv.now(), "superseded by another")
         await update_skill(skill.canonical, lambda known: yank(known, change))
     detail = (await shelf.client.get(f"{API}/skills/gone")).json()
     assert detail["latestVersion"] is None and detail["moderation"]["isMalwareBlocked"] is False

@@ -18,9 +18,9 @@ from vskill_platform.broker.contract import (
     Broker,
     BrokerCapability,
     DeadLetter,
+    DeliveryEnd,
     Depth,
     Message,
-    Outcome,
     Settlement,
 )
 from vskill_platform.broker.memory import MemoryBroker
@@ -376,10 +376,10 @@ async def test_of_two_settlements_of_a_delivery_in_one_call_the_first_wins(broke
     first, second = [message.delivery for message in await receive(broker)]
     answers = await broker.settle(
         [
-            Settlement(first, Outcome.ACK),
-            Settlement(first, Outcome.DEAD_LETTER, reason="too late"),
+            Settlement(first, DeliveryEnd.ACK),
+            Settlement(first, DeliveryEnd.DEAD_LETTER, reason="too late"),
             Settlement(second, None, LEASE_MS),
-            Settlement(second, Outcome.DEAD_LETTER, reason="why"),
+            Settlement(second, DeliveryEnd.DEAD_LETTER, reason="why"),
         ]
     )
     assert list(answers) == [True, False, True, True]
@@ -401,8 +401,8 @@ async def test_acking_all_leaves_what_was_settled_alone(broker: Broker, clock: C
     await retried.retry()
     await dead.dead_letter("why")
     await batch.ack_all()
-    assert [message.settled for message in (acked, rest, more)] == [Outcome.ACK] * 3
-    assert (retried.settled, dead.settled) == (Outcome.RETRY, Outcome.DEAD_LETTER)
+    assert [message.settled for message in (acked, rest, more)] == [DeliveryEnd.ACK] * 3
+    assert (retried.settled, dead.settled) == (DeliveryEnd.RETRY, DeliveryEnd.DEAD_LETTER)
     assert await holds(broker, Depth(ready=1, delayed=0, leased=0, dead=1))
     await batch.retry_all()
     clock.advance(LEASE_MS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.errors import InvalidInput, StoreUnavailable, UnindexedQuery
-from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS, Collection, Field, Value
+from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS, Field, RecordKind, Value
 from vskill_platform.kv.contract import KV, SEARCH_LIMIT
 from vskill_platform.kv.entries import Capability, Delete, Entry, Put
 from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate
@@ -48,7 +48,7 @@ async def clear(kv: KV) -> None:
         await write(kv, dict.fromkeys(keys))
 
 
-async def everything(kv: KV, collection: Collection) -> tuple[Entry, ...]:
+async def everything(kv: KV, collection: RecordKind) -> tuple[Entry, ...]:
     return (await kv.scan(collection.prefix, limit=10_000, exclude=collection.exclude)).items
 
 
@@ -68,7 +68,7 @@ def values_of(field: Field):
     return st.one_of(integers if field.kind is int else texts, wrong)
 
 
-def records_of(collection: Collection):
+def records_of(collection: RecordKind):
     """Each top-level member that some field's path begins with is there or not, right or wrong."""
     members = {}
     for field in collection.fields.values():
@@ -118,11 +118,11 @@ MALFORMED = (
 )
 
 
-def bytes_of(collection: Collection):
+def bytes_of(collection: RecordKind):
     return st.one_of(records_of(collection), records_of(collection), st.sampled_from(MALFORMED))
 
 
-def keys_of(collection: Collection):
+def keys_of(collection: RecordKind):
     names = st.sampled_from(["1", "2", "3", "ä", "z", "\uffff", "\U0001f600", "a/b", "alias", "alias:x"])
     return names.map(lambda name: collection.prefix + name)
 
@@ -136,7 +136,7 @@ def conditions_on(draw, field: Field, several: bool):
 
 
 @st.composite
-def questions_to(draw, collection: Collection):
+def questions_to(draw, collection: RecordKind):
     """A declared index, either all of it by equality, or all but its last field, which orders."""
     index = draw(st.sampled_from(((), *collection.indexes)))
     by_key = not index or draw(st.booleans())
@@ -152,7 +152,7 @@ def questions_to(draw, collection: Collection):
     return where, order_by, draw(st.booleans())
 
 
-async def page_through(kv: KV, collection: Collection, where, order_by, descending, limit) -> list[Entry]:
+async def page_through(kv: KV, collection: RecordKind, where, order_by, descending, limit) -> list[Entry]:
     found: list[Entry] = []
     after = None
     while True:
@@ -167,14 +167,14 @@ async def page_through(kv: KV, collection: Collection, where, order_by, descendi
             return found
 
 
-def collections_with(strategy_of: Callable[[Collection], st.SearchStrategy]) -> st.SearchStrategy:
+def collections_with(strategy_of: Callable[[RecordKind], st.SearchStrategy]) -> st.SearchStrategy:
     """A collection, and what the strategy draws for it. Drawn before the event loop runs."""
     return st.sampled_from(COLLECTIONS).flatmap(
         lambda collection: st.tuples(st.just(collection), strategy_of(collection))
     )
 
 
-def contents_of(collection: Collection):
+def contents_of(collection: RecordKind):
     return st.dictionaries(keys_of(collection), bytes_of(collection), min_size=1, max_size=10)
 
 
@@ -323,11 +323,11 @@ async def test_a_cursor_that_is_none_of_ours_is_bad_input(kv: KV, cursor):
 # Counts.
 
 
-def recount(collection: Collection, field: str, entries) -> dict[Value, int]:
+def recount(collection: RecordKind, field: str, entries) -> dict[Value, int]:
     return dict(Counter(collection.fields[field].read(entry.value) for entry in entries))
 
 
-def writes_of(collection: Collection):
+def writes_of(collection: RecordKind):
     writes = st.dictionaries(keys_of(collection), st.none() | bytes_of(collection), min_size=1, max_size=6)
     return st.lists(writes, min_size=1, max_size=4)
 

@@ -15,8 +15,8 @@ from vskill_platform.broker.contract import (
     LEASE_MS,
     Broker,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
     latest_lease_end,
 )
@@ -80,16 +80,16 @@ class ModelBroker:
             one.visible_at = self.clock.now() + LEASE_MS
         return [(one, one.lease or 0) for one in taken]
 
-    def settle(self, held: tuple[ModelMessage, int], outcome: Outcome | None, delay_ms: int) -> bool:
+    def settle(self, held: tuple[ModelMessage, int], outcome: DeliveryEnd | None, delay_ms: int) -> bool:
         message, lease = held
         if message not in self.messages or message.lease != lease:
             return False
-        if outcome in {Outcome.ACK, Outcome.DEAD_LETTER}:
+        if outcome in {DeliveryEnd.ACK, DeliveryEnd.DEAD_LETTER}:
             self.messages.remove(message)
-            self.dead += outcome is Outcome.DEAD_LETTER
+            self.dead += outcome is DeliveryEnd.DEAD_LETTER
             return True
         message.visible_at = self.clock.now() + delay_ms
-        if outcome is Outcome.RETRY:
+        if outcome is DeliveryEnd.RETRY:
             message.lease = None
         return True
 
@@ -103,7 +103,7 @@ delays = st.sampled_from([0, 0, 0, 1, 7, LEASE_MS - 1, LEASE_MS + 1, 60_000])
 sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays)
 takes = st.tuples(st.just("take"), st.integers(1, 4))
 settlements = st.tuples(
-    st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *Outcome]), delays
+    st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *DeliveryEnd]), delays
 )
 #: The clock also goes back, by less than clocks differ and by hours.
 advances = st.tuples(
@@ -136,7 +136,7 @@ class BrokerPair:
         ]
         self.held = [*zip(taken, modelled, strict=True), *self.held]
 
-    async def settle(self, place: int, outcome: Outcome | None, delay_ms: int) -> None:
+    async def settle(self, place: int, outcome: DeliveryEnd | None, delay_ms: int) -> None:
         if place < len(self.held):
             delivery, modelled = self.held[place]
             (applied,) = await self.broker.settle([Settlement(delivery, outcome, delay_ms, "why")])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.database import children
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.broker.contract import Outcome, Settlement
+from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import SystemClock
 from vskill_platform.database.sqlite import SqliteDatabase
@@ -141,7 +141,7 @@ async def test_a_receiver_that_is_cancelled_gives_back_what_it_leased(broker):
         await asyncio.gather(receiving, return_exceptions=True)
         (delivery,) = await broker.take(1, 5_000)
         assert (delivery.key, delivery.body) == ("key", b"work")
-        assert await broker.settle([Settlement(delivery, Outcome.ACK)]) == (True,)
+        assert await broker.settle([Settlement(delivery, DeliveryEnd.ACK)]) == (True,)
 
 
 async def test_a_delayed_message_wakes_its_receiver_by_itself(path):

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database import writer
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.database.writer import Tx, WriteKind
 from vskill_platform.domain.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
 from vskill_platform.kv.entries import ABSENT, Add, Put
 from vskill_platform.kv.sqlite import SqliteKV
@@ -28,7 +28,7 @@ class Gate:
         self._database = database
         self._reached = threading.Event()
         self._open = threading.Event()
-        self._kind: Kind[None, None] = Kind("gate", self._run)
+        self._kind: WriteKind[None, None] = WriteKind("gate", self._run)
 
     def _run(self, tx: Tx, arguments: Sequence[None]) -> Sequence[None]:
         self._reached.set()
@@ -45,14 +45,14 @@ class Gate:
         await self._passed
 
 
-def recording(log: list[list[Any]]) -> Kind[Any, Any]:
+def recording(log: list[list[Any]]) -> WriteKind[Any, Any]:
     """A kind that logs which operations ran together."""
 
     def run(tx: Tx, arguments: Sequence[Any]) -> Sequence[Any]:
         log.append(list(arguments))
         return arguments
 
-    return Kind("recording", run)
+    return WriteKind("recording", run)
 
 
 async def test_what_waits_together_runs_together(database):
@@ -86,7 +86,7 @@ async def test_a_group_that_takes_long_commits_and_the_rest_follows(database):
         began.set()
         return arguments
 
-    slow: Kind[Any, Any] = Kind("slow", run, at_once=1)
+    slow: WriteKind[Any, Any] = WriteKind("slow", run, at_once=1)
     async with Gate(database):
         futures = [database.submit(slow, n) for n in range(4)]
     await asyncio.to_thread(began.wait, 10)
@@ -158,7 +158,7 @@ async def test_an_operation_that_breaks_the_group_fails_alone(database, kv):
             tx.execute("INSERT INTO changes (key, version, deleted, at) VALUES (?, 0, 0, 0)", (argument,))
         return arguments
 
-    kind: Kind[Any, Any] = Kind("raw", run)
+    kind: WriteKind[Any, Any] = WriteKind("raw", run)
     async with Gate(database):
         futures = [database.submit(kind, argument) for argument in ("a", None, "b")]
         put = asyncio.create_task(kv.put("c", b"1"))
@@ -176,7 +176,7 @@ async def test_a_bug_in_an_operation_reaches_its_caller_and_the_writer_lives(dat
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await database.write(Kind("buggy", run), None)
+        await database.write(WriteKind("buggy", run), None)
     await kv.put("a", b"1")
 
 
@@ -194,7 +194,7 @@ async def test_nobody_waits_for_a_writer_that_has_died(database, kv):
     async with asyncio.timeout(PATIENCE_S):
         async with Gate(database):
             beside = asyncio.create_task(kv.put("a", b"1"))
-            fatal = database.submit(Kind("fatal", run), None)
+            fatal = database.submit(WriteKind("fatal", run), None)
             behind = [database.submit(recording([]), n) for n in range(writer.MAX_OPERATIONS)]
             await asyncio.sleep(0.01)
         outcomes = await asyncio.gather(beside, fatal, *behind, return_exceptions=True)
@@ -297,19 +297,19 @@ def limit_pages(tx: Tx, arguments: Sequence[int]) -> Sequence[int]:
 
 async def test_a_full_disk_is_named_and_the_store_goes_on_when_there_is_space(database, kv):
     await kv.put("before", b"1")
-    await database.write(Kind("limit", limit_pages), 0)
+    await database.write(WriteKind("limit", limit_pages), 0)
     with pytest.raises(StoreFull, match=database.path.name):
         await kv.put("large", b"x" * 100_000)
     assert (await kv.get("before")).value == b"1"
     assert await kv.get("large") is None
-    await database.write(Kind("limit", limit_pages), 1_000_000)
+    await database.write(WriteKind("limit", limit_pages), 1_000_000)
     await kv.put("large", b"x" * 100_000)
     assert len((await kv.get("large")).value) == 100_000
 
 
 async def test_on_a_full_disk_what_still_fits_is_written(database, kv):
     await kv.put("small", b"1")
-    await database.write(Kind("limit", limit_pages), 0)
+    await database.write(WriteKind("limit", limit_pages), 0)
     async with Gate(database):
         large = asyncio.create_task(kv.put("large", b"x" * 100_000))
         small = asyncio.create_task(kv.put("small", b"2"))
@@ -317,7 +317,7 @@ async def test_on_a_full_disk_what_still_fits_is_written(database, kv):
     outcomes = await asyncio.gather(large, small, return_exceptions=True)
     assert isinstance(outcomes[0], StoreFull)
     assert (await kv.get("small")).value == b"2"
-    await database.write(Kind("limit", limit_pages), 1_000_000)
+    await database.write(WriteKind("limit", limit_pages), 1_000_000)
 
 
 def test_a_process_that_may_not_write_more_stays_up_and_loses_nothing(path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import callers, measures
+from tools import callers, measures, names
 from tools.files import texts
 
 KEYS = "src/vskill_platform/domain/keys.py"
@@ -120,3 +120,11 @@ def test_an_unused_function_and_a_needless_exemption_are_problems():
     used = {KEYS: "def job(): ...\njob()"}
     (problem,) = callers.check(used, exempt)
     assert problem.message == "vskill_platform.domain.keys.job has a caller or is gone: remove its exemption"
+
+
+def test_a_class_name_that_stands_for_two_things_is_a_problem_in_the_second_module():
+    contents = {KEYS: "class Sub: ...", STORE: "x = 1\nclass Sub: ...\nclass Other: ..."}
+    (problem,) = names.check_class_names(contents)
+    assert (problem.path, problem.line) == (STORE, 2)
+    assert problem.message.startswith(f"{KEYS} has a class Sub too")
+    assert list(names.check_class_names({KEYS: "class Sub: ...\nclass Sub: ..."})) == []

@@ -6,16 +6,23 @@ from typing import NamedTuple
 
 import pytest
 
-from vskill_platform.domain.decision import Block, Decision, RescanOutcome, Row, decide, decide_rescan
+from vskill_platform.domain.decision import (
+    BlockScope,
+    Decision,
+    DecisionRow,
+    RescanOutcome,
+    decide,
+    decide_rescan,
+)
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     NO_JUDGE,
-    Category,
     Confirmation,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
@@ -28,11 +35,11 @@ from vskill_platform.domain.states import TRANSITIONS, State
 
 
 def found(
-    severity: Severity, count: int = 1, kind: Kind = Kind.MALICE, *, certain: bool = False
+    severity: Severity, count: int = 1, kind: FindingKind = FindingKind.MALICE, *, certain: bool = False
 ) -> tuple[Finding, ...]:
     rule = f"{kind.value}-{severity.value}"
     return tuple(
-        Finding(rule, severity, Category.INSTRUCTION, kind, file="SKILL.md", line=n, certain=certain)
+        Finding(rule, severity, FindingCategory.INSTRUCTION, kind, file="SKILL.md", line=n, certain=certain)
         for n in range(1, count + 1)
     )
 
@@ -41,12 +48,12 @@ CRITICAL = found(Severity.CRITICAL)
 #: findings by name, with each verdict without and with critical ones
 FINDINGS: dict[str, tuple[Finding, ...]] = {
     "clean": (),
-    "capability": found(Severity.CRITICAL, 3, Kind.CAPABILITY),
+    "capability": found(Severity.CRITICAL, 3, FindingKind.CAPABILITY),
     "pass": found(Severity.HIGH),
     "concerns": found(Severity.HIGH, 2),
     "fail": found(Severity.HIGH, 4),
-    "mismatch-fail": found(Severity.HIGH, 4, Kind.MISMATCH),
-    "mismatch-critical": found(Severity.CRITICAL, 1, Kind.MISMATCH),
+    "mismatch-fail": found(Severity.HIGH, 4, FindingKind.MISMATCH),
+    "mismatch-critical": found(Severity.CRITICAL, 1, FindingKind.MISMATCH),
     "critical": CRITICAL,
     "critical-two": found(Severity.CRITICAL, 2),
     "critical-and-concerns": CRITICAL + found(Severity.HIGH, 2),
@@ -117,7 +124,7 @@ def all_cases() -> Iterator[Case]:
                 yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3])
 
 
-def expected(case: Case) -> tuple[State, Block, Row]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
+def expected(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
     """The table of the design, written down a second time and plainly, row by row."""
     critical, judge = case.critical, case.judge
     answered = judge.answer is not None
@@ -125,32 +132,32 @@ def expected(case: Case) -> tuple[State, Block, Row]:  # noqa: C901, PLR0911, PL
     words = {w.finding: w.confirmed for w in judge.confirmations}
     static = score(case.counted)
     if case.hit:
-        return State.BLOCKED, Block.NONE, Row.BLOCKLISTED
+        return State.BLOCKED, BlockScope.NONE, DecisionRow.BLOCKLISTED
     if any(f.certain for f in case.counted):
-        return State.BLOCKED, Block.DIGEST, Row.CERTAIN
+        return State.BLOCKED, BlockScope.DIGEST, DecisionRow.CERTAIN
     if case.approved:
-        return State.AUTO_APPROVED, Block.NONE, Row.APPROVED
+        return State.AUTO_APPROVED, BlockScope.NONE, DecisionRow.APPROVED
     if case.status is not ScanStatus.COMPLETE:
-        return State.NEEDS_REVIEW, Block.NONE, Row.NOT_COMPLETE
+        return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.NOT_COMPLETE
     if static < 50 and not critical:
-        return State.TIER1_FAILED, Block.NONE, Row.STATIC_FAIL
+        return State.TIER1_FAILED, BlockScope.NONE, DecisionRow.STATIC_FAIL
     if critical:
         confirmed = any(words.get(f.key) is True for f in critical)
         if answered and (confirmed or verdict is Verdict.FAIL or points < 40):
-            return State.BLOCKED, Block.PLACE, Row.CRITICAL_CONFIRMED
+            return State.BLOCKED, BlockScope.PLACE, DecisionRow.CRITICAL_CONFIRMED
         if not (answered and points >= 60 and all(words.get(f.key) is False for f in critical)):
-            return State.NEEDS_REVIEW, Block.NONE, Row.CRITICAL_OPEN
+            return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.CRITICAL_OPEN
         if score([f for f in case.counted if f not in critical]) < 50:
-            return State.REJECTED, Block.NONE, Row.CLEARED_STILL_FAILS
+            return State.REJECTED, BlockScope.NONE, DecisionRow.CLEARED_STILL_FAILS
     if answered and points >= 80 and verdict is Verdict.PASS:
-        return State.AUTO_APPROVED, Block.NONE, Row.JUDGE_PASS
+        return State.AUTO_APPROVED, BlockScope.NONE, DecisionRow.JUDGE_PASS
     if answered and (points < 40 or verdict is Verdict.FAIL):
-        return State.REJECTED, Block.NONE, Row.JUDGE_FAIL
+        return State.REJECTED, BlockScope.NONE, DecisionRow.JUDGE_FAIL
     if answered:
-        return State.NEEDS_REVIEW, Block.NONE, Row.JUDGE_UNSURE
+        return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.JUDGE_UNSURE
     if static >= 80:
-        return State.AUTO_APPROVED, Block.NONE, Row.UNJUDGED_PASS
-    return State.NEEDS_REVIEW, Block.NONE, Row.UNJUDGED_CONCERNS
+        return State.AUTO_APPROVED, BlockScope.NONE, DecisionRow.UNJUDGED_PASS
+    return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.UNJUDGED_CONCERNS
 
 
 CASES = list(all_cases())
@@ -164,7 +171,7 @@ def test_the_decision_is_total_and_follows_the_table_in_every_combination() -> N
 
 
 def test_every_row_of_the_table_is_reached() -> None:
-    assert {case.decide().row for case in CASES} == set(Row)
+    assert {case.decide().row for case in CASES} == set(DecisionRow)
 
 
 def test_e7_every_decision_has_a_reason_and_only_approval_has_a_certification() -> None:
@@ -243,15 +250,19 @@ def test_each_boundary_of_the_static_score_is_exact() -> None:
     """49 fails, 50 and 79 are concerns, 80 passes."""
     rows = {points: decide(StaticReport("r1", findings=these), NO_JUDGE) for points, these in SCORES.items()}
     assert {points: (decision.score, decision.row) for points, decision in rows.items()} == {
-        49: (49, Row.STATIC_FAIL),
-        50: (50, Row.UNJUDGED_CONCERNS),
-        79: (79, Row.UNJUDGED_CONCERNS),
-        80: (80, Row.UNJUDGED_PASS),
+        49: (49, DecisionRow.STATIC_FAIL),
+        50: (50, DecisionRow.UNJUDGED_CONCERNS),
+        79: (79, DecisionRow.UNJUDGED_CONCERNS),
+        80: (80, DecisionRow.UNJUDGED_PASS),
     }
 
 
-@pytest.mark.parametrize(("left", "row"), [(49, Row.CLEARED_STILL_FAILS), (50, Row.JUDGE_PASS)])
-def test_what_is_left_without_the_cleared_findings_fails_below_50_exactly(left: int, row: Row) -> None:
+@pytest.mark.parametrize(
+    ("left", "row"), [(49, DecisionRow.CLEARED_STILL_FAILS), (50, DecisionRow.JUDGE_PASS)]
+)
+def test_what_is_left_without_the_cleared_findings_fails_below_50_exactly(
+    left: int, row: DecisionRow
+) -> None:
     cleared = (Confirmation(CRITICAL[0].key, confirmed=False),)
     judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, confirmations=cleared)
     decision = decide(StaticReport("r1", findings=CRITICAL + SCORES[left]), judge)
@@ -270,10 +281,10 @@ CONFIRMS = JudgeReport(
 @pytest.mark.parametrize(
     ("findings", "judge", "row", "rule_ids"),
     [
-        (found(Severity.LOW, certain=True) + SCORES[80], NO_JUDGE, Row.CERTAIN, ("malice-low",)),
-        (CRITICAL + SCORES[80], NO_JUDGE, Row.CRITICAL_OPEN, ("malice-critical",)),
-        (CRITICAL + SCORES[80], CONFIRMS, Row.CRITICAL_CONFIRMED, ("malice-critical",)),
-        (SCORES[50], NO_JUDGE, Row.UNJUDGED_CONCERNS, ("malice-high", "malice-low", "malice-medium")),
+        (found(Severity.LOW, certain=True) + SCORES[80], NO_JUDGE, DecisionRow.CERTAIN, ("malice-low",)),
+        (CRITICAL + SCORES[80], NO_JUDGE, DecisionRow.CRITICAL_OPEN, ("malice-critical",)),
+        (CRITICAL + SCORES[80], CONFIRMS, DecisionRow.CRITICAL_CONFIRMED, ("malice-critical",)),
+        (SCORES[50], NO_JUDGE, DecisionRow.UNJUDGED_CONCERNS, ("malice-high", "malice-low", "malice-medium")),
     ],
 )
 def test_a_decision_names_the_rules_that_led_to_it_and_no_others(findings, judge, row, rule_ids) -> None:
@@ -345,9 +356,9 @@ def test_a_rescan_that_learned_nothing_changes_nothing() -> None:
         if rescan(case, Certification.VERIFIED).outcome is RescanOutcome.UNDECIDED
     }
     assert undecided == {
-        (Row.NOT_COMPLETE, True),
-        (Row.NOT_COMPLETE, False),
-        (Row.UNJUDGED_CONCERNS, False),
+        (DecisionRow.NOT_COMPLETE, True),
+        (DecisionRow.NOT_COMPLETE, False),
+        (DecisionRow.UNJUDGED_CONCERNS, False),
     }
 
 

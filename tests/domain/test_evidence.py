@@ -8,11 +8,11 @@ from vskill_platform.domain.evidence import Evidence, JudgeWord, evidence_of
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     NO_JUDGE,
-    Category,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
@@ -21,13 +21,13 @@ from vskill_platform.domain.scan import (
 
 DIGEST = "d" * 64
 FINDINGS = tuple(
-    Finding("XX-001", severity, Category.SECRET, kind, line=line)
+    Finding("XX-001", severity, FindingCategory.SECRET, kind, line=line)
     for line, (severity, kind) in enumerate(
         [
-            (Severity.HIGH, Kind.MALICE),
-            (Severity.LOW, Kind.MISMATCH),
-            (Severity.LOW, Kind.MALICE),
-            (Severity.CRITICAL, Kind.CAPABILITY),
+            (Severity.HIGH, FindingKind.MALICE),
+            (Severity.LOW, FindingKind.MISMATCH),
+            (Severity.LOW, FindingKind.MALICE),
+            (Severity.CRITICAL, FindingKind.CAPABILITY),
         ]
     )
 )
@@ -64,9 +64,9 @@ def test_a_judge_without_an_answer_has_a_status_and_no_word(judge):
 
 
 def test_every_severity_is_counted_and_capabilities_apart():
-    for severity, kind in itertools.product(Severity, Kind):
-        finding = Finding("XX-001", severity, Category.SECRET, kind)
+    for severity, kind in itertools.product(Severity, FindingKind):
+        finding = Finding("XX-001", severity, FindingCategory.SECRET, kind)
         told = evidence_of(DIGEST, StaticReport("r1", findings=(finding,)), NO_JUDGE)
-        counts = kind is not Kind.CAPABILITY
+        counts = kind is not FindingKind.CAPABILITY
         assert told.findings == {level: int(counts and level is severity) for level in Severity}
         assert told.capabilities == int(not counts)

@@ -11,12 +11,12 @@ from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     NO_JUDGE,
     PENALTY,
-    Category,
     Confirmation,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
@@ -28,8 +28,8 @@ from vskill_platform.domain.scan import (
 )
 
 
-def finding(severity=Severity.LOW, kind=Kind.MALICE, rule_id="R-1", **more) -> Finding:
-    return Finding(rule_id, severity, Category.INSTRUCTION, kind, **more)
+def finding(severity=Severity.LOW, kind=FindingKind.MALICE, rule_id="R-1", **more) -> Finding:
+    return Finding(rule_id, severity, FindingCategory.INSTRUCTION, kind, **more)
 
 
 def test_every_severity_has_its_penalty_and_its_rank() -> None:
@@ -38,9 +38,9 @@ def test_every_severity_has_its_penalty_and_its_rank() -> None:
     assert sorted(Severity, key=lambda s: s.rank) == ["low", "medium", "high", "critical"]
 
 
-@pytest.mark.parametrize(("severity", "kind"), list(itertools.product(Severity, Kind)))
-def test_capabilities_do_not_score_malice_and_mismatches_do(severity: Severity, kind: Kind) -> None:
-    expected = 100 if kind is Kind.CAPABILITY else 100 - severity.penalty
+@pytest.mark.parametrize(("severity", "kind"), list(itertools.product(Severity, FindingKind)))
+def test_capabilities_do_not_score_malice_and_mismatches_do(severity: Severity, kind: FindingKind) -> None:
+    expected = 100 if kind is FindingKind.CAPABILITY else 100 - severity.penalty
     assert score([finding(severity, kind)]) == expected
 
 
@@ -50,7 +50,7 @@ def test_the_score_adds_up_and_never_falls_below_zero() -> None:
     assert score([finding(Severity.CRITICAL)] * 5) == 0
 
 
-@given(st.lists(st.builds(finding, st.sampled_from(Severity), st.sampled_from(Kind)), max_size=12))
+@given(st.lists(st.builds(finding, st.sampled_from(Severity), st.sampled_from(FindingKind)), max_size=12))
 def test_another_finding_never_raises_the_score(findings: list[Finding]) -> None:
     assert 0 <= score(findings) <= 100
     assert all(score(findings[:n]) >= score(findings) for n in range(len(findings)))
@@ -68,13 +68,13 @@ def test_a_report_derives_its_score_and_verdict_from_its_findings() -> None:
 
 
 def test_for_a_trusted_vendor_mismatches_do_not_count_and_malice_does() -> None:
-    findings = [finding(kind=kind, rule_id=kind.value) for kind in Kind]
+    findings = [finding(kind=kind, rule_id=kind.value) for kind in FindingKind]
     assert {f.rule_id for f in counting(findings)} == {"mismatch", "malice"}
     assert {f.rule_id for f in counting(findings, trusted_vendor=True)} == {"malice"}
 
 
 def test_a_certain_rule_always_counts_and_a_suppressed_one_never() -> None:
-    certain = finding(kind=Kind.CAPABILITY, certain=True)
+    certain = finding(kind=FindingKind.CAPABILITY, certain=True)
     assert counting([certain], trusted_vendor=True) == (certain,)
     assert counting([certain, finding()], suppressed={"R-1"}) == ()
 

@@ -33,11 +33,11 @@ from vskill_platform.domain.numbering import next_version, parse_semver
 from vskill_platform.domain.scan import Verdict
 from vskill_platform.domain.skill import (
     Certification,
-    Change,
     Publication,
     PublishedSkill,
-    Role,
     SkillVersion,
+    StatusChange,
+    StatusRole,
     VersionRef,
     VersionStatus,
     certification_for,
@@ -315,8 +315,8 @@ def digest(content: str) -> str:
     return publication(content).version.digest
 
 
-def by(role: Role, at: int = 50, reason: str = "because") -> Change:
-    return Change(role, f"{role.value}:ann", at, reason)
+def by(role: StatusRole, at: int = 50, reason: str = "because") -> StatusChange:
+    return StatusChange(role, f"{role.value}:ann", at, reason)
 
 
 def statuses(skill: PublishedSkill) -> dict[str, str]:
@@ -438,20 +438,20 @@ def test_new_content_is_judged_anew_and_the_skill_keeps_its_standing() -> None:
 
 
 def test_only_rescans_and_blocks_leave_a_mark_on_the_standing() -> None:
-    for role in (Role.SYSTEM, Role.REVIEWER):
+    for role in (StatusRole.SYSTEM, StatusRole.REVIEWER):
         down = take_down(published("A"), by(role))
-        assert down.trust.ever_blocked == (role is Role.SYSTEM)
+        assert down.trust.ever_blocked == (role is StatusRole.SYSTEM)
         assert down.listing is None
-    again = restore(take_down(published("A", "B"), by(Role.SYSTEM)), by(Role.REVIEWER))
+    again = restore(take_down(published("A", "B"), by(StatusRole.SYSTEM)), by(StatusRole.REVIEWER))
     assert again.trust.ever_blocked and again.listing is not None
     assert again.listing.trust_score == listing(About(), again.trust, updated_at=2, created_at=1).trust_score
 
 
 def test_a_mark_on_the_standing_stays_and_lowers_the_score_at_once() -> None:
-    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.1")
+    down = take_down(published("A", "B"), by(StatusRole.SYSTEM), number="1.0.1")
     assert down.trust.ever_blocked and down.listing is not None
     assert down.listing == listing(About(), down.trust, updated_at=1, created_at=1)
-    twice = take_down(down, by(Role.SYSTEM), number="1.0.1")
+    twice = take_down(down, by(StatusRole.SYSTEM), number="1.0.1")
     assert twice is down
 
 
@@ -540,10 +540,10 @@ def test_time_never_runs_backwards_in_the_record() -> None:
 
 OPERATIONS = {"yank": yank, "unyank": unyank, "take_down": take_down, "restore": restore}
 ALLOWED = {
-    "yank": {Role.OWNER},
-    "unyank": {Role.OWNER},
-    "take_down": {Role.SYSTEM, Role.REVIEWER},
-    "restore": {Role.REVIEWER},
+    "yank": {StatusRole.OWNER},
+    "unyank": {StatusRole.OWNER},
+    "take_down": {StatusRole.SYSTEM, StatusRole.REVIEWER},
+    "restore": {StatusRole.REVIEWER},
 }
 #: what each operation makes of each status; None is refused
 BECOMES = {
@@ -565,12 +565,18 @@ BECOMES = {
 def in_status(status: VersionStatus) -> PublishedSkill:
     skill = published("A", "B")
     if status is VersionStatus.YANKED:
-        return yank(skill, by(Role.OWNER), number="1.0.1")
-    return take_down(skill, by(Role.SYSTEM), number="1.0.1") if status is VersionStatus.TAKEN_DOWN else skill
+        return yank(skill, by(StatusRole.OWNER), number="1.0.1")
+    return (
+        take_down(skill, by(StatusRole.SYSTEM), number="1.0.1")
+        if status is VersionStatus.TAKEN_DOWN
+        else skill
+    )
 
 
-@pytest.mark.parametrize(("name", "role", "status"), list(itertools.product(OPERATIONS, Role, VersionStatus)))
-def test_who_may_do_what_to_which_version(name: str, role: Role, status: VersionStatus) -> None:
+@pytest.mark.parametrize(
+    ("name", "role", "status"), list(itertools.product(OPERATIONS, StatusRole, VersionStatus))
+)
+def test_who_may_do_what_to_which_version(name: str, role: StatusRole, status: VersionStatus) -> None:
     skill, becomes = in_status(status), BECOMES[name, status.value]
     if role not in ALLOWED[name]:
         with pytest.raises(NotPermitted) as refused:
@@ -589,63 +595,63 @@ def test_who_may_do_what_to_which_version(name: str, role: Role, status: Version
 
 def test_taking_the_current_one_down_makes_the_newest_remaining_current_or_none() -> None:
     skill = published("A", "B", "C")
-    skill = take_down(skill, by(Role.SYSTEM), number="1.0.2")
+    skill = take_down(skill, by(StatusRole.SYSTEM), number="1.0.2")
     assert (skill.current_version, skill.current_digest, skill.withdrawn) == ("1.0.1", digest("B"), False)
     assert skill.versions[2].reason == "because" and skill.versions[2].by == "system:ann"
-    skill = yank(skill, by(Role.OWNER), number="1.0.1")
+    skill = yank(skill, by(StatusRole.OWNER), number="1.0.1")
     assert skill.current_version == "1.0.0"
-    skill = take_down(skill, by(Role.REVIEWER))
+    skill = take_down(skill, by(StatusRole.REVIEWER))
     assert (skill.current_version, skill.current_digest, skill.certification) == (None, None, None)
     assert skill.withdrawn and skill.updated_at == 50
     assert (skill.content_hash, skill.score) == (None, 0)
 
 
 def test_taking_down_by_digest_reaches_every_version_of_those_bytes() -> None:
-    skill = take_down(published("A", "B", "A"), by(Role.SYSTEM), digest=digest("A"))
+    skill = take_down(published("A", "B", "A"), by(StatusRole.SYSTEM), digest=digest("A"))
     assert statuses(skill) == {"1.0.0": "taken_down", "1.0.1": "live", "1.0.2": "taken_down"}
-    back = restore(skill, by(Role.REVIEWER), digest=digest("A"))
+    back = restore(skill, by(StatusRole.REVIEWER), digest=digest("A"))
     assert set(statuses(back).values()) == {"live"} and back.current_version == "1.0.2"
-    all_down = take_down(published("A", "B", "A"), by(Role.REVIEWER))
-    half = restore(all_down, by(Role.REVIEWER), digest=digest("B"))
+    all_down = take_down(published("A", "B", "A"), by(StatusRole.REVIEWER))
+    half = restore(all_down, by(StatusRole.REVIEWER), digest=digest("B"))
     assert statuses(half) == {"1.0.0": "taken_down", "1.0.1": "live", "1.0.2": "taken_down"}
 
 
 def test_what_is_applied_again_changes_nothing() -> None:
-    down = take_down(published("A"), by(Role.SYSTEM))
-    assert take_down(down, by(Role.SYSTEM, at=99)) is down
+    down = take_down(published("A"), by(StatusRole.SYSTEM))
+    assert take_down(down, by(StatusRole.SYSTEM, at=99)) is down
 
 
 def test_an_owner_who_deletes_the_skill_yanks_all_that_is_live() -> None:
-    skill = take_down(published("A", "B", "C"), by(Role.SYSTEM), number="1.0.1")
-    gone = yank(skill, by(Role.OWNER))
+    skill = take_down(published("A", "B", "C"), by(StatusRole.SYSTEM), number="1.0.1")
+    gone = yank(skill, by(StatusRole.OWNER))
     assert statuses(gone) == {"1.0.0": "yanked", "1.0.1": "taken_down", "1.0.2": "yanked"}
     assert gone.withdrawn
 
 
 def test_a_reviewer_does_not_undo_what_the_owner_yanked() -> None:
-    skill = yank(published("A", "B"), by(Role.OWNER), number="1.0.1")
-    skill = take_down(skill, by(Role.SYSTEM), number="1.0.1")
-    skill = restore(skill, by(Role.REVIEWER), number="1.0.1")
+    skill = yank(published("A", "B"), by(StatusRole.OWNER), number="1.0.1")
+    skill = take_down(skill, by(StatusRole.SYSTEM), number="1.0.1")
+    skill = restore(skill, by(StatusRole.REVIEWER), number="1.0.1")
     assert statuses(skill)["1.0.1"] == "yanked" and skill.current_version == "1.0.0"
-    back = unyank(skill, by(Role.OWNER), number="1.0.1")
+    back = unyank(skill, by(StatusRole.OWNER), number="1.0.1")
     assert back.current_version == "1.0.1"
-    down = take_down(back, by(Role.SYSTEM), number="1.0.1")
-    assert restore(down, by(Role.REVIEWER), number="1.0.1").current_version == "1.0.1"
+    down = take_down(back, by(StatusRole.SYSTEM), number="1.0.1")
+    assert restore(down, by(StatusRole.REVIEWER), number="1.0.1").current_version == "1.0.1"
 
 
 def test_a_version_that_is_not_there_and_a_missing_reason_are_refused() -> None:
     with pytest.raises(NotFound) as missing:
-        yank(published("A"), by(Role.OWNER), number="9.9.9")
+        yank(published("A"), by(StatusRole.OWNER), number="9.9.9")
     assert missing.value.details == {"canonical": "acme/tools/pdf"}
     with pytest.raises(NotFound):
-        take_down(published("A"), by(Role.SYSTEM), digest="0" * 64)
+        take_down(published("A"), by(StatusRole.SYSTEM), digest="0" * 64)
     with pytest.raises(InvalidInput) as caught:
-        yank(published("A"), by(Role.OWNER, reason=" "), number="1.0.0")
+        yank(published("A"), by(StatusRole.OWNER, reason=" "), number="1.0.0")
     assert caught.value.field == "reason"
 
 
 def test_publishing_a_digest_whose_latest_version_was_taken_down_restores_that_version() -> None:
-    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.1")
+    down = take_down(published("A", "B"), by(StatusRole.SYSTEM), number="1.0.1")
     skill, version = publish_version(down, publication("B", 60, certification=Certification.VERIFIED))
     assert version is None
     assert (skill.current_version, skill.certification) == ("1.0.1", Certification.VERIFIED)
@@ -653,12 +659,12 @@ def test_publishing_a_digest_whose_latest_version_was_taken_down_restores_that_v
 
 
 def test_publishing_brings_back_a_skill_of_which_nothing_was_left() -> None:
-    skill, version = publish_version(take_down(published("A"), by(Role.SYSTEM)), publication("A", 60))
+    skill, version = publish_version(take_down(published("A"), by(StatusRole.SYSTEM)), publication("A", 60))
     assert (version, skill.withdrawn, skill.current_version) == (None, False, "1.0.0")
 
 
 def test_a_restored_version_that_a_newer_one_outranks_comes_back_as_a_new_version() -> None:
-    down = take_down(published("A", "B"), by(Role.SYSTEM), number="1.0.0")
+    down = take_down(published("A", "B"), by(StatusRole.SYSTEM), number="1.0.0")
     skill, version = publish_version(down, publication("A", 60))
     assert version is not None and version.number == "1.0.2"
     assert statuses(skill) == {"1.0.0": "live", "1.0.1": "live", "1.0.2": "live"}
@@ -666,7 +672,7 @@ def test_a_restored_version_that_a_newer_one_outranks_comes_back_as_a_new_versio
 
 def test_a_yanked_version_stays_yanked_when_its_content_is_published_again() -> None:
     skill, version = publish_version(
-        yank(published("A", "B"), by(Role.OWNER), number="1.0.1"), publication("B", 60)
+        yank(published("A", "B"), by(StatusRole.OWNER), number="1.0.1"), publication("B", 60)
     )
     assert version is not None and statuses(skill) == {"1.0.0": "live", "1.0.1": "yanked", "1.0.2": "live"}
 
@@ -693,7 +699,12 @@ STEPS = st.lists(
     ),
     max_size=14,
 )
-ROLES = {"yank": Role.OWNER, "unyank": Role.OWNER, "take_down": Role.SYSTEM, "restore": Role.REVIEWER}
+ROLES = {
+    "yank": StatusRole.OWNER,
+    "unyank": StatusRole.OWNER,
+    "take_down": StatusRole.SYSTEM,
+    "restore": StatusRole.REVIEWER,
+}
 
 
 @given(STEPS)
@@ -725,7 +736,7 @@ def test_whatever_happens_the_record_agrees_with_its_versions(steps: list[tuple[
 
 
 def test_withdrawn_is_always_written() -> None:
-    for skill in (published("A"), take_down(published("A"), by(Role.SYSTEM))):
+    for skill in (published("A"), take_down(published("A"), by(StatusRole.SYSTEM))):
         stored = msgspec.json.decode(msgspec.json.encode(skill))
         assert stored["withdrawn"] is skill.withdrawn
         assert msgspec.convert(stored, PublishedSkill) == skill

@@ -9,9 +9,9 @@ from vskill_platform.domain.states import (
     STUCK_STATES,
     TERMINAL_STATES,
     TRANSITIONS,
-    Category,
     Flag,
     State,
+    StateCategory,
     category_of,
     may_move,
     may_start_run,
@@ -63,9 +63,9 @@ def test_the_sets_are_those_of_the_flags():
 
 
 def test_C14_every_state_is_in_exactly_one_category():
-    assert sorted(state for category in Category for state in states_in(category)) == sorted(State)
-    assert {category_of(state) for state in State} == set(Category)
+    assert sorted(state for category in StateCategory for state in states_in(category)) == sorted(State)
+    assert {category_of(state) for state in State} == set(StateCategory)
 
 
 def test_E3_the_category_of_what_runs_holds_every_state_of_running_work():
-    assert states_in(Category.RUNNING) | states_in(Category.WAITING) == ACTIVE_STATES
+    assert states_in(StateCategory.RUNNING) | states_in(StateCategory.WAITING) == ACTIVE_STATES

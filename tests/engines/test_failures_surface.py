@@ -25,7 +25,7 @@ from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.bootstrap import env_for
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.database.writer import Tx, WriteKind
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.env import Env
 from vskill_platform.kv.sqlite import SqliteKV
@@ -156,11 +156,11 @@ async def test_E9_a_file_that_cannot_be_written_says_so_and_is_not_ready(tmp_pat
 
 async def test_E9_a_full_disk_is_named_for_writers_and_none_of_it_for_readers(tmp_path: Path):
     async with on_sqlite(tmp_path) as (client, database):
-        await database.write(Kind("limit", limit_growth), 0)
+        await database.write(WriteKind("limit", limit_growth), 0)
         answer = await fill(client)
         check_problem(answer, "store_full", "vskill.db: the disk is full")
         await check_read(client)
-        await database.write(Kind("limit", limit_growth), 1_000_000)
+        await database.write(WriteKind("limit", limit_growth), 1_000_000)
         assert await client.is_served()
 
 

@@ -14,7 +14,7 @@ from tests.support.nats import Server, queue_of, server
 from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.contract import Message
 from vskill_platform.broker.nats import NatsBroker
-from vskill_platform.broker.nats_server import ANSWER_S, Place
+from vskill_platform.broker.nats_server import ANSWER_S, NatsLocation
 from vskill_platform.domain.errors import QueueUnavailable, StoreUnavailable
 from vskill_platform.domain.messages import Send
 
@@ -225,5 +225,5 @@ async def test_in_any_history_nothing_is_lost_and_everything_ends_acked_or_dead(
     ],
 )
 def test_a_location_names_servers_a_name_and_replicas(location, servers, shown, name, replicas):
-    place = Place.of(location)
+    place = NatsLocation.of(location)
     assert (place.servers, place.shown, place.name, place.replicas) == (servers, shown, name, replicas)

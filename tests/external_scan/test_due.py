@@ -12,10 +12,10 @@ from tests.support.memory_env import named_env
 from tests.support.patience import PATIENCE_S
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import CursorGone, NoEnvironment
-from vskill_platform.domain.skill import Change, Role, yank
+from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.external_scan.due import MOST_OPEN, STEP, Position, request_due_scans
+from vskill_platform.external_scan.due import MOST_OPEN, STEP, LookPosition, request_due_scans
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.queue.tasks import KINDS
@@ -43,7 +43,7 @@ async def env(request, tmp_path, fake):
         yield env
 
 
-async def look(position: Position, env, times: int = 1, step: int = STEP) -> Position:
+async def look(position: LookPosition, env, times: int = 1, step: int = STEP) -> LookPosition:
     for _ in range(times):
         position = await request_due_scans(position, step)
         await run_until_quiet(env)
@@ -52,7 +52,7 @@ async def look(position: Position, env, times: int = 1, step: int = STEP) -> Pos
 
 async def test_what_was_published_before_the_first_look_and_after_it_is_asked_about_once(env):
     before = await published(env, "before")
-    position = await look(Position(), env)
+    position = await look(LookPosition(), env)
     assert position.walked_to is None
     after = await published(env, "after")
     position = await look(position, env)
@@ -67,7 +67,7 @@ async def test_what_was_published_before_the_first_look_and_after_it_is_asked_ab
 async def test_only_a_few_are_under_way_and_none_is_forgotten(env):
     """(k) a window that starves nobody: both the walk and the changes go on where there was no room."""
     early = [await published(env, f"early-{n}") for n in range(MOST_OPEN + 3)]
-    position = await request_due_scans(Position(), step=4)
+    position = await request_due_scans(LookPosition(), step=4)
     assert (await env.kv.count_by("task:", "state"))["ACTIVE"] == MOST_OPEN
     assert await request_due_scans(position, step=4) == position
     late = [await published(env, f"late-{n}") for n in range(MOST_OPEN + 3)]
@@ -79,7 +79,7 @@ async def test_only_a_few_are_under_way_and_none_is_forgotten(env):
 async def test_nobody_is_asked_where_there_is_no_analyser_and_all_are_once_there_is(tmp_path, fake):
     async with open_test_env("sqlite", tmp_path / "data", **NONE) as env:
         digest = await published(env)
-        position = await look(Position(), env, 2)
+        position = await look(LookPosition(), env, 2)
         assert await read_external_task(digest, "bandit") is None
     given = {**NONE, "bandit_command": fake(REPORT)}
     async with open_test_env("sqlite", tmp_path / "data", **given) as env:
@@ -95,7 +95,7 @@ class ForgetfulKV(HookedKV):
 
 
 async def test_a_gap_in_the_changes_is_closed_by_walking_again(env):
-    position = await look(Position(), env)
+    position = await look(LookPosition(), env)
     digest = await published(env)
     with active_env(env, kv=ForgetfulKV(env.kv)):
         position = await request_due_scans(position)
@@ -106,16 +106,16 @@ async def test_a_gap_in_the_changes_is_closed_by_walking_again(env):
 
 async def test_only_live_versions_are_asked_about(env):
     digest = await published(env)
-    change = Change(Role.OWNER, "user:me", env.kv.now(), "not needed")
+    change = StatusChange(StatusRole.OWNER, "user:me", env.kv.now(), "not needed")
     await update_skill("upload~tests/skills/demo", lambda skill: yank(skill, change, number="1.0.0"))
-    await look(Position(), env)
+    await look(LookPosition(), env)
     assert await read_external_task(digest, "bandit") is None
 
 
 async def test_a_malformed_skill_hides_no_other(env):
     digest = await published(env)
     await env.kv.put("skill:a/b/c", b"{broken")
-    await look(Position(), env)
+    await look(LookPosition(), env)
     assert await get_external_scan(digest, "bandit") is not None
 
 
@@ -136,7 +136,7 @@ async def test_AC_US3_04_store_and_dispatch_find_their_binding_or_name_it():
         (lambda: list_external_scans("d"), "kv"),
         (lambda: read_external_task("d", "p"), "kv"),
         (lambda: request_scans("d"), "settings"),
-        (lambda: request_due_scans(Position()), "settings"),
+        (lambda: request_due_scans(LookPosition()), "settings"),
     ):
         with pytest.raises(NoEnvironment) as caught:
             await call()

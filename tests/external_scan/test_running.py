@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.external_scan.sandbox import Ending, Limits, private_folder, run
+from vskill_platform.external_scan.sandbox import Ending, SandboxLimits, private_folder, run
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.external_scans import ExternalStatus, get_external_scan, read_external_task
@@ -63,7 +63,7 @@ async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_
 
 async def test_processor_time_is_bounded_too(fake, tmp_path):
     async with private_folder(tmp_path / "x") as folder:
-        limits = Limits(seconds=PATIENCE_S, cpu_s=1)
+        limits = SandboxLimits(seconds=PATIENCE_S, cpu_s=1)
         began = time.monotonic()
         finished = await run([fake("while True: pass")], folder, limits, {})
         assert time.monotonic() - began < PATIENCE_S, "not the time but the processor time was over"
@@ -108,7 +108,7 @@ async def test_an_analyser_sees_nothing_of_ours_and_no_network(fake, tmp_path, m
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with private_folder(tmp_path / "x") as folder:
-        finished = await run([fake(code.replace("PORT", str(port)))], folder, Limits(), {"MORE": "1"})
+        finished = await run([fake(code.replace("PORT", str(port)))], folder, SandboxLimits(), {"MORE": "1"})
     server.close()
     seen = json.loads(finished.out)
     assert "sk-secret" not in finished.out.decode()
@@ -128,7 +128,7 @@ async def test_a_cancelled_analysis_leaves_no_process_and_no_folder(fake, tmp_pa
 
     async def work() -> None:
         async with private_folder(tmp_path / "x") as folder:
-            await run([program, marker], folder, Limits(), {})
+            await run([program, marker], folder, SandboxLimits(), {})
 
     working = asyncio.create_task(work())
 

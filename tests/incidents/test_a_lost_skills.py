@@ -37,14 +37,14 @@ from vskill_platform.domain.skill import (
     Certification,
     Publication,
     PublishedSkill,
-    Role,
     SkillVersion,
+    StatusRole,
     VersionStatus,
 )
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Source, Submission
+from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import Outcome, Request, submit, submit_repository, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, Request, submit, submit_repository, submit_upload
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import PAGE
 from vskill_platform.kv.entries import Add, Delete, Operation, Put
@@ -409,7 +409,7 @@ async def test_A14_every_current_version_has_its_record(env: Env) -> None:
     before = await get_skill(canonical)
     assert [ref.number for ref in before.versions] == ["1.0.0", "1.0.1", "1.0.2", "1.0.3"]
     assert before.versions[0].digest == before.versions[2].digest
-    change = skill.Change(Role.REVIEWER, "admin:eve", env.kv.now(), "a test")
+    change = skill.StatusChange(StatusRole.REVIEWER, "admin:eve", env.kv.now(), "a test")
     down = await update_skill(canonical, lambda one: skill.take_down(one, change, number="1.0.3"))
     assert down.current_version == "1.0.2"
     assert await check_versions(env) == 4
@@ -446,7 +446,7 @@ async def test_A15_no_phantom_versions(env: Env) -> None:
     """The same bytes verified again five times stay one version, and no placeholder passes as a digest."""
     submission = record_of(await submit_skill("steady"))
     await run_until_quiet(env)
-    assert (await submit_skill("steady")).outcome is Outcome.ALREADY_VERIFIED
+    assert (await submit_skill("steady")).outcome is IntakeOutcome.ALREADY_VERIFIED
     for _ in range(5):
         await run_again(submission.id, by="admin:eve", reason="once more")
         await run_until_quiet(env)
@@ -490,7 +490,7 @@ async def test_A17_without_skill_md_at_every_door(env: Env) -> None:
     bulk = upload_identity("tests", "bulk")
     with active_env(env, sources=sources) as listed:
         await submit_repository("https://github.com/ann/empty")
-        await submit(Request(bulk, bulk.url, "bulk", "system", Source.CRAWLER, upload=digest))
+        await submit(Request(bulk, bulk.url, "bulk", "system", EntryPoint.CRAWLER, upload=digest))
         reviewed = make_submission("reviewed", state=State.NEEDS_REVIEW, at=env.kv.now(), digest=digest)
         await put_record(env, reviewed)
         await approve(reviewed.id, by="admin:eve", reason="looks fine")
@@ -519,8 +519,8 @@ async def test_A19_a_changed_script_is_scanned_again(env: Env, changed: SkillFil
         script = SkillFile("run.sh", "100644", b"echo hello\n")
         submission = record_of(await submit_skill("scripted", extra=(script,)))
         await run_until_quiet(counted)
-        assert (await submit_skill("scripted", extra=(script,))).outcome is Outcome.ALREADY_VERIFIED
-        assert (await submit_skill("scripted", extra=(changed,))).outcome is Outcome.REQUEUED
+        assert (await submit_skill("scripted", extra=(script,))).outcome is IntakeOutcome.ALREADY_VERIFIED
+        assert (await submit_skill("scripted", extra=(changed,))).outcome is IntakeOutcome.REQUEUED
         await run_until_quiet(counted)
     assert scanner.scans == 2
     live = await published(submission)

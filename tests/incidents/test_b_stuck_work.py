@@ -42,7 +42,7 @@ from vskill_platform.domain.submission import (
 )
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import Outcome, submit_repository
+from vskill_platform.intake.submit import IntakeOutcome, submit_repository
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.postgres import PostgresKV
 from vskill_platform.kv.sqlite import SqliteKV
@@ -226,7 +226,7 @@ async def test_B5_the_enqueue_fails_after_the_record_was_written(env: Env) -> No
     kv = _with_outbox(env, deaf)
     with active_env(env, kv=kv):
         submitted = await submit_skill("unheard")
-    assert (submitted.outcome, deaf.refused) == (Outcome.CREATED, 1)
+    assert (submitted.outcome, deaf.refused) == (IntakeOutcome.CREATED, 1)
     assert (await env.broker.depth()).ready == 0
     await run_until_quiet(env, recover=True)
     await published(record_of(submitted))
@@ -249,7 +249,7 @@ async def test_B6_an_idle_record_does_not_block_resubmission(env: Env) -> None:
     first = record_of(await submit_skill("again"))
     await lose_messages(env)
     second = await submit_skill("again")
-    assert (second.outcome, record_of(second).id) == (Outcome.DUPLICATE, first.id)
+    assert (second.outcome, record_of(second).id) == (IntakeOutcome.DUPLICATE, first.id)
     await run_until_quiet(env)
     assert (await published(first)).current_version == "1.0.0"
     assert (await get_submission(first.id)).run == 1
@@ -264,7 +264,7 @@ async def test_B6_a_failed_run_does_not_block_resubmission(env: Env) -> None:
             await run_until_quiet(broken)
             pass_time(env, delay)
     assert (await get_submission(submission.id)).state is State.REJECTED
-    assert (await submit_skill("retried")).outcome is Outcome.REQUEUED
+    assert (await submit_skill("retried")).outcome is IntakeOutcome.REQUEUED
     await run_until_quiet(env)
     await published(submission)
 
@@ -388,9 +388,13 @@ async def test_B11_changed_content_is_a_new_run_of_the_same_submission(env: Env)
     """Unchanged bytes are "already verified"; changed ones are verified and published again (p)."""
     first = record_of(await submit_skill("evolving", "one"))
     await run_until_quiet(env)
-    assert (await submit_skill("evolving", "one")).outcome is Outcome.ALREADY_VERIFIED
+    assert (await submit_skill("evolving", "one")).outcome is IntakeOutcome.ALREADY_VERIFIED
     changed = await submit_skill("evolving", "two")
-    assert (changed.outcome, record_of(changed).id, record_of(changed).run) == (Outcome.REQUEUED, first.id, 2)
+    assert (changed.outcome, record_of(changed).id, record_of(changed).run) == (
+        IntakeOutcome.REQUEUED,
+        first.id,
+        2,
+    )
     await run_until_quiet(env)
     live = await published(first)
     assert [ref.number for ref in live.versions] == ["1.0.0", "1.0.1"]

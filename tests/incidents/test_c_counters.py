@@ -27,9 +27,9 @@ from vskill_platform.domain.states import (
     FLAGS,
     MEANING,
     TRANSITIONS,
-    Category,
     Flag,
     State,
+    StateCategory,
     category_of,
     states_in,
 )
@@ -285,7 +285,7 @@ async def test_C13_one_definition_of_every_count(env: Env, client: httpx2.AsyncC
 def test_C14_category_is_total_over_the_states() -> None:
     """Every state is in exactly one category, has flags, a meaning and a row of transitions."""
     assert set(FLAGS) == set(MEANING) == set(TRANSITIONS) == set(State)
-    members = [state for category in Category for state in states_in(category)]
+    members = [state for category in StateCategory for state in states_in(category)]
     assert sorted(members) == sorted(State)
     assert all(state in states_in(category_of(state)) for state in State)
 

@@ -46,7 +46,7 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, Submission
 from vskill_platform.env import Env, Pace
-from vskill_platform.intake.submit import Outcome, submit_repository, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, submit_repository, submit_upload
 from vskill_platform.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
@@ -182,8 +182,8 @@ async def test_D4_the_same_place_is_one_record(env: Env) -> None:
         outcomes = [
             one.outcome for one in await asyncio.gather(*(submit_skill("popular") for _ in range(50)))
         ]
-        assert set(outcomes) <= {Outcome.CREATED, Outcome.DUPLICATE}
-        assert outcomes.count(Outcome.CREATED) <= 1
+        assert set(outcomes) <= {IntakeOutcome.CREATED, IntakeOutcome.DUPLICATE}
+        assert outcomes.count(IntakeOutcome.CREATED) <= 1
     assert (await count_submissions()).total == 1
     assert (await env.broker.depth()).ready == 1
     await run_until_quiet(env)
@@ -310,7 +310,7 @@ async def test_D14_a_block_ends_what_runs_and_takes_down_what_is_live(env: Env) 
     record = await get_submission(submission.id)
     assert (record.state, record.run) == (State.BLOCKED, 2)
     assert await enumerate_published_skills() == []
-    assert (await submit_skill("turned-bad", "three")).outcome is Outcome.BLOCKED
+    assert (await submit_skill("turned-bad", "three")).outcome is IntakeOutcome.BLOCKED
     check_history(record)
 
 
@@ -322,7 +322,7 @@ async def test_D15_content_submitted_during_a_run_is_looked_at(env: Env) -> None
         work = asyncio.create_task(run_until_quiet(held))
         await scanner.until_inside(1)
         for body in ("two", "three"):
-            assert (await submit_skill("hasty", body)).outcome is Outcome.DUPLICATE
+            assert (await submit_skill("hasty", body)).outcome is IntakeOutcome.DUPLICATE
         scanner.open.set()
         await work
     record = await get_submission(submission.id)
@@ -422,7 +422,7 @@ async def test_D8_a_crawler_that_submits_twice_makes_nothing_twice(env: Env) -> 
     kv.after_commit = lose
     with active_env(env, kv=kv):
         outcomes = [(await submit_skill(f"found-{number}")).outcome for number in range(10)]
-    assert outcomes == [Outcome.CREATED] * 10
+    assert outcomes == [IntakeOutcome.CREATED] * 10
     assert (await count_submissions()).total == 10
     await run_until_quiet(env)
     assert len(await enumerate_published_skills()) == 10
@@ -436,7 +436,7 @@ async def test_D9_a_batch_that_broke_off_is_sent_again_whole(env: Env) -> None:
         await submit_skill(name)
     await run_until_quiet(env)
     outcomes = [(await submit_skill(name)).outcome for name in names]
-    assert outcomes == [Outcome.ALREADY_VERIFIED] * 13 + [Outcome.CREATED] * 17
+    assert outcomes == [IntakeOutcome.ALREADY_VERIFIED] * 13 + [IntakeOutcome.CREATED] * 17
     await run_until_quiet(env)
     assert len(await enumerate_published_skills()) == 30
     assert len(await all_keys(env, keys.VERSION)) == 30

@@ -49,7 +49,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.states import ACTIVE_STATES, Category, State, category_of, states_in
+from vskill_platform.domain.states import ACTIVE_STATES, State, StateCategory, category_of, states_in
 from vskill_platform.domain.submission import FAILED_DELAYS_MS, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
@@ -68,7 +68,7 @@ async def test_E3_a_category_is_expanded_to_all_its_states(env: Env) -> None:
     """Filtering by "running" or by what is active finds every such state, not only RECEIVED."""
     for state in State:
         await put_record(env, make_submission(state.lower(), state=state, at=env.kv.now()))
-    for category in Category:
+    for category in StateCategory:
         listed = await list_submissions(states_in(category))
         assert {record.state for record in listed.items} == states_in(category)
         assert all(category_of(record.state) is category for record in listed.items)

@@ -18,7 +18,7 @@ from vskill_platform.domain.identity import Identity, normalise, submission_id
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
 from vskill_platform.intake.discover import Wanted, discover, submit_many, submit_skills
-from vskill_platform.intake.submit import Outcome, Submitted, submit_repository
+from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.blocklist import add_block
@@ -44,7 +44,7 @@ async def state_of(url: str, path: str = "") -> State:
 async def test_created_and_published_at_the_commit_that_intake_saw(env, server):
     repo = server.repo("ann/tools", {"fmt/SKILL.md": skill_md("fmt")})
     first = await submit_repository(URL, "fmt")
-    assert first.outcome is Outcome.CREATED
+    assert first.outcome is IntakeOutcome.CREATED
     assert record(first).commit == repo.head()
     repo.commit({"README.md": b"the skill is gone by now"})
     await run_until_quiet(env)
@@ -57,7 +57,7 @@ async def test_duplicate_while_it_waits_and_the_newest_commit_is_verified(env, s
     await submit_repository(URL)
     newer = repo.commit({"SKILL.md": skill_md("tools", "newer")})
     again = await submit_repository(URL)
-    assert (again.outcome, record(again).commit) == (Outcome.DUPLICATE, newer)
+    assert (again.outcome, record(again).commit) == (IntakeOutcome.DUPLICATE, newer)
     assert await run_until_quiet(env) == 1
     assert (await get_submission(record(again).id)).commit == newer
 
@@ -67,7 +67,7 @@ async def test_already_verified_while_the_head_is_what_is_published(env, server)
     await submit_repository(URL)
     await run_until_quiet(env)
     again = await submit_repository(URL)
-    assert again.outcome is Outcome.ALREADY_VERIFIED
+    assert again.outcome is IntakeOutcome.ALREADY_VERIFIED
     assert record(again).run == 1
 
 
@@ -77,7 +77,7 @@ async def test_B11_requeued_when_the_head_has_moved_on(env, server):
     await run_until_quiet(env)
     repo.commit({"SKILL.md": skill_md("tools", "changed")})
     again = await submit_repository(URL)
-    assert (again.outcome, record(again).run) == (Outcome.REQUEUED, 2)
+    assert (again.outcome, record(again).run) == (IntakeOutcome.REQUEUED, 2)
     await run_until_quiet(env)
     assert (await get_submission(record(again).id)).published_version == "1.0.1"
 
@@ -87,7 +87,7 @@ async def test_another_commit_with_the_same_folder_is_a_run_but_no_new_version(e
     await submit_repository(URL, "fmt")
     await run_until_quiet(env)
     repo.commit({"fmt/SKILL.md": skill_md("fmt"), "README.md": b"other"})
-    assert (await submit_repository(URL, "fmt")).outcome is Outcome.REQUEUED
+    assert (await submit_repository(URL, "fmt")).outcome is IntakeOutcome.REQUEUED
     await run_until_quiet(env)
     done = await get_submission(submission_id(normalise(URL, "fmt")))
     assert (done.state, done.run, done.published_version) == (State.PUBLISHED, 2, "1.0.0")
@@ -98,7 +98,7 @@ async def test_blocked_is_said_before_the_host_is_asked(env, server, target):
     identity = normalise(URL)
     await add_block(BlockEntry(target(identity), Severity.HIGH, "stolen", "admin:eve", env.kv.now()))
     refused = await submit_repository(URL)
-    assert (refused.outcome, refused.submission) == (Outcome.BLOCKED, None)
+    assert (refused.outcome, refused.submission) == (IntakeOutcome.BLOCKED, None)
     assert "stolen" in refused.reason
     assert server.requests == []
 
@@ -166,7 +166,7 @@ async def test_B17_without_git_repositories_are_refused_with_that_reason(env):
 async def test_D8_a_hundred_submissions_of_one_place_at_once_are_one(env, server):
     server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
     outcomes = await asyncio.gather(*(submit_repository(URL) for _ in range(100)))
-    assert sorted(one.outcome for one in outcomes) == [Outcome.CREATED] + [Outcome.DUPLICATE] * 99
+    assert sorted(one.outcome for one in outcomes) == [IntakeOutcome.CREATED] + [IntakeOutcome.DUPLICATE] * 99
     assert server.asked("/info/refs") <= 3
     assert (await count_submissions()).total == 1
 
@@ -201,7 +201,7 @@ async def test_D15_pushed_and_submitted_during_the_run_is_looked_at(env, server)
         async def scan(self, files):
             if not self.pushed:
                 self.pushed = await asyncio.to_thread(repo.commit, {"SKILL.md": skill_md("tools", "newer")})
-                assert (await submit_repository(URL)).outcome is Outcome.DUPLICATE
+                assert (await submit_repository(URL)).outcome is IntakeOutcome.DUPLICATE
             return await scanner.scan(files)
 
     pushing = Pushing()
@@ -242,7 +242,7 @@ async def test_every_folder_with_a_skill_is_found_in_order_with_its_name(env, se
 async def test_a_repository_is_submitted_whole_and_fetched_once(env, server):
     server.repo("ann/tools", many())
     done = await submit_skills(URL)
-    assert [one.submitted.outcome for one in done.results if one.submitted] == [Outcome.CREATED] * 4
+    assert [one.submitted.outcome for one in done.results if one.submitted] == [IntakeOutcome.CREATED] * 4
     await run_until_quiet(env)
     assert await state_of(URL, "skills/a") is State.PUBLISHED
     assert await state_of(URL, "deep/er/c") is State.PUBLISHED
@@ -289,13 +289,19 @@ async def test_bulk_is_settled_each_with_its_own_outcome(env, server):
         ]
     )
     kinds = [one.submitted.outcome if one.submitted else type(one.error) for one in results]
-    assert kinds == [Outcome.CREATED, InvalidInput, SourceUnavailable, Outcome.CREATED, SourceGone]
+    assert kinds == [
+        IntakeOutcome.CREATED,
+        InvalidInput,
+        SourceUnavailable,
+        IntakeOutcome.CREATED,
+        SourceGone,
+    ]
 
 
 async def test_a_blocked_name_from_the_front_matter_is_refused_at_the_door(env, server):
     server.repo("ann/tools", {"innocent/SKILL.md": skill_md("evil-twin")})
     await add_block(BlockEntry(name_target("evil-twin"), Severity.HIGH, "malware", "admin:eve", env.kv.now()))
-    assert (await submit_repository(URL, "innocent")).outcome is Outcome.BLOCKED
+    assert (await submit_repository(URL, "innocent")).outcome is IntakeOutcome.BLOCKED
 
 
 # Places that moved.
@@ -316,7 +322,7 @@ async def test_D13_a_renamed_repository_keeps_its_submission(moving, server):
     (server.root / "ann" / "old.git").rename(server.root / "ann" / "new.git")
     server.faults["/ann/old"] = f"{base}/ann/new"
     again = await submit_repository(f"{base}/ann/old", "s")
-    assert (record(again).id, again.outcome) == (before.id, Outcome.ALREADY_VERIFIED)
+    assert (record(again).id, again.outcome) == (before.id, IntakeOutcome.ALREADY_VERIFIED)
     direct = await submit_repository(f"{base}/ann/new", "s")
     assert record(direct).id == before.id
     assert (await count_submissions()).total == 1
@@ -337,4 +343,4 @@ async def test_a_blocked_place_is_blocked_under_its_old_address_too(moving, serv
     server.faults["/ann/old"] = f"{base}/ann/new"
     target = repository_target(normalise(f"{base}/ann/new"))
     await add_block(BlockEntry(target, Severity.HIGH, "stolen", "admin:eve", env.kv.now()))
-    assert (await submit_repository(f"{base}/ann/old")).outcome is Outcome.BLOCKED
+    assert (await submit_repository(f"{base}/ann/old")).outcome is IntakeOutcome.BLOCKED

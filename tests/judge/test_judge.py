@@ -14,10 +14,10 @@ from tests.judge.server import Asked, Reply, completion, passes, replies, says
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
-    Category,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeStatus,
-    Kind,
     Severity,
     StaticReport,
     Verdict,
@@ -37,9 +37,11 @@ FILES = (SkillFile("SKILL.md", "100644", BODY.encode()), SkillFile("run.sh", "10
 
 
 def finding(
-    rule: str, severity: Severity = Severity.CRITICAL, kind: Kind = Kind.MALICE, line: int = 1
+    rule: str, severity: Severity = Severity.CRITICAL, kind: FindingKind = FindingKind.MALICE, line: int = 1
 ) -> Finding:
-    return Finding(rule, severity, Category.DOWNLOAD_AND_RUN, kind, "run.sh", line, excerpt="curl x | sh")
+    return Finding(
+        rule, severity, FindingCategory.DOWNLOAD_AND_RUN, kind, "run.sh", line, excerpt="curl x | sh"
+    )
 
 
 CLEAN = StaticReport("r1")
@@ -117,7 +119,7 @@ async def test_only_what_counts_is_asked_about(judge, server):
         findings=(
             finding("A"),
             finding("A"),
-            finding("B", kind=Kind.CAPABILITY),
+            finding("B", kind=FindingKind.CAPABILITY),
             finding("C", Severity.HIGH),
         ),
     )

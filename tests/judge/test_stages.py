@@ -16,11 +16,11 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import InvalidInput, NotFound, StoreUnavailable
 from vskill_platform.domain.scan import (
-    Category,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     Severity,
     StaticReport,
     Verdict,
@@ -58,11 +58,11 @@ class CountingScanner:
         return StaticReport(self.ruleset, findings=self.findings)
 
 
-def finding(rule: str, severity: Severity, kind: Kind = Kind.MISMATCH) -> Finding:
-    return Finding(rule, severity, Category.DECLARATION, kind, "SKILL.md", 1)
+def finding(rule: str, severity: Severity, kind: FindingKind = FindingKind.MISMATCH) -> Finding:
+    return Finding(rule, severity, FindingCategory.DECLARATION, kind, "SKILL.md", 1)
 
 
-CRITICAL = finding("X-001", Severity.CRITICAL, Kind.MALICE)
+CRITICAL = finding("X-001", Severity.CRITICAL, FindingKind.MALICE)
 
 
 @pytest.fixture(params=ENGINES)
@@ -277,7 +277,7 @@ async def test_without_a_judge_there_is_none_and_with_one_it_is_closed_at_the_en
 
 
 async def test_the_evidence_stands_in_the_record_bound_to_the_digest(judged):
-    capability = finding("C-1", Severity.HIGH, Kind.CAPABILITY)
+    capability = finding("C-1", Severity.HIGH, FindingKind.CAPABILITY)
     with active_env(judged, scanner=CountingScanner(finding("M-1", Severity.LOW), capability)) as found:
         record = await verified(found)
     evidence = record.evidence

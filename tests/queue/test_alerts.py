@@ -16,7 +16,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.contract import Outcome, Settlement
+from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
@@ -111,7 +111,7 @@ async def bury(env: Env, count: int) -> None:
     await env.broker.send_batch([Send(b"{}") for _ in range(count)])
     (batch,) = await env.broker.receive(count, 0)
     await env.broker.settle(
-        [Settlement(one.delivery, Outcome.DEAD_LETTER, reason="why") for one in batch.messages]
+        [Settlement(one.delivery, DeliveryEnd.DEAD_LETTER, reason="why") for one in batch.messages]
     )
 
 

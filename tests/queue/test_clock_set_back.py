@@ -16,7 +16,7 @@ from vskill_platform.queue.schedule import run_job
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.jobs import take_tick
-from vskill_platform.store.task_kinds import Done, TaskKind
+from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
 from vskill_platform.submission_store import get_submission
 
@@ -114,8 +114,8 @@ async def test_what_is_submitted_again_or_asked_for_during_a_run_is_due_now(env)
 # Tasks.
 
 
-async def does_it(_task) -> Done:
-    return Done("did it")
+async def does_it(_task) -> TaskEnd:
+    return TaskEnd("did it")
 
 
 DEMO = TaskKind("demo", "for tests", does_it)

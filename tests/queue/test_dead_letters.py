@@ -12,7 +12,7 @@ from vskill_platform.actions.dead_letters import (
     ListLetters,
 )
 from vskill_platform.actions.principal import Principal
-from vskill_platform.broker.contract import Outcome, Settlement
+from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.queue.dead_letters import list_dead_letters
@@ -32,7 +32,7 @@ async def env(request, tmp_path):
 async def bury(env, sends: list[Send]) -> None:
     await env.broker.send_batch(sends)
     (batch,) = await env.broker.receive(len(sends), 0)
-    dead = [Settlement(one.delivery, Outcome.DEAD_LETTER, reason="why") for one in batch.messages]
+    dead = [Settlement(one.delivery, DeliveryEnd.DEAD_LETTER, reason="why") for one in batch.messages]
     assert all(await env.broker.settle(dead))
 
 

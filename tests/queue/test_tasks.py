@@ -19,7 +19,7 @@ from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import NotClaimed
-from vskill_platform.store.task_kinds import Done, TaskKind
+from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
 from vskill_platform.worker_context import require_env
 
@@ -36,14 +36,14 @@ def kind(*steps: object, **changes) -> TaskKind:
     """A kind whose attempts end as the steps say, then well."""
     left = list(steps)
 
-    async def run(task) -> Done:
+    async def run(task) -> TaskEnd:
         step = left.pop(0) if left else "did it"
         if isinstance(step, BaseException):
             raise step
         if callable(step):
-            done: Done = await step(task)
+            done: TaskEnd = await step(task)
             return done
-        return Done(str(step), (Put(f"extscan:{task.id}:demo", b"{}"),))
+        return TaskEnd(str(step), (Put(f"extscan:{task.id}:demo", b"{}"),))
 
     return TaskKind("demo", "for tests", run, **changes)
 

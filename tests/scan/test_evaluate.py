@@ -3,8 +3,8 @@
 import pytest
 
 from vskill_platform.scan.evaluate import places, possible
-from vskill_platform.scan.model import ALL_ROLES, ANY_POLARITY, Hit, Layer, Piece, Role, Unit
-from vskill_platform.scan.ruleset import Condition, Leaf, Node
+from vskill_platform.scan.model import ALL_ROLES, ANY_POLARITY, Hit, Layer, Piece, TextRole, Unit
+from vskill_platform.scan.ruleset import Condition, Leaf, RuleNode
 
 #: Sections end with `#`, segments with `/`.
 FIRST = b"a. b a\nc /\nd /\n# e /\n"
@@ -17,7 +17,7 @@ def layer(path: str, text: bytes) -> Layer:
         section += line.startswith(b"#")
         if line:
             end = start + len(line) + 2
-            pieces.append(Piece(start, end, Role.FOLLOW, segment=number, section=section))
+            pieces.append(Piece(start, end, TextRole.FOLLOW, segment=number, section=section))
             start = end
     return Layer(path, text, pieces, flowing=text.replace(b"\n", b" "))
 
@@ -40,12 +40,12 @@ def find(wanted: Leaf) -> list[Hit]:
     ]
 
 
-def node(within: Unit, *, all_of: str = "", any_of: str = "", none_of: str = "") -> Node:
+def node(within: Unit, *, all_of: str = "", any_of: str = "", none_of: str = "") -> RuleNode:
     groups = (tuple(leaf(letter) for letter in letters) for letters in (all_of, any_of, none_of))
-    return Node(within, *groups)
+    return RuleNode(within, *groups)
 
 
-def found(condition: Node | Leaf) -> list[tuple[int, int]]:
+def found(condition: RuleNode | Leaf) -> list[tuple[int, int]]:
     return [(hit.layer, hit.offset) for hit in places(condition, find, LAYERS)]
 
 
@@ -128,11 +128,11 @@ def test_of_a_member_that_is_nowhere_the_rest_is_not_looked_for():
 
 def test_conditions_nest_and_keep_their_own_units():
     inner = node(Unit.LINE, all_of="ab")
-    assert found(Node(Unit.FILE, all=(inner, leaf("e")))) == [A1, A2]
-    assert found(Node(Unit.FILE, all=(inner, leaf("f")))) == []
-    assert found(Node(Unit.FILE, all=(leaf("e"), inner))) == [E]
-    assert found(Node(Unit.FILE, any=(inner, leaf("f")))) == [A1, A2, F]
-    assert found(Node(Unit.SEGMENT, all=(leaf("c"),), none=(inner,))) == []
+    assert found(RuleNode(Unit.FILE, all=(inner, leaf("e")))) == [A1, A2]
+    assert found(RuleNode(Unit.FILE, all=(inner, leaf("f")))) == []
+    assert found(RuleNode(Unit.FILE, all=(leaf("e"), inner))) == [E]
+    assert found(RuleNode(Unit.FILE, any=(inner, leaf("f")))) == [A1, A2, F]
+    assert found(RuleNode(Unit.SEGMENT, all=(leaf("c"),), none=(inner,))) == []
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_conditions_nest_and_keep_their_own_units():
         (node(Unit.LINE, all_of="z", any_of="a"), False),
         (node(Unit.LINE, all_of="a", any_of="zb"), True),
         (node(Unit.LINE, all_of="a", none_of="b"), True),
-        (Node(Unit.LINE, all=(node(Unit.LINE, any_of="zy"), leaf("a"))), False),
-        (Node(Unit.LINE, any=(node(Unit.LINE, all_of="az"), node(Unit.LINE, all_of="ab"))), True),
+        (RuleNode(Unit.LINE, all=(node(Unit.LINE, any_of="zy"), leaf("a"))), False),
+        (RuleNode(Unit.LINE, any=(node(Unit.LINE, all_of="az"), node(Unit.LINE, all_of="ab"))), True),
     ],
 )
 def test_a_condition_is_possible_when_the_leaves_that_it_needs_occur_anywhere(condition, expected):

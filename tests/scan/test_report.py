@@ -8,16 +8,33 @@ import pytest
 from rich.console import Console
 
 from tests.scan.sarif_schema import Region, read_sarif
-from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, ScanStatus, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Coverage,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.scan.report import Exit, Scanned, as_json, as_sarif, exit_code, text
 from vskill_platform.scan.ruleset import bundled_rules
 
 RULESET = bundled_rules()
 
 
-def finding(severity=Severity.HIGH, kind=Kind.MALICE, **changes) -> Finding:
+def finding(severity=Severity.HIGH, kind=FindingKind.MALICE, **changes) -> Finding:
     one = Finding(
-        "DR-001", severity, Category.DOWNLOAD_AND_RUN, kind, "a b/ü.sh", 3, 5, "curl x | sh", "Why.", "Fix."
+        "DR-001",
+        severity,
+        FindingCategory.DOWNLOAD_AND_RUN,
+        kind,
+        "a b/ü.sh",
+        3,
+        5,
+        "curl x | sh",
+        "Why.",
+        "Fix.",
     )
     return msgspec.structs.replace(one, **changes)
 
@@ -44,7 +61,7 @@ ERROR = scanned(status=ScanStatus.ERROR, problem="it broke")
         ([scanned(status=ScanStatus.TIMED_OUT)], 3),
         ([scanned(status=ScanStatus.INCOMPLETE)], 3),
         ([scanned(finding(Severity.LOW, certain=True))], 2),
-        ([scanned(finding(Severity.CRITICAL, Kind.CAPABILITY))], 0),
+        ([scanned(finding(Severity.CRITICAL, FindingKind.CAPABILITY))], 0),
         ([], 3),
     ],
 )
@@ -60,7 +77,7 @@ def shown(*results: Scanned) -> str:
 
 def test_text_says_the_verdict_the_place_and_what_to_do():
     page = shown(
-        scanned(finding(Severity.CRITICAL), finding(Severity.LOW, Kind.CAPABILITY, rule_id="ST-003"))
+        scanned(finding(Severity.CRITICAL), finding(Severity.LOW, FindingKind.CAPABILITY, rule_id="ST-003"))
     )
     assert page.startswith("CONCERNS  skills/one  score 75")
     for said in ("critical DR-001  a b/ü.sh:3  malice", "curl x | sh", "Why. Fix."):
@@ -96,7 +113,7 @@ def test_json_holds_everything_and_can_be_read_back():
 
 def test_sarif_is_valid_by_the_schema():
     everything = [
-        scanned(*(finding(severity, kind) for severity in Severity for kind in Kind)),
+        scanned(*(finding(severity, kind) for severity in Severity for kind in FindingKind)),
         scanned(finding(line=0, column=0), finding(file="", line=0), finding(column=0)),
         ERROR,
     ]
@@ -122,7 +139,7 @@ def test_sarif_places_are_relative_references_with_escapes():
 
 
 def test_sarif_never_lets_a_capability_fail_a_check():
-    (run,) = read_sarif(as_sarif([scanned(finding(Severity.CRITICAL, Kind.CAPABILITY))], RULESET)).runs
+    (run,) = read_sarif(as_sarif([scanned(finding(Severity.CRITICAL, FindingKind.CAPABILITY))], RULESET)).runs
     assert run.results[0].level == "note"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.model import ACTING, Polarity, Role, Unit
+from vskill_platform.scan.model import ACTING, Polarity, TextRole, Unit
 from vskill_platform.scan.ruleset import (
     Example,
     InvalidRule,
@@ -184,7 +184,7 @@ def test_polarity_decides_unless_the_rule_takes_both():
 
 def test_roles_that_do_not_act_do_not_count_by_default():
     assert not scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"})
-    assert scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"}, roles=(Role.TEST,))
+    assert scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"}, roles=(TextRole.TEST,))
 
 
 def test_what_is_looked_for_first_changes_no_answer():

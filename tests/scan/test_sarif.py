@@ -8,7 +8,15 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, ScanStatus, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Coverage,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
 from vskill_platform.scan.report import Scanned, as_sarif
@@ -32,9 +40,18 @@ def scanned(*findings: Finding, status: ScanStatus = ScanStatus.COMPLETE, proble
     return Scanned("skills/a b", report)
 
 
-def finding(severity: Severity, kind: Kind, line: int, column: int, file: str) -> Finding:
+def finding(severity: Severity, kind: FindingKind, line: int, column: int, file: str) -> Finding:
     return Finding(
-        "DR-001", severity, Category.DOWNLOAD_AND_RUN, kind, file, line, column, "x | sh", "Why.", "Fix."
+        "DR-001",
+        severity,
+        FindingCategory.DOWNLOAD_AND_RUN,
+        kind,
+        file,
+        line,
+        column,
+        "x | sh",
+        "Why.",
+        "Fix.",
     )
 
 
@@ -42,7 +59,7 @@ def test_every_kind_of_finding_and_every_status_is_valid():
     found = [
         finding(severity, kind, line, column, file)
         for severity in Severity
-        for kind in Kind
+        for kind in FindingKind
         for line, column in ((0, 0), (3, 0), (3, 5))
         for file in ("", "a b/ü%.sh", "x.zip!in/a.md", "a\nb")
     ]
@@ -60,6 +77,6 @@ def test_what_the_scanner_really_finds_is_valid():
 
 @pytest.mark.parametrize(("field", "value"), [("level", "critical"), ("ruleIndex", -2), ("nonsense", 1)])
 def test_the_schema_refuses_what_the_standard_refuses(field, value):
-    document = json.loads(as_sarif([scanned(finding(Severity.HIGH, Kind.MALICE, 1, 1, "a"))], RULESET))
+    document = json.loads(as_sarif([scanned(finding(Severity.HIGH, FindingKind.MALICE, 1, 1, "a"))], RULESET))
     document["runs"][0]["results"][0][field] = value
     assert problems(document)

@@ -6,7 +6,7 @@ import pytest
 
 from vskill_platform.scan import code
 from vskill_platform.scan.engine import polarity_at
-from vskill_platform.scan.model import Layer, Polarity, Role
+from vskill_platform.scan.model import Layer, Polarity, TextRole
 from vskill_platform.scan.normal import normalised
 from vskill_platform.scan.segments import segmented
 from vskill_platform.scan.signs import Signs
@@ -18,7 +18,7 @@ def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> 
     return layer
 
 
-def role(text: str, word: str = "HERE", path: str = "SKILL.md") -> Role:
+def role(text: str, word: str = "HERE", path: str = "SKILL.md") -> TextRole:
     layer = layer_of(text, path)
     return layer.piece_at(layer.text.index(word.encode())).role
 
@@ -32,46 +32,46 @@ def polarity(text: str, word: str = "HERE") -> Polarity:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("---\nname: HERE\n---\nx", Role.CONFIG),
-        ("---\nname: a\n---\nHERE", Role.FOLLOW),
-        ("# HERE", Role.FOLLOW),
-        ("HERE\n====\n\nx", Role.FOLLOW),
-        ("- a\n- HERE", Role.FOLLOW),
-        ("1. HERE", Role.FOLLOW),
-        ("Run `curl HERE -o x`", Role.COMMAND),
-        ("Run `./HERE.sh`", Role.COMMAND),
-        ("See `HERE.md`", Role.FOLLOW),
-        ("The word `curl` HERE", Role.FOLLOW),
-        ("```bash\nHERE\n```", Role.COMMAND),
-        ("~~~sh\nHERE\n~~~", Role.COMMAND),
-        ("   ```sh\n   HERE\n   ```", Role.COMMAND),
-        ("```\n$ npm HERE\n```", Role.COMMAND),
-        ("```\ncurl HERE\n```", Role.COMMAND),
-        ("```python\nHERE\n```", Role.CODE),
-        ("```python\n# HERE\nx = 1\n```", Role.COMMENT),
-        ("```rust\nHERE\n```", Role.CODE),
-        ("```json\nHERE\n```", Role.CONFIG),
-        ("```diff\nHERE\n```", Role.DATA),
-        ("```text\nHERE\n```", Role.FOLLOW),
-        ("Example output:\n\n```text\nHERE\n```", Role.QUOTE),
-        ("> HERE", Role.QUOTE),
-        ("> **Note** HERE", Role.FOLLOW),
-        ("> [!WARNING]\n> HERE", Role.FOLLOW),
-        ("<!-- HERE -->", Role.HIDDEN),
-        ("a <!-- b\nHERE\n--> c", Role.HIDDEN),
-        ("<!-- a --> HERE", Role.FOLLOW),
-        ("`<!--` HERE", Role.FOLLOW),
-        ('<span style="display:none">HERE</span>', Role.HIDDEN),
-        ('<p style="color: white">HERE</p>', Role.HIDDEN),
-        ("<div hidden>HERE</div> x", Role.HIDDEN),
-        ('[//]: # "HERE"', Role.HIDDEN),
-        ("| a | b |\n|---|---|\n| HERE | c |", Role.FOLLOW),
-        ("| pattern | severity |\n|---|---|\n| HERE | c |", Role.QUOTE),
-        ('It reacts to phrases such as "please HERE now".', Role.QUOTE),
-        ("!`cat HERE`", Role.LOAD),
-        ("- State: !`git HERE`", Role.LOAD),
-        ("Great!`cat HERE`", Role.COMMAND),
-        ("```!\ngit HERE\n```", Role.LOAD),
+        ("---\nname: HERE\n---\nx", TextRole.CONFIG),
+        ("---\nname: a\n---\nHERE", TextRole.FOLLOW),
+        ("# HERE", TextRole.FOLLOW),
+        ("HERE\n====\n\nx", TextRole.FOLLOW),
+        ("- a\n- HERE", TextRole.FOLLOW),
+        ("1. HERE", TextRole.FOLLOW),
+        ("Run `curl HERE -o x`", TextRole.COMMAND),
+        ("Run `./HERE.sh`", TextRole.COMMAND),
+        ("See `HERE.md`", TextRole.FOLLOW),
+        ("The word `curl` HERE", TextRole.FOLLOW),
+        ("```bash\nHERE\n```", TextRole.COMMAND),
+        ("~~~sh\nHERE\n~~~", TextRole.COMMAND),
+        ("   ```sh\n   HERE\n   ```", TextRole.COMMAND),
+        ("```\n$ npm HERE\n```", TextRole.COMMAND),
+        ("```\ncurl HERE\n```", TextRole.COMMAND),
+        ("```python\nHERE\n```", TextRole.CODE),
+        ("```python\n# HERE\nx = 1\n```", TextRole.COMMENT),
+        ("```rust\nHERE\n```", TextRole.CODE),
+        ("```json\nHERE\n```", TextRole.CONFIG),
+        ("```diff\nHERE\n```", TextRole.DATA),
+        ("```text\nHERE\n```", TextRole.FOLLOW),
+        ("Example output:\n\n```text\nHERE\n```", TextRole.QUOTE),
+        ("> HERE", TextRole.QUOTE),
+        ("> **Note** HERE", TextRole.FOLLOW),
+        ("> [!WARNING]\n> HERE", TextRole.FOLLOW),
+        ("<!-- HERE -->", TextRole.HIDDEN),
+        ("a <!-- b\nHERE\n--> c", TextRole.HIDDEN),
+        ("<!-- a --> HERE", TextRole.FOLLOW),
+        ("`<!--` HERE", TextRole.FOLLOW),
+        ('<span style="display:none">HERE</span>', TextRole.HIDDEN),
+        ('<p style="color: white">HERE</p>', TextRole.HIDDEN),
+        ("<div hidden>HERE</div> x", TextRole.HIDDEN),
+        ('[//]: # "HERE"', TextRole.HIDDEN),
+        ("| a | b |\n|---|---|\n| HERE | c |", TextRole.FOLLOW),
+        ("| pattern | severity |\n|---|---|\n| HERE | c |", TextRole.QUOTE),
+        ('It reacts to phrases such as "please HERE now".', TextRole.QUOTE),
+        ("!`cat HERE`", TextRole.LOAD),
+        ("- State: !`git HERE`", TextRole.LOAD),
+        ("Great!`cat HERE`", TextRole.COMMAND),
+        ("```!\ngit HERE\n```", TextRole.LOAD),
     ],
 )
 def test_roles_in_markdown(text, expected):
@@ -81,29 +81,29 @@ def test_roles_in_markdown(text, expected):
 @pytest.mark.parametrize(
     ("path", "text", "expected"),
     [
-        ("a.sh", "HERE", Role.CODE),
-        ("a.sh", "# HERE\ncurl x", Role.COMMENT),
-        ("a.py", '"""HERE"""\nimport os', Role.COMMENT),
-        ("a.py", "def f():\n    '''HERE'''\n    eval(x)", Role.COMMENT),
-        ("a.py", "f(  # HERE\n  x)", Role.COMMENT),
-        ("a.py", "BAD_PATTERNS = ['HERE']", Role.QUOTE),
-        ("a.py", "COMMANDS = ['HERE']", Role.CODE),
-        ("a.ts", "// HERE\nfetch(x)", Role.COMMENT),
-        ("a.js", "const deniedPatterns = [/HERE/]; eval(x)", Role.QUOTE),
-        ("a.sh", "BLOCKED_PATTERNS=(HERE)\ncurl x", Role.QUOTE),
-        ("a.rb", "# HERE\nx", Role.COMMENT),
-        ("a.rb", "HERE", Role.CODE),
-        ("tool", "#!/usr/bin/env python3\nHERE", Role.CODE),
-        ("Makefile", "all:\n\tHERE", Role.CODE),
-        ("package.json", '{"scripts": "HERE"}', Role.CONFIG),
-        (".claude/settings.json", '{"a": "HERE"}', Role.CONFIG),
-        ("data.json", '{"a": "HERE"}', Role.DATA),
-        ("x.csv", "HERE", Role.DATA),
-        ("notes.txt", "HERE", Role.FOLLOW),
-        ("LICENSE", "HERE", Role.FOLLOW),
-        ("tests/a.py", "HERE", Role.TEST),
-        ("fixtures/evil.md", "HERE", Role.TEST),
-        ("a.test.ts", "HERE", Role.TEST),
+        ("a.sh", "HERE", TextRole.CODE),
+        ("a.sh", "# HERE\ncurl x", TextRole.COMMENT),
+        ("a.py", '"""HERE"""\nimport os', TextRole.COMMENT),
+        ("a.py", "def f():\n    '''HERE'''\n    eval(x)", TextRole.COMMENT),
+        ("a.py", "f(  # HERE\n  x)", TextRole.COMMENT),
+        ("a.py", "BAD_PATTERNS = ['HERE']", TextRole.QUOTE),
+        ("a.py", "COMMANDS = ['HERE']", TextRole.CODE),
+        ("a.ts", "// HERE\nfetch(x)", TextRole.COMMENT),
+        ("a.js", "const deniedPatterns = [/HERE/]; eval(x)", TextRole.QUOTE),
+        ("a.sh", "BLOCKED_PATTERNS=(HERE)\ncurl x", TextRole.QUOTE),
+        ("a.rb", "# HERE\nx", TextRole.COMMENT),
+        ("a.rb", "HERE", TextRole.CODE),
+        ("tool", "#!/usr/bin/env python3\nHERE", TextRole.CODE),
+        ("Makefile", "all:\n\tHERE", TextRole.CODE),
+        ("package.json", '{"scripts": "HERE"}', TextRole.CONFIG),
+        (".claude/settings.json", '{"a": "HERE"}', TextRole.CONFIG),
+        ("data.json", '{"a": "HERE"}', TextRole.DATA),
+        ("x.csv", "HERE", TextRole.DATA),
+        ("notes.txt", "HERE", TextRole.FOLLOW),
+        ("LICENSE", "HERE", TextRole.FOLLOW),
+        ("tests/a.py", "HERE", TextRole.TEST),
+        ("fixtures/evil.md", "HERE", TextRole.TEST),
+        ("a.test.ts", "HERE", TextRole.TEST),
     ],
 )
 def test_roles_by_file(path, text, expected):
@@ -112,7 +112,7 @@ def test_roles_by_file(path, text, expected):
 
 def test_a_test_file_that_the_skill_sends_the_agent_to_is_none():
     layer = layer_of("HERE", "tests/setup.sh", referenced=True)
-    assert layer.pieces[0].role is Role.CODE
+    assert layer.pieces[0].role is TextRole.CODE
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.scanners import InlineScanner, structure_scanner
 from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.scan import Kind, ScanStatus, Severity, Verdict
+from vskill_platform.domain.scan import FindingKind, ScanStatus, Severity, Verdict
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.ruleset import Ruleset
@@ -40,7 +40,7 @@ async def test_a_plain_skill_passes_with_nothing_found():
 @pytest.mark.parametrize("path", ["skill.md", "docs/SKILL.md", "SKILL.MD"])
 async def test_ST_001_without_SKILL_md_at_the_root_it_is_no_skill(path):
     (finding,) = (await findings(SkillFile(path, "100644", SKILL_MD.data))).findings
-    assert (finding.rule_id, finding.kind) == ("ST-001", Kind.MISMATCH)
+    assert (finding.rule_id, finding.kind) == ("ST-001", FindingKind.MISMATCH)
 
 
 async def test_ST_002_bad_front_matter_is_found_on_its_line():
@@ -54,7 +54,7 @@ async def test_ST_003_a_long_SKILL_md_is_said_but_does_not_count():
     long = SkillFile("SKILL.md", "100644", SKILL_MD.data + b"line\n" * 600)
     report = await findings(long)
     (finding,) = report.findings
-    assert (finding.rule_id, finding.kind) == ("ST-003", Kind.CAPABILITY)
+    assert (finding.rule_id, finding.kind) == ("ST-003", FindingKind.CAPABILITY)
     assert report.score == 100
 
 
@@ -90,7 +90,7 @@ async def test_ST_006_a_binary_of_unknown_type_is_said_but_does_not_count():
     data = b"\x07\x13" + bytes(200)
     report = await findings(SKILL_MD, SkillFile("blob.bin", "100644", data))
     (finding,) = report.findings
-    assert (finding.rule_id, finding.kind) == ("ST-006", Kind.CAPABILITY)
+    assert (finding.rule_id, finding.kind) == ("ST-006", FindingKind.CAPABILITY)
     assert hashlib.sha256(data).hexdigest() in finding.excerpt
     assert report.score == 100
 

@@ -18,7 +18,7 @@ from vskill_platform.domain.blocklist import BlockEntry, digest_target
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import RecordMalformed
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Role
+from vskill_platform.domain.skill import StatusRole
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
@@ -194,7 +194,7 @@ async def test_a_version_of_an_older_release_has_none_and_says_so(env, client):
 
 async def test_what_was_taken_down_is_not_vouched_for(env, client):
     await published(env)
-    change = skill.Change(Role.SYSTEM, "system", env.kv.now(), "it was malicious")
+    change = skill.StatusChange(StatusRole.SYSTEM, "system", env.kv.now(), "it was malicious")
     await update_skill(NAME, lambda record: skill.take_down(record, change))
     answer = await client.get(f"/api/v1/skills/{NAME}/versions/1.0.0/attestation")
     assert answer.status_code == 403

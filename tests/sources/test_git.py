@@ -29,8 +29,8 @@ from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits
 from vskill_platform.sources.command import (
+    CommandLimits,
     Git,
-    Limits,
     TimedOut,
     find_git,
     make_repository,
@@ -322,7 +322,7 @@ async def test_a_call_that_takes_too_long_is_ended_whatever_it_does(tmp_path):
     await asyncio.to_thread(make_repository, tmp_path / "r")
     git = Git(GIT)
     with pytest.raises(TimedOut):
-        async with git.objects(tmp_path / "r", Limits(seconds=0.2)):
+        async with git.objects(tmp_path / "r", CommandLimits(seconds=0.2)):
             await asyncio.sleep(5)
 
 
@@ -405,7 +405,7 @@ async def test_git_itself_refuses_every_protocol_but_that_of_the_route(tmp_path,
     hosts = Hosts((), rewrites=("https://github.com/=http://127.0.0.1:9/",))
     route = await hosts.route(TOOLS)
     done = await Git(GIT).run(
-        "ls-remote", "--end-of-options", address, folder=tmp_path / "r", limits=Limits(), route=route
+        "ls-remote", "--end-of-options", address, folder=tmp_path / "r", limits=CommandLimits(), route=route
     )
     assert done.code != 0
     assert f"transport '{protocol}' not allowed".encode() in done.err

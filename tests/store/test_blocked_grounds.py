@@ -7,11 +7,11 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
-from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import Blocked, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.states import State
-from vskill_platform.intake.submit import Outcome
+from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
@@ -65,7 +65,7 @@ async def test_a_blocked_place_does_not_run_again_as_it_could_not_be_submitted(e
         with pytest.raises(Blocked, match=r"cannot run again: .*steals keys.* Lift the block first"):
             await run_again(record.id, by="admin:bob", reason="please")
         await reapply_blocklist()
-    assert (await submit_skill("demo")).outcome is Outcome.BLOCKED
+    assert (await submit_skill("demo")).outcome is IntakeOutcome.BLOCKED
     assert (await get_submission(record.id)).run == 1
     assert await audited() == []
     await remove_block(target)
@@ -181,7 +181,7 @@ async def test_with_the_entry_it_is_blocked_and_stays_so(env):
     assert (await get_skill(DEMO)).withdrawn
 
 
-@pytest.mark.parametrize("kind", [Block.PLACE, Block.DIGEST])
+@pytest.mark.parametrize("kind", [BlockScope.PLACE, BlockScope.DIGEST])
 async def test_a_decision_that_brings_its_entry_needs_no_other(env, kind):
     record = await published(env)
     decision = RescanDecision(RescanOutcome.TAKE_DOWN, "malicious", next_state=State.BLOCKED, block=kind)

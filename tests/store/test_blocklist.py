@@ -18,14 +18,14 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound, RecordMalformed, TransitionError
 from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Certification, Role
+from vskill_platform.domain.skill import Certification, StatusRole
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
-from vskill_platform.intake.submit import Outcome, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.store.blocklist import (
     add_block,
     blocklist_version,
@@ -96,7 +96,7 @@ async def test_a_block_takes_down_what_is_live_and_lifting_it_publishes_again(en
     assert await enumerate_published_skills() == []
     assert (
         await submit_upload(skill_files("demo"), namespace="tests", slug="demo")
-    ).outcome is Outcome.BLOCKED
+    ).outcome is IntakeOutcome.BLOCKED
 
     assert await remove_block(target)
     await reapply_blocklist()
@@ -209,17 +209,17 @@ async def test_a_rescan_that_is_no_worse_changes_the_certification_in_place(env)
     assert await state_of(record) is State.PUBLISHED
 
 
-@pytest.mark.parametrize("block", [Block.NONE, Block.PLACE, Block.DIGEST])
+@pytest.mark.parametrize("block", [BlockScope.NONE, BlockScope.PLACE, BlockScope.DIGEST])
 async def test_a_worse_rescan_takes_the_version_down_and_a_reviewer_can_bring_it_back(env, block):
     record = await published(env)
-    state = State.NEEDS_REVIEW if block is Block.NONE else State.BLOCKED
+    state = State.NEEDS_REVIEW if block is BlockScope.NONE else State.BLOCKED
     decision = RescanDecision(
         RescanOutcome.TAKE_DOWN, "new rule", next_state=state, rule_ids=("R-1",), block=block
     )
     skill = await apply_rescan("upload~tests/skills/demo", digest_of(record), decision)
     assert skill.withdrawn
     assert await state_of(record) is state
-    if block is Block.NONE:
+    if block is BlockScope.NONE:
         await approve(record.id, by="admin:me", reason="a false alarm")
         await run_until_quiet(env)
         skill = await get_skill("upload~tests/skills/demo")
@@ -324,7 +324,7 @@ async def test_names_resolve_or_say_that_they_are_ambiguous(env):
 
 async def test_a_skill_is_changed_by_compare_and_swap(env):
     await published(env)
-    yank = skill_domain.Change(Role.OWNER, "user:me", env.kv.now(), "broken")
+    yank = skill_domain.StatusChange(StatusRole.OWNER, "user:me", env.kv.now(), "broken")
     skill = await update_skill("upload~tests/skills/demo", lambda skill: skill_domain.yank(skill, yank))
     assert skill.withdrawn
     with pytest.raises(NotFound):

@@ -29,7 +29,7 @@ from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import (
-    Change,
+    RecordChange,
     create_submission,
     get_run,
     get_submission,
@@ -234,8 +234,8 @@ async def test_an_end_whose_run_has_moved_on_is_found_in_the_run_that_ended(env)
     assert isinstance(again, NotClaimed)
 
 
-async def _rerun(record: Submission) -> Change:
-    return Change(request_rerun(record, Rerun(1, upload="f" * 64)))
+async def _rerun(record: Submission) -> RecordChange:
+    return RecordChange(request_rerun(record, Rerun(1, upload="f" * 64)))
 
 
 async def test_a_change_whose_outcome_was_unknown_is_not_made_to_the_run_that_began_since(env):

@@ -10,10 +10,10 @@ from vskill_platform.domain.errors import Conflict, RecordMalformed, StoreUnavai
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.licences import NONE, NOT_RECOGNISED, licence_of, recognise
 from vskill_platform.store.repo_health import (
-    Facts,
     Observation,
     Reach,
     RepoHealth,
+    StoredFacts,
     get_health,
     health_write,
     list_health,
@@ -24,7 +24,7 @@ from vskill_platform.store.repo_health import (
 pytestmark = pytest.mark.anyio
 
 REPO = normalise("https://github.com/Ann/Tools")
-FACTS = Facts("c" * 40, "main", 5, "MIT", "LICENSE")
+FACTS = StoredFacts("c" * 40, "main", 5, "MIT", "LICENSE")
 REACHED = Observation(Reach.REACHABLE, facts=FACTS)
 GONE = Observation(Reach.GONE, "no such repository")
 DOWN = Observation(Reach.UNAVAILABLE, "no answer")
@@ -51,10 +51,10 @@ def history(*seen: Observation) -> RepoHealth:
         ((REACHED, REACHED), Reach.REACHABLE, 1, None, 2, FACTS),
         ((REACHED, GONE, GONE), Reach.GONE, 2, 2, 1, FACTS),
         ((REACHED, DOWN), Reach.UNAVAILABLE, 2, None, 1, FACTS),
-        ((GONE, DOWN, GONE), Reach.GONE, 3, 1, None, Facts()),
+        ((GONE, DOWN, GONE), Reach.GONE, 3, 1, None, StoredFacts()),
         ((GONE, REACHED), Reach.REACHABLE, 2, None, 2, FACTS),
         ((GONE, REACHED, GONE), Reach.GONE, 3, 3, 2, FACTS),
-        ((DOWN, DOWN), Reach.UNAVAILABLE, 1, None, None, Facts()),
+        ((DOWN, DOWN), Reach.UNAVAILABLE, 1, None, None, StoredFacts()),
     ],
 )
 def test_gone_and_unavailable_are_different_and_what_was_known_stays(

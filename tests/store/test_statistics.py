@@ -17,7 +17,7 @@ from vskill_platform.env import Env
 from vskill_platform.store.statistics import (
     Activity,
     End,
-    Position,
+    LinePosition,
     estimate_ms,
     percentile,
     position_of,
@@ -98,8 +98,8 @@ async def test_the_line_is_in_the_order_of_when_its_members_were_due(env: Env):
     await put_record(env, later)
     await put_record(env, held)
     line = await waiting_line()
-    assert [line.position(record) for record in records] == [Position(place) for place in range(1, 6)]
-    assert [await position_of(record) for record in records] == [Position(place) for place in range(1, 6)]
+    assert [line.position(record) for record in records] == [LinePosition(place) for place in range(1, 6)]
+    assert [await position_of(record) for record in records] == [LinePosition(place) for place in range(1, 6)]
     for other in (later, held, make_submission("done", state=State.PUBLISHED)):
         assert line.position(other) is None
         assert await position_of(other) is None
@@ -110,25 +110,25 @@ async def test_a_position_beyond_what_is_counted_says_at_least(env: Env):
     for record in records:
         await put_record(env, record)
     line = await waiting_line(limit=3)
-    assert line.position(records[4]) == Position(3, at_least=True)
-    assert await position_of(records[4], limit=3) == Position(3, at_least=True)
-    assert await position_of(records[2], limit=3) == Position(3)
+    assert line.position(records[4]) == LinePosition(3, at_least=True)
+    assert await position_of(records[4], limit=3) == LinePosition(3, at_least=True)
+    assert await position_of(records[2], limit=3) == LinePosition(3)
 
 
 async def test_one_whose_turn_came_since_it_was_read_stands_first(env: Env):
     """Its reader does not know yet that it left the line, in which nobody is before it."""
     record = make_submission("called", at=NOW - 1_000)
     await put_record(env, make_submission("called", at=NOW - 1_000, state=State.TIER1_SCANNING))
-    assert await position_of(record) == Position(1)
+    assert await position_of(record) == LinePosition(1)
 
 
 def test_an_estimate_needs_a_speed():
     ends = tuple(End(NOW - number * MINUTE, State.PUBLISHED, 10) for number in range(5))
     moving = Activity(ends, NOW - 60 * MINUTE, NOW)
     assert moving.per_minute == 0.5
-    assert estimate_ms(Position(3), moving) == 6 * MINUTE
+    assert estimate_ms(LinePosition(3), moving) == 6 * MINUTE
     still = Activity((), NOW - 60 * MINUTE, NOW)
-    assert estimate_ms(Position(3), still) is None
+    assert estimate_ms(LinePosition(3), still) is None
     assert estimate_ms(None, moving) is None
     cancelled = Activity((End(NOW, State.DEQUEUED, 10),), NOW - 60 * MINUTE, NOW)
     assert cancelled.per_minute is None, "cancelling is not the line's work"

@@ -17,7 +17,7 @@ from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
-from vskill_platform.intake.submit import Outcome
+from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.pipeline import process_submission
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
@@ -157,7 +157,7 @@ async def test_what_a_reviewer_took_down_is_not_called_verified_when_it_is_submi
     last = record.history[-1]
     assert (last.actor, last.reason) == ("admin:eve", "version 1.0.1 was taken down: complaints")
     again = await submit_skill("demo", "more", namespace="ann")
-    assert again.outcome is Outcome.DUPLICATE
+    assert again.outcome is IntakeOutcome.DUPLICATE
     assert again.submission is not None
     assert again.submission.decision is not None
     assert again.submission.decision.reason == last.reason
@@ -176,7 +176,7 @@ async def test_a_skill_whose_submission_is_not_known_is_taken_down_and_restored_
 async def test_taking_an_older_version_down_leaves_the_submission_as_it_is(env, demo):
     await take_down(DEMO, "1.0.0", by="admin:eve", reason="complaints")
     assert (await get_submission(demo.id)).state is State.PUBLISHED
-    assert (await submit_skill("demo", "more", namespace="ann")).outcome is Outcome.ALREADY_VERIFIED
+    assert (await submit_skill("demo", "more", namespace="ann")).outcome is IntakeOutcome.ALREADY_VERIFIED
 
 
 async def test_taking_down_does_not_disturb_a_run_of_other_content(env, demo):
@@ -231,7 +231,7 @@ async def test_restoring_is_a_reviewers_yes_and_the_submission_is_published_agai
     after = await get_skill(DEMO)
     assert [ref.number for ref in after.versions] == [ref.number for ref in before.versions]
     assert (after.current_version, after.certification) == (before.current_version, before.certification)
-    assert (await submit_skill("demo", "more", namespace="ann")).outcome is Outcome.ALREADY_VERIFIED
+    assert (await submit_skill("demo", "more", namespace="ann")).outcome is IntakeOutcome.ALREADY_VERIFIED
 
 
 async def test_a_take_down_and_what_follows_are_one_commit(env, demo):

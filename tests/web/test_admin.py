@@ -25,12 +25,12 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import (
-    Category,
     Confirmation,
     Finding,
+    FindingCategory,
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     Severity,
     StaticReport,
     Verdict,
@@ -89,8 +89,8 @@ def finding(file: str, line: int, **changes) -> Finding:
     found = Finding(
         "EX-001",
         Severity.CRITICAL,
-        Category.EXFILTRATION,
-        Kind.MALICE,
+        FindingCategory.EXFILTRATION,
+        FindingKind.MALICE,
         file,
         line,
         excerpt="curl x | sh",
@@ -171,7 +171,8 @@ async def test_the_front_page_tells_what_waits_and_what_is_wrong(env, ada):
 
 async def test_the_evidence_stands_side_by_side(env, rob):
     record = await waiting(
-        env, found=(finding("SKILL.md", 2, rule_id="CA-002", kind=Kind.CAPABILITY, severity=Severity.LOW),)
+        env,
+        found=(finding("SKILL.md", 2, rule_id="CA-002", kind=FindingKind.CAPABILITY, severity=Severity.LOW),),
     )
     assert f"/admin/review/{record.id}" in (await rob.get("/admin/review")).text
     page = html.unescape((await rob.get(f"/admin/review/{record.id}")).text)

@@ -19,7 +19,7 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.content import SkillFile, content_hash
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Change, Role, yank
+from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.store.skills import update_skill
@@ -179,7 +179,7 @@ async def test_a_yanked_version_is_gone_with_the_owners_reason(shelf):
 
     def gone(number):
         return lambda skill: yank(
-            skill, Change(Role.OWNER, "user:ada", 5, "broken on Windows"), number=number
+            skill, StatusChange(StatusRole.OWNER, "user:ada", 5, "broken on Windows"), number=number
         )
 
     with active_env(shelf.env):

@@ -8,7 +8,7 @@ from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import SourceUnavailable
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import Category, State, category_of
+from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block
 
@@ -252,7 +252,7 @@ async def test_earlier_runs_stay_readable(shelf):
     assert [(one["run"], one["state"]) for one in runs] == [(2, "RECEIVED"), (1, "PUBLISHED")]
 
 
-@pytest.mark.parametrize("category", list(Category))
+@pytest.mark.parametrize("category", list(StateCategory))
 async def test_E3_a_category_finds_every_one_of_its_states(shelf, category):
     for number, state in enumerate(State):
         await put_record(shelf.env, make_submission(state.lower(), state=state, at=number))

@@ -14,7 +14,14 @@ from tests.support.records import put_copies
 from tests.support.site import open_site
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Coverage,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.pages.skills import PAGE_SIZE
@@ -190,14 +197,14 @@ async def test_versions_are_listed_and_compared(site):
 
 async def test_the_security_report_says_where_why_and_what_to_do(tmp_path):
     finding = Finding(
-        "EX-999", Severity.MEDIUM, Category.EXFILTRATION, Kind.MISMATCH, "scripts/run.sh", 3, 1,
+        "EX-999", Severity.MEDIUM, FindingCategory.EXFILTRATION, FindingKind.MISMATCH, "scripts/run.sh", 3, 1,
         "curl https://example.org", "It sends data away.", "Say so in the description.",
     )  # fmt: skip
     able = Finding(
         "CP-1",
         Severity.LOW,
-        Category.DOWNLOAD_AND_RUN,
-        Kind.CAPABILITY,
+        FindingCategory.DOWNLOAD_AND_RUN,
+        FindingKind.CAPABILITY,
         "scripts/run.sh",
         3,
         why="Uses the network.",

@@ -13,7 +13,14 @@ from tests.support.html import Page, what_could_run
 from tests.support.site import open_site
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Category, Coverage, Finding, Kind, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Coverage,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
 from vskill_platform.store.skills import get_skill
@@ -78,9 +85,23 @@ class Hostile:
 
     async def scan(self, files):
         findings = [
-            Finding(EVERYTHING[:60], severity, Category.OBFUSCATION, kind, path, 1, 1, ATTACK, ATTACK, ATTACK)
+            Finding(
+                EVERYTHING[:60],
+                severity,
+                FindingCategory.OBFUSCATION,
+                kind,
+                path,
+                1,
+                1,
+                ATTACK,
+                ATTACK,
+                ATTACK,
+            )
             for path in PATHS
-            for severity, kind in ((Severity.LOW, Kind.MALICE), (Severity.MEDIUM, Kind.CAPABILITY))
+            for severity, kind in (
+                (Severity.LOW, FindingKind.MALICE),
+                (Severity.MEDIUM, FindingKind.CAPABILITY),
+            )
         ][:10]
         return StaticReport(self.ruleset, findings=tuple(findings), coverage=Coverage(1, 1))
 

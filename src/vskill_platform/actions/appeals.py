@@ -22,7 +22,7 @@ from vskill_platform.domain.submission import Appeal, Step, Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import Role, list_users
 from vskill_platform.store.blocklist import find_hits, targets_for
-from vskill_platform.submission_store import Change, next_run
+from vskill_platform.submission_store import RecordChange, next_run
 
 #: Decisions that can be appealed.
 APPEALABLE = frozenset({State.TIER1_FAILED, State.REJECTED, State.BLOCKED})
@@ -58,7 +58,7 @@ def why_no_appeal(record: Submission) -> str | None:
 
 
 async def appeal(services: Services, actor: Principal, request: AppealSubmission) -> SubmissionView:
-    async def decide(record: Submission, step: Step) -> Change:
+    async def decide(record: Submission, step: Step) -> RecordChange:
         refusal = why_no_appeal(record)
         if refusal is not None:
             raise TransitionError(refusal, submission=record.id)
@@ -79,7 +79,7 @@ async def appeal(services: Services, actor: Principal, request: AppealSubmission
         waiting = submission.move(same, State.NEEDS_REVIEW, asked)
         # No worker is to take it up, so nothing is sent.
         kept = tuple(operation for operation in begun.operations if not isinstance(operation, Send))
-        return Change(waiting, kept)
+        return RecordChange(waiting, kept)
 
     changed = await change_submission(
         services, actor, request.submission_id, "appeal", request.reason, decide

@@ -9,10 +9,10 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Put
 from vskill_platform.store.audit import record_audit
-from vskill_platform.submission_store import Change, get_submission, update_submission
+from vskill_platform.submission_store import RecordChange, get_submission, update_submission
 
 #: From the record as it is, and the step that the action adds, to what it becomes; None leaves it as it is.
-Decide = Callable[[Submission, Step], Awaitable[Change | None]]
+Decide = Callable[[Submission, Step], Awaitable[RecordChange | None]]
 
 
 async def change_submission(
@@ -22,10 +22,12 @@ async def change_submission(
     unknown outcome is recognised."""
     event_id = services.clock.new_id()
 
-    async def decide_with_audit(record: Submission) -> Change | None:
+    async def decide_with_audit(record: Submission) -> RecordChange | None:
         step = Step(event_id, services.kv.now(), actor.actor, reason)
         change = await decide(record, step)
-        return change and Change(change.record, (*change.operations, audit_step(actor, verb, record, step)))
+        return change and RecordChange(
+            change.record, (*change.operations, audit_step(actor, verb, record, step))
+        )
 
     written = await update_submission(submission_id, decide_with_audit, event_id=event_id)
     return written if written is not None else await get_submission(submission_id)

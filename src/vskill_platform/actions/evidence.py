@@ -10,7 +10,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, unpack
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.scan import Finding, JudgeReport, Kind, StaticReport
+from vskill_platform.domain.scan import Finding, FindingKind, JudgeReport, StaticReport
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
@@ -23,7 +23,7 @@ from vskill_platform.store.suppressions import list_suppressions
 from vskill_platform.submission_store import get_run, get_submission
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class ContentEvidence(msgspec.Struct, frozen=True):
     """What is known about a submission's content."""
 
     report: StaticReport | None
@@ -47,22 +47,24 @@ async def read_run(
     return (current if run is None else await get_run(submission_id, run)), current
 
 
-async def gather_evidence(services: Services, _reader: Principal, record: Submission) -> Evidence:
+async def gather_evidence(services: Services, _reader: Principal, record: Submission) -> ContentEvidence:
     """All of it; a part that is missing is said, never left out in silence."""
     digest = record.digest
     _, _, live, _ = await place_of(record.identity)
     if digest is None:
-        return Evidence(None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live)
+        return ContentEvidence(
+            None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live
+        )
     ruleset = record.evidence.ruleset if record.evidence else services.scanner.ruleset
     report = await get_scan(digest, ruleset)
     found = () if report is None else report.findings
     ordered = by_weight(found)
     files, problem = await read_stored_files(services, digest)
     suppressions = await list_suppressions(digest)
-    return Evidence(
+    return ContentEvidence(
         report=report,
-        findings=tuple(one for one in ordered if one.kind is not Kind.CAPABILITY),
-        capabilities=tuple(one for one in ordered if one.kind is Kind.CAPABILITY),
+        findings=tuple(one for one in ordered if one.kind is not FindingKind.CAPABILITY),
+        capabilities=tuple(one for one in ordered if one.kind is FindingKind.CAPABILITY),
         judges=await _read_judges(services, digest),
         externals=await list_external_scans(digest),
         suppressed=frozenset(one.rule_id for one in suppressions if one.active),

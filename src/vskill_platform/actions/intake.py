@@ -26,12 +26,12 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.naming import slugify
-from vskill_platform.domain.submission import Source
+from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake import discover as discovery
-from vskill_platform.intake.discover import Settled, Wanted
+from vskill_platform.intake.discover import SettledPlace, Wanted
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import Outcome, Submitted, submit_repository, submit_upload
+from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
 from vskill_platform.sources.archive import read_archive
 
 MOST_BULK = 200
@@ -95,12 +95,12 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
         if self.error is not None:
             return "refused"
         if self.duplicate:
-            return Outcome.DUPLICATE.value
+            return IntakeOutcome.DUPLICATE.value
         if self.already_verified:
-            return Outcome.ALREADY_VERIFIED.value
+            return IntakeOutcome.ALREADY_VERIFIED.value
         if self.requeued:
-            return Outcome.REQUEUED.value
-        return Outcome.BLOCKED.value if self.blocked else Outcome.CREATED.value
+            return IntakeOutcome.REQUEUED.value
+        return IntakeOutcome.BLOCKED.value if self.blocked else IntakeOutcome.CREATED.value
 
 
 class PlaceToSubmit(ActionRequest, frozen=True, kw_only=True):
@@ -225,7 +225,7 @@ async def upload_files(
     *,
     namespace: str = "",
     slug: str,
-    source: Source,
+    source: EntryPoint,
 ) -> Submitted:
     """The same without an archive, for clients that send files one by one."""
     UPLOAD.admit(actor)
@@ -265,10 +265,10 @@ async def _path_of(repo_url: str, name: str) -> str:
     raise NoSkillFound(f"There is no skill {name!r} in {repo_url}.", field="skillName")
 
 
-def source_of(text: str | None) -> Source:
+def source_of(text: str | None) -> EntryPoint:
     """What clients call themselves; an unknown word is the API."""
-    known = {source.value: source for source in Source}
-    return known.get((text or "").lower(), Source.API)
+    known = {source.value: source for source in EntryPoint}
+    return known.get((text or "").lower(), EntryPoint.API)
 
 
 def outcome_view(done: Submitted) -> PlaceOutcome:
@@ -283,15 +283,15 @@ def outcome_view(done: Submitted) -> PlaceOutcome:
         skill_path=record.skill_path if record else None,
         repo_url=record.repo_url if record else None,
         created_at=iso_time(record.created_at) if record else None,
-        duplicate=done.outcome is Outcome.DUPLICATE,
-        already_verified=done.outcome is Outcome.ALREADY_VERIFIED,
-        requeued=done.outcome is Outcome.REQUEUED,
-        blocked=done.outcome is Outcome.BLOCKED,
+        duplicate=done.outcome is IntakeOutcome.DUPLICATE,
+        already_verified=done.outcome is IntakeOutcome.ALREADY_VERIFIED,
+        requeued=done.outcome is IntakeOutcome.REQUEUED,
+        blocked=done.outcome is IntakeOutcome.BLOCKED,
         reason=done.reason or None,
     )
 
 
-def settled_view(settled: Settled) -> PlaceOutcome:
+def settled_view(settled: SettledPlace) -> PlaceOutcome:
     if settled.submitted is not None:
         return outcome_view(settled.submitted)
     error = settled.error
@@ -308,7 +308,7 @@ def _status_of(outcome: PlaceOutcome) -> int:
     if outcome.results:
         began = any(one.id and not (one.duplicate or one.already_verified) for one in outcome.results)
         return 201 if began else 200
-    return 201 if outcome.outcome == Outcome.CREATED.value else 200
+    return 201 if outcome.outcome == IntakeOutcome.CREATED.value else 200
 
 
 _ERRORS = (

@@ -9,11 +9,11 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.actions.submission_lists import ListSubmissions, states_asked
 from vskill_platform.actions.submission_views import PositionView, StatsView, position_view, stats_view
-from vskill_platform.domain.states import Category, category_of
+from vskill_platform.domain.states import StateCategory, category_of
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.statistics import (
     Activity,
-    Line,
+    WaitingLine,
     estimate_ms,
     recent_activity,
     waiting_line,
@@ -27,7 +27,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     """A submission in the table."""
 
     record: Submission
-    category: Category
+    category: StateCategory
     position: PositionView | None = None
 
 
@@ -74,6 +74,8 @@ async def look_at_queue(
     return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
 
 
-def queue_row(record: Submission, line: Line | None = None, activity: Activity | None = None) -> QueueRow:
+def queue_row(
+    record: Submission, line: WaitingLine | None = None, activity: Activity | None = None
+) -> QueueRow:
     place = None if line is None else line.position(record)
     return QueueRow(record, category_of(record.state), position_view(place, estimate_ms(place, activity)))

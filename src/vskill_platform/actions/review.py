@@ -31,7 +31,7 @@ from vskill_platform.domain.submission import Approval, RecordedDecision, Step, 
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.publish import require_publishable
 from vskill_platform.store.blocklist import find_hits, targets_for
-from vskill_platform.submission_store import Change, count_submissions, list_submissions
+from vskill_platform.submission_store import RecordChange, count_submissions, list_submissions
 
 REVIEW = "/api/v1/review"
 
@@ -109,7 +109,7 @@ def _waiting(record: Submission) -> WaitingSubmission:
 
 
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
-    async def decide(record: Submission, step: Step) -> Change:
+    async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
             message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is approved."
             raise TransitionError(message, submission=record.id)
@@ -130,7 +130,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
             ),
         )
         await _require_publishable(approved)
-        return Change(approved, (submission_send(record.id, record.run),))
+        return RecordChange(approved, (submission_send(record.id, record.run),))
 
     changed = await change_submission(
         services, actor, request.submission_id, "approve", request.reason, decide
@@ -139,14 +139,14 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
-    async def decide(record: Submission, step: Step) -> Change:
+    async def decide(record: Submission, step: Step) -> RecordChange:
         require_same(record, request)
         await require_other_reviewer(services, actor, record)
         to = State.REJECTED
         if record.appeals_block and await find_hits(targets_for(record)):
             # The block stands, so the run ends as blocked again.
             to = State.BLOCKED
-        return Change(submission.move(record, to, step, decision=RecordedDecision(step.reason)))
+        return RecordChange(submission.move(record, to, step, decision=RecordedDecision(step.reason)))
 
     changed = await change_submission(
         services, actor, request.submission_id, "reject", request.reason, decide

@@ -14,7 +14,7 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, NotFound
-from vskill_platform.domain.scan import JudgeReport, Kind, ScanStatus, Severity, StaticReport, Verdict
+from vskill_platform.domain.scan import FindingKind, JudgeReport, ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.external_scan.dispatch import provider_names
@@ -155,7 +155,7 @@ def _own(report: StaticReport | None) -> ProviderView:
         return ProviderView(
             OWN_NAME, PENDING, None, 0, 0, None, "these bytes have no stored report", "", None
         )
-    counted = [one for one in report.findings if one.kind is not Kind.CAPABILITY]
+    counted = [one for one in report.findings if one.kind is not FindingKind.CAPABILITY]
     critical = sum(one.severity is Severity.CRITICAL for one in counted)
     verdict = report.verdict if report.status is ScanStatus.COMPLETE else None
     return ProviderView(

@@ -17,7 +17,7 @@ from vskill_platform.actions.submission_views import (
 from vskill_platform.actions.submissions import SUBMISSIONS
 from vskill_platform.actions.wire import PLAIN, Wire
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
-from vskill_platform.domain.states import Category, State, states_in
+from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
 from vskill_platform.store.submission_lists import FoundSubmissions, Order, find_submissions
@@ -34,7 +34,7 @@ class ListSubmissions(ActionRequest, frozen=True, kw_only=True):
     #: only those in this state
     state: State | None = None
     #: every state of that category
-    category: Category | None = None
+    category: StateCategory | None = None
     #: words of the skill's name or the repository's address
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
     #: by the last change, or by when they were submitted
@@ -104,7 +104,7 @@ async def own_submissions(_services: Services, reader: Principal, after: str | N
     return await find_submissions(submitter=reader.name, after=after, limit=OWN_AT_ONCE)
 
 
-def states_asked(state: State | None, category: Category | None) -> frozenset[State]:
+def states_asked(state: State | None, category: StateCategory | None) -> frozenset[State]:
     """A category stands for all of its states (E3); nothing stands for every state."""
     if state is not None and category is not None:
         raise InvalidInput(

@@ -6,11 +6,11 @@ import msgspec
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.states import Category, category_of
+from vskill_platform.domain.states import StateCategory, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.kv.collections import SKILLS
-from vskill_platform.store.statistics import Position
+from vskill_platform.store.statistics import LinePosition
 from vskill_platform.submission_store import SubmissionCounts
 
 
@@ -138,7 +138,7 @@ class StatsView(Wire, frozen=True):
 
 
 def stats_view(counts: SubmissionCounts) -> StatsView:
-    by_category = dict.fromkeys((category.value for category in Category), 0)
+    by_category = dict.fromkeys((category.value for category in StateCategory), 0)
     for state, count in counts.by_state.items():
         by_category[category_of(state).value] += count
     return StatsView(
@@ -194,7 +194,7 @@ def submission_view(
     )
 
 
-def position_view(position: Position | None, estimate_ms: int | None) -> PositionView | None:
+def position_view(position: LinePosition | None, estimate_ms: int | None) -> PositionView | None:
     return None if position is None else PositionView(position.place, position.at_least, estimate_ms)
 
 

@@ -29,7 +29,13 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.audit import was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
 from vskill_platform.store.statistics import Activity, estimate_ms, position_of, recent_activity, waits
-from vskill_platform.submission_store import Change, count_submissions, get_run, get_submission, next_run
+from vskill_platform.submission_store import (
+    RecordChange,
+    count_submissions,
+    get_run,
+    get_submission,
+    next_run,
+)
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -122,11 +128,11 @@ async def find_position(
 async def cancel(services: Services, actor: Principal, request: CancelSubmission) -> SubmissionView:
     """End a run that is not over. A requested rerun is cancelled too."""
 
-    async def decide(record: Submission, step: Step) -> Change:
+    async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state.terminal:
             message = f"It is {record.state} already; there is nothing to cancel."
             raise TransitionError(message, submission=record.id)
-        return Change(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
+        return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
 
     changed = await change_submission(
         services, actor, request.submission_id, "cancel", request.reason, decide
@@ -138,14 +144,14 @@ async def rerun(services: Services, actor: Principal, request: RerunSubmission) 
     """Start a new run where the last one is over, and make one that waits due now. While a worker is at it or an
     approval is being published, the next run begins after that. The history says who wanted it and why."""
 
-    async def decide(record: Submission, step: Step) -> Change | None:
+    async def decide(record: Submission, step: Step) -> RecordChange | None:
         asserted = await assert_blocklist()
         await _refuse_blocked(record)
         # A request for the next run leaves no event in this run's history, so the audit tells whether it was written.
         if await was_audited(step.event_id):
             return None
         change = _run_again(record, step)
-        return Change(change.record, (*change.operations, asserted))
+        return RecordChange(change.record, (*change.operations, asserted))
 
     changed = await change_submission(
         services, actor, request.submission_id, "run again", request.reason, decide
@@ -153,20 +159,20 @@ async def rerun(services: Services, actor: Principal, request: RerunSubmission) 
     return await view_of(services, actor, changed)
 
 
-def _run_again(record: Submission, step: Step) -> Change:
+def _run_again(record: Submission, step: Step) -> RecordChange:
     if record.state.ends_run:
         return next_run(record, step, submitter=None, upload=record.upload)
     if record.claim is None and record.state is State.RECEIVED:
-        return Change(submission.make_due(record, step), (submission_send(record.id, record.run),))
+        return RecordChange(submission.make_due(record, step), (submission_send(record.id, record.run),))
     # Content that was submitted meanwhile is what the next run looks at, whoever asks for that run.
     known = record.rerun_requested or Rerun(step.at, upload=record.upload)
     wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
     requested = submission.request_rerun(record, wanted)
     if record.claim is not None:
-        return Change(requested)
+        return RecordChange(requested)
     # An approval waits to be published: that is due now, and the next run follows it.
     due = msgspec.structs.replace(requested, next_attempt_at=step.at)
-    return Change(due, (submission_send(record.id, record.run),))
+    return RecordChange(due, (submission_send(record.id, record.run),))
 
 
 async def _refuse_blocked(record: Submission) -> None:

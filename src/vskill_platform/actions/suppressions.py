@@ -14,7 +14,7 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
-from vskill_platform.domain.scan import Kind, StaticReport
+from vskill_platform.domain.scan import FindingKind, StaticReport
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, Step, Submission
@@ -31,7 +31,7 @@ from vskill_platform.store.suppressions import (
     page_suppressions,
     remove_suppression,
 )
-from vskill_platform.submission_store import Change, next_run
+from vskill_platform.submission_store import RecordChange, next_run
 
 SUPPRESSIONS = "/api/v1/suppressions"
 
@@ -145,7 +145,7 @@ async def _require_rule(services: Services, request: SuppressRule, found: list[S
     if not (found or scans):
         message = "There is no content with this digest."
         raise NotFound(message, field="digest", fix="give the digest that the submission shows")
-    rules = {one.rule_id for scan in scans for one in scan.findings if one.kind is not Kind.CAPABILITY}
+    rules = {one.rule_id for scan in scans for one in scan.findings if one.kind is not FindingKind.CAPABILITY}
     rules |= {rule for record in found if record.decision for rule in record.decision.rule_ids}
     rules.discard(EXHAUSTED)
     if request.rule not in rules:
@@ -185,7 +185,7 @@ async def _judge_again(
     """Start a new run, unless the submission has moved on; whether it began."""
     begins = False
 
-    async def decide(record: Submission, step: Step) -> Change | None:
+    async def decide(record: Submission, step: Step) -> RecordChange | None:
         nonlocal begins
         begins = _is_held_by(record, request)
         return next_run(record, step, submitter=record.submitter, upload=record.upload) if begins else None

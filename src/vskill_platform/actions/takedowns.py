@@ -15,7 +15,7 @@ from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, NotPermitted, VersionStatusError
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.domain.token import TokenScope
@@ -24,7 +24,7 @@ from vskill_platform.rescan import request_rescan
 from vskill_platform.store.blocklist import block_writes, reapply_blocklist
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.withdrawals import alter_skill
-from vskill_platform.submission_store import Change, read_submission
+from vskill_platform.submission_store import RecordChange, read_submission
 
 
 class TakeDownSkill(SkillRequest, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     target = await reached_target(request.block, published, request.version)
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        change = skill.Change(Role.REVIEWER, actor.actor, now, request.reason)
+        change = skill.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
         return skill.take_down(found, change, number=request.version)
 
     async def block() -> tuple[Operation, ...]:
@@ -92,12 +92,12 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     return state_of(changed)
 
 
-def _send_to_review(record: Submission, ref: VersionRef, step: Step) -> Change | None:
+def _send_to_review(record: Submission, ref: VersionRef, step: Step) -> RecordChange | None:
     if record.state is not State.PUBLISHED or ref.status is not VersionStatus.TAKEN_DOWN:
         return None
     taken_down = msgspec.structs.replace(step, reason=f"version {ref.number} was taken down: {step.reason}")
     decision = RecordedDecision(taken_down.reason)
-    return Change(submission.move(record, State.NEEDS_REVIEW, taken_down, decision=decision))
+    return RecordChange(submission.move(record, State.NEEDS_REVIEW, taken_down, decision=decision))
 
 
 async def restore(services: Services, actor: Principal, request: RestoreSkill) -> SkillState:
@@ -108,10 +108,10 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         require_other_eyes(services, actor, found[0])
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        change = skill.Change(Role.REVIEWER, actor.actor, now, request.reason)
+        change = skill.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
         return skill.restore(found, change, number=request.version)
 
-    def approve(record: Submission, ref: VersionRef, step: Step) -> Change | None:
+    def approve(record: Submission, ref: VersionRef, step: Step) -> RecordChange | None:
         """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""
         withdrawn = record.state is State.NEEDS_REVIEW and record.history[-1].source is State.PUBLISHED
         if not withdrawn or ref.status is not VersionStatus.LIVE:
@@ -121,7 +121,7 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         decision = RecordedDecision(reason, certification=ref.certification.value, score=ref.score)
         approval = Approval(ref.digest, step.actor, step.at, is_own(actor, record))
         moved = submission.move(record, State.AUTO_APPROVED, restored, approval=approval, decision=decision)
-        return Change(moved, (submission_send(record.id, record.run),))
+        return RecordChange(moved, (submission_send(record.id, record.run),))
 
     changed = await alter_skill(
         published.canonical,

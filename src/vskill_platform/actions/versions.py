@@ -14,7 +14,7 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
-from vskill_platform.domain.skill import PublishedSkill, Role, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.token import TokenScope
@@ -23,7 +23,7 @@ from vskill_platform.records import persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.skills import find_by_name, require_skill, skill_writes
 from vskill_platform.store.withdrawals import AlterSkill, alter_skill
-from vskill_platform.submission_store import Change, commit_change, read_submission, stored_form
+from vskill_platform.submission_store import RecordChange, commit_change, read_submission, stored_form
 
 
 class SkillRequest(ActionRequest, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ async def _end_submission(
         return None
     record, version = known
     ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step)
-    stored, writes = stored_form(Change(ended), version, step.event_id)
+    stored, writes = stored_form(RecordChange(ended), version, step.event_id)
     return record, stored, writes
 
 
@@ -156,8 +156,8 @@ async def _alter(
     return state_of(changed)
 
 
-def _change(actor: Principal, now: int, reason: str) -> skill.Change:
-    return skill.Change(Role.OWNER, actor.actor, now, reason)
+def _change(actor: Principal, now: int, reason: str) -> skill.StatusChange:
+    return skill.StatusChange(StatusRole.OWNER, actor.actor, now, reason)
 
 
 def state_of(found: PublishedSkill) -> SkillState:

@@ -51,7 +51,7 @@ class BrokerCapability(enum.Enum):
     SHARED = "shared between processes"
 
 
-class Outcome(enum.Enum):
+class DeliveryEnd(enum.Enum):
     """How a delivery ends."""
 
     ACK = "ack"
@@ -76,7 +76,7 @@ class Settlement(msgspec.Struct, frozen=True):
     """What to do with a delivery. `outcome` None extends the lease."""
 
     delivery: Delivery
-    outcome: Outcome | None = None
+    outcome: DeliveryEnd | None = None
     #: Until it is visible again (RETRY), or until the lease ends (extension).
     delay_ms: int = 0
     reason: str = ""
@@ -117,7 +117,7 @@ class Message:
     def __init__(self, broker: "Broker", delivery: Delivery) -> None:
         self._broker = broker
         self.delivery = delivery
-        self.settled: Outcome | None = None
+        self.settled: DeliveryEnd | None = None
 
     @property
     def body(self) -> bytes:
@@ -133,15 +133,15 @@ class Message:
 
     async def ack(self) -> bool:
         """It is done. False if it was settled already or the lease had passed to another."""
-        return await self._settle(Settlement(self.delivery, Outcome.ACK))
+        return await self._settle(Settlement(self.delivery, DeliveryEnd.ACK))
 
     async def retry(self, delay_ms: int = 0) -> bool:
         """Make it visible again after the delay."""
-        return await self._settle(Settlement(self.delivery, Outcome.RETRY, delay_ms))
+        return await self._settle(Settlement(self.delivery, DeliveryEnd.RETRY, delay_ms))
 
     async def dead_letter(self, reason: str) -> bool:
         """Set it aside for a person, with the reason."""
-        return await self._settle(Settlement(self.delivery, Outcome.DEAD_LETTER, reason=reason))
+        return await self._settle(Settlement(self.delivery, DeliveryEnd.DEAD_LETTER, reason=reason))
 
     async def extend(self, lease_ms: int = LEASE_MS) -> bool:
         """Keep it for longer, at most for a whole lease from now. False if it is not ours any more."""
@@ -171,13 +171,13 @@ class Batch:
 
     async def ack_all(self) -> None:
         """Ack whatever is not settled yet."""
-        await self._settle_rest(Outcome.ACK, 0)
+        await self._settle_rest(DeliveryEnd.ACK, 0)
 
     async def retry_all(self, delay_ms: int = 0) -> None:
         """Retry whatever is not settled yet."""
-        await self._settle_rest(Outcome.RETRY, delay_ms)
+        await self._settle_rest(DeliveryEnd.RETRY, delay_ms)
 
-    async def _settle_rest(self, outcome: Outcome, delay_ms: int) -> None:
+    async def _settle_rest(self, outcome: DeliveryEnd, delay_ms: int) -> None:
         rest = [message for message in self.messages if message.settled is None]
         if not rest:
             return

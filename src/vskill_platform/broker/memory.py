@@ -18,8 +18,8 @@ from vskill_platform.broker.contract import (
     DeadLetter,
     DeadLetterPage,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
     latest_lease_end,
 )
@@ -163,10 +163,10 @@ class MemoryBroker(Broker):
         match settlement.outcome:
             case None:
                 self._show(message, visible_at)
-            case Outcome.RETRY:
+            case DeliveryEnd.RETRY:
                 message.token = 0
                 self._show(message, visible_at)
-            case Outcome.ACK:
+            case DeliveryEnd.ACK:
                 self._remove(message)
             case _:
                 self._remove(message)

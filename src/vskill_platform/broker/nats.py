@@ -28,13 +28,13 @@ from vskill_platform.broker.contract import (
     DeadLetter,
     DeadLetterPage,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
 )
 from vskill_platform.broker.nats_server import (
     ANSWER_S,
-    Place,
+    NatsLocation,
     connect,
     create_queues,
     subject_taken,
@@ -91,7 +91,7 @@ class NatsBroker(Broker):
     def __init__(
         self,
         client: Client,
-        place: Place,
+        place: NatsLocation,
         lease_ms: int,
         longest_delay_ms: int,
         clock: Clock,
@@ -121,7 +121,7 @@ class NatsBroker(Broker):
         answer_s: float = ANSWER_S,
     ) -> "NatsBroker":
         """Connect, and make the streams if they are not there. A server that takes longer to answer is away."""
-        place = Place.of(location)
+        place = NatsLocation.of(location)
         client = await connect(place)
         broker = cls(client, place, lease_ms, longest_delay_ms, clock, answer_s)
         try:
@@ -300,9 +300,9 @@ class NatsBroker(Broker):
         match settlement.outcome:
             case None:
                 return await self._tell(delivery, IN_PROGRESS)
-            case Outcome.RETRY if settlement.delay_ms <= self._longest_delay_ms:
+            case DeliveryEnd.RETRY if settlement.delay_ms <= self._longest_delay_ms:
                 return await self._tell(delivery, nak_after(settlement.delay_ms))
-            case Outcome.DEAD_LETTER:
+            case DeliveryEnd.DEAD_LETTER:
                 await self._bury(delivery, settlement.reason)
         return await self._tell(delivery, ACK)
 

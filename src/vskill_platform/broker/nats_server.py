@@ -37,7 +37,7 @@ _NOT_STORED, _TAKEN = 10077, "maximum messages per subject exceeded"
 _FIX = "write nats://HOST:4222, or nats://USER:PASSWORD@HOST:4222/NAME?replicas=3"
 
 
-class Place(msgspec.Struct, frozen=True):
+class NatsLocation(msgspec.Struct, frozen=True):
     """What a location says: `nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][/NAME][?replicas=1]`."""
 
     servers: tuple[str, ...]
@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
     replicas: int = 1
 
     @classmethod
-    def of(cls, location: str) -> "Place":
+    def of(cls, location: str) -> "NatsLocation":
         parts = urlsplit(location)
         login, at, hosts = parts.netloc.rpartition("@")
         name = parts.path.strip("/") or DEFAULT_NAME
@@ -98,7 +98,7 @@ def _invalid(shown: str, problem: str) -> InvalidSettings:
     )
 
 
-async def connect(place: Place) -> Client:
+async def connect(place: NatsLocation) -> Client:
     """A connection that is there now, and comes back by itself however often it breaks."""
     client = Client()
 
@@ -135,7 +135,7 @@ async def connect(place: Place) -> Client:
     return client
 
 
-async def create_queues(js: JetStreamContext, place: Place, lease_ms: int) -> None:
+async def create_queues(js: JetStreamContext, place: NatsLocation, lease_ms: int) -> None:
     """Both streams and the one consumer that all workers share; what is there is brought into line."""
     await _stream(js, _work_stream(place))
     await _stream(js, _dead_stream(place))
@@ -152,7 +152,7 @@ async def create_queues(js: JetStreamContext, place: Place, lease_ms: int) -> No
     )
 
 
-def _work_stream(place: Place) -> api.StreamConfig:
+def _work_stream(place: NatsLocation) -> api.StreamConfig:
     return api.StreamConfig(
         name=place.work,
         subjects=[f"{place.name}.work.>"],
@@ -166,7 +166,7 @@ def _work_stream(place: Place) -> api.StreamConfig:
     )
 
 
-def _dead_stream(place: Place) -> api.StreamConfig:
+def _dead_stream(place: NatsLocation) -> api.StreamConfig:
     return api.StreamConfig(
         name=place.dead,
         subjects=[place.dead_subject],

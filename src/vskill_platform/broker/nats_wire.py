@@ -15,7 +15,7 @@ ACK, NAK, IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
 _NS_PER_MS = 1_000_000
 
 
-class Envelope(msgspec.Struct, frozen=True, array_like=True):
+class NatsMessage(msgspec.Struct, frozen=True, array_like=True):
     """What travels as a message's payload: a key may hold characters that no subject or header may."""
 
     body: bytes
@@ -40,7 +40,7 @@ class NatsDelivery(Delivery, frozen=True):
     reply: str
 
 
-_envelopes = msgspec.msgpack.Decoder(Envelope)
+_envelopes = msgspec.msgpack.Decoder(NatsMessage)
 _dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
 
 
@@ -53,7 +53,7 @@ def token_of(key: str | None) -> str:
 
 
 def payload_of(send: Send) -> bytes:
-    return msgspec.msgpack.encode(Envelope(send.body, send.key, send.delay_ms))
+    return msgspec.msgpack.encode(NatsMessage(send.body, send.key, send.delay_ms))
 
 
 def dead_payload(delivery: Delivery, reason: str) -> bytes:
@@ -81,13 +81,13 @@ def status_of(message: Msg) -> str | None:
     return None if not message.headers or message.reply else message.headers.get("Status")
 
 
-def delivery_of(message: Msg) -> tuple[Envelope, NatsDelivery]:
+def delivery_of(message: Msg) -> tuple[NatsMessage, NatsDelivery]:
     """A payload that is none of ours is handed out as it is: the consumer knows what to do with it."""
     about = message.metadata
     try:
         envelope = _envelopes.decode(message.data)
     except msgspec.DecodeError:
-        envelope = Envelope(message.data, None)
+        envelope = NatsMessage(message.data, None)
     sent_at = int(about.timestamp.timestamp() * 1000)
     numbers = (about.sequence.stream, about.sequence.consumer)
     return envelope, NatsDelivery(

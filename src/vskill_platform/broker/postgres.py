@@ -16,8 +16,8 @@ from vskill_platform.broker.contract import (
     DeadLetter,
     DeadLetterPage,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
     latest_lease_end,
 )
@@ -135,7 +135,7 @@ class PostgresBroker(Broker):
     def _give_back(self, taking: "asyncio.Future[Sequence[Delivery]]") -> None:
         if taking.cancelled() or taking.exception() is not None or not taking.result():
             return
-        settlements = [Settlement(delivery, Outcome.RETRY) for delivery in taking.result()]
+        settlements = [Settlement(delivery, DeliveryEnd.RETRY) for delivery in taking.result()]
         giving = asyncio.ensure_future(self.settle(settlements))
         # Looking at the error is all that is done about it: the lease ends by itself.
         giving.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -158,9 +158,9 @@ class PostgresBroker(Broker):
 
     async def _apply(self, settlements: Sequence[Settlement]) -> set[int]:
         now = self.database.now()
-        acked = [one for one in settlements if one.outcome is Outcome.ACK]
-        shown = [one for one in settlements if one.outcome in (None, Outcome.RETRY)]
-        dead = [one for one in settlements if one.outcome is Outcome.DEAD_LETTER]
+        acked = [one for one in settlements if one.outcome is DeliveryEnd.ACK]
+        shown = [one for one in settlements if one.outcome in (None, DeliveryEnd.RETRY)]
+        dead = [one for one in settlements if one.outcome is DeliveryEnd.DEAD_LETTER]
         calls: list[tuple[str, tuple[object, ...]]] = []
         if acked:
             calls.append((_ACK, _leases(acked)))
@@ -174,7 +174,7 @@ class PostgresBroker(Broker):
         async with self.database.connection() as connection:
             for statement, arguments in calls:
                 held.update(row[0] for row in await connection.fetch(statement, *arguments))
-            if any(one.outcome is Outcome.RETRY and one.delay_ms == 0 for one in shown):
+            if any(one.outcome is DeliveryEnd.RETRY and one.delay_ms == 0 for one in shown):
                 await connection.execute("SELECT pg_notify($1, '')", MESSAGES)
         return held
 

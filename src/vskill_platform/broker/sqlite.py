@@ -22,15 +22,15 @@ from vskill_platform.broker.contract import (
     DeadLetter,
     DeadLetterPage,
     Delivery,
+    DeliveryEnd,
     Depth,
-    Outcome,
     Settlement,
     latest_lease_end,
 )
 from vskill_platform.clock import Clock
 from vskill_platform.database.rows import Insert
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind, Tx
+from vskill_platform.database.writer import Tx, WriteKind
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.messages import Send
 
@@ -95,12 +95,12 @@ class SqliteBroker(Broker):
         self.database = database
         self._clock = clock or database.clock
         self._lease_ms = lease_ms
-        self._settlements = Kind("settle", self._run_settle)
-        self._sends = Kind("send", self._run_send)
-        self._takes = Kind("take", self._run_take)
-        self._replays = Kind("replay", self._run_replay)
-        self._discards = Kind("discard", _run_discard)
-        self._copies = Kind("add dead letters", _run_copies)
+        self._settlements = WriteKind("settle", self._run_settle)
+        self._sends = WriteKind("send", self._run_send)
+        self._takes = WriteKind("take", self._run_take)
+        self._replays = WriteKind("replay", self._run_replay)
+        self._discards = WriteKind("discard", _run_discard)
+        self._copies = WriteKind("add dead letters", _run_copies)
         self._closed = False
         database.attach(self)
 
@@ -168,7 +168,7 @@ class SqliteBroker(Broker):
         if taking.cancelled() or taking.exception() is not None or not taking.result():
             return
         with suppress(StoreUnavailable):
-            settlements = [Settlement(delivery, Outcome.RETRY) for delivery in taking.result()]
+            settlements = [Settlement(delivery, DeliveryEnd.RETRY) for delivery in taking.result()]
             # Looking at the error is all that is done about it: the lease ends by itself.
             self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
 
@@ -263,11 +263,11 @@ class _Settling:
             self._shown[number] = (number, visible_at, 1)
             return True
         del self._held[number]
-        if settlement.outcome is Outcome.RETRY:
+        if settlement.outcome is DeliveryEnd.RETRY:
             self._shown[number] = (number, visible_at, 0)
             return True
         self._removed.append(number)
-        if settlement.outcome is Outcome.DEAD_LETTER:
+        if settlement.outcome is DeliveryEnd.DEAD_LETTER:
             self._dead.append((number, settlement.reason))
         return True
 

@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True):
     slug: str | None
 
 
-class Done(msgspec.Struct, frozen=True):
+class SubmittedSkill(msgspec.Struct, frozen=True):
     """One skill after its submission."""
 
     path: str
@@ -108,7 +108,7 @@ def submit(
 
     submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
 
-    async def submit_all(caller: "Caller") -> list[Done]:
+    async def submit_all(caller: "Caller") -> list[SubmittedSkill]:
         done = await submitting.submit_all(caller, targets, kinds)
         return await _followed(caller, done, quiet=as_json) if watched else done
 
@@ -159,11 +159,13 @@ class _Submitting:
         self._options = options
         self._alone = alone
         self._quiet = quiet
-        self.done: list[Done] = []
+        self.done: list[SubmittedSkill] = []
         #: Where they are submitted; empty is this machine.
         self.registry = ""
 
-    async def submit_all(self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]) -> list[Done]:
+    async def submit_all(
+        self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]
+    ) -> list[SubmittedSkill]:
         """Some at a time, each told as it is done. A single one that is refused ends the command with its error."""
         from vskill_platform.cli.output import console
 
@@ -176,10 +178,10 @@ class _Submitting:
 
     async def _submit(
         self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str], status: "Status | None"
-    ) -> list[Done]:
+    ) -> list[SubmittedSkill]:
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def submit_one(target: str, kind: str) -> list[Done]:
+        async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
             async with slots:
                 done = await self._settled(caller, target, kind)
             self.done += done
@@ -190,16 +192,16 @@ class _Submitting:
         work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
         return [skill for done in await asyncio.gather(*work) for skill in done]
 
-    async def _settled(self, caller: "Caller", target: str, kind: str) -> list[Done]:
+    async def _settled(self, caller: "Caller", target: str, kind: str) -> list[SubmittedSkill]:
         try:
             return await _DOORS[kind](caller, target, self._options)
         except PlatformError as error:
             if self._alone:
                 raise
-            return [Done(target, error=error)]
+            return [SubmittedSkill(target, error=error)]
 
 
-async def _from_repository(caller: "Caller", target: str, options: Options) -> list[Done]:
+async def _from_repository(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
     from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 
     wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
@@ -225,16 +227,16 @@ def _place(outcome: "PlaceOutcome") -> str:
     return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
 
 
-async def _done(caller: "Caller", path: str, outcome: "PlaceOutcome") -> Done:
+async def _done(caller: "Caller", path: str, outcome: "PlaceOutcome") -> SubmittedSkill:
     from vskill_platform.actions.submissions import SHOW, SubmissionRequest
 
     if outcome.id is None:
-        return Done(path, outcome)
+        return SubmittedSkill(path, outcome)
     view = await caller.call(SHOW, SubmissionRequest(submission_id=outcome.id))
-    return Done(path, outcome, view)
+    return SubmittedSkill(path, outcome, view)
 
 
-async def _from_folder(caller: "Caller", target: str, options: Options) -> list[Done]:
+async def _from_folder(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
     """The skill in a folder, or where it has no SKILL.md, every one below it."""
     folder = Path(target)
     here = await asyncio.to_thread((folder / SKILL_FILE).exists)
@@ -249,7 +251,9 @@ async def _from_folder(caller: "Caller", target: str, options: Options) -> list[
     return [await _from_skill_folder(caller, place, options, alone=len(places) == 1) for place in places]
 
 
-async def _from_skill_folder(caller: "Caller", folder: Path, options: Options, *, alone: bool) -> Done:
+async def _from_skill_folder(
+    caller: "Caller", folder: Path, options: Options, *, alone: bool
+) -> SubmittedSkill:
     try:
         files = await asyncio.to_thread(read_folder, folder)
         whole = await asyncio.to_thread(folder.resolve)
@@ -257,10 +261,10 @@ async def _from_skill_folder(caller: "Caller", folder: Path, options: Options, *
     except PlatformError as error:
         if alone:
             raise
-        return Done(str(folder), error=error)
+        return SubmittedSkill(str(folder), error=error)
 
 
-async def _from_archive(caller: "Caller", target: str, options: Options) -> list[Done]:
+async def _from_archive(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
     files = await asyncio.to_thread(read_file, Path(target))
     name = Path(target).name
     ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
@@ -269,7 +273,7 @@ async def _from_archive(caller: "Caller", target: str, options: Options) -> list
 
 async def _upload(
     caller: "Caller", target: str, files: tuple[SkillFile, ...], options: Options, name: str
-) -> Done:
+) -> SubmittedSkill:
     from vskill_platform.actions.intake import UPLOAD, UploadSkill
     from vskill_platform.archives import tar_archive
 
@@ -283,7 +287,7 @@ async def _upload(
 _DOORS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
 
 
-def _tell(done: Sequence[Done], status: "Status | None") -> None:
+def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
     """One line each. The moving line is stopped meanwhile: it would stand in front of the text."""
     if status is not None:
         status.stop()
@@ -300,7 +304,7 @@ def _tell(done: Sequence[Done], status: "Status | None") -> None:
         status.start()
 
 
-async def _followed(caller: "Caller", done: list[Done], *, quiet: bool) -> list[Done]:
+async def _followed(caller: "Caller", done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
     """The same with each run as it ended; where a person reads, a block for each says what became of it."""
     from vskill_platform.cli.submit_watch import follow_all, print_ends
 
@@ -315,7 +319,7 @@ async def _followed(caller: "Caller", done: list[Done], *, quiet: bool) -> list[
     return [ended.get(id(one), one) for one in done]
 
 
-def _result(done: Done) -> Result:
+def _result(done: SubmittedSkill) -> Result:
     if done.outcome is None:
         return Result(done.path, "refused", str(done.error), None)
     reason = done.outcome.error or done.outcome.reason or ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class Verified(msgspec.Struct, frozen=True):
+class VerifiedAttestation(msgspec.Struct, frozen=True):
     """A genuine attestation, for programs."""
 
     verified: bool
@@ -217,10 +217,10 @@ def _print(checked: "Checked", status: str | None) -> None:
     print_table("The attestation is genuine.", ("what", "value"), rows)
 
 
-def _view(checked: "Checked", status: str | None) -> Verified:
+def _view(checked: "Checked", status: str | None) -> VerifiedAttestation:
     about = checked.statement.predicate
     statement: dict[str, object] = msgspec.to_builtins(checked.statement)
-    return Verified(
+    return VerifiedAttestation(
         verified=True,
         skill=about.skill,
         version=about.version,

@@ -18,7 +18,7 @@ from vskill_platform.database.connections import ReaderPool, connect_reader, con
 from vskill_platform.database.failures import primary_code, translate
 from vskill_platform.database.migrations import Derive, Migration, derive_nothing, load_migrations, migrate
 from vskill_platform.database.waiting import Watch, Watches
-from vskill_platform.database.writer import Job, Kind, Writer
+from vskill_platform.database.writer import WriteJob, WriteKind, Writer
 from vskill_platform.domain.errors import PlatformError, StoreReadOnly, StoreUnavailable
 
 A = TypeVar("A")
@@ -63,13 +63,13 @@ class SqliteDatabase:
 
     # Writing.
 
-    async def write(self, kind: Kind[A, R], argument: A, *, urgent: bool = False) -> R:
+    async def write(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> R:
         """Execute it durably, together with whatever else waits. A cancelled wait leaves the outcome unknown."""
         return await self.submit(kind, argument, urgent=urgent)
 
-    def submit(self, kind: Kind[A, R], argument: A, *, urgent: bool = False) -> asyncio.Future[R]:
+    def submit(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> asyncio.Future[R]:
         """The same without waiting."""
-        job = Job(kind, argument, asyncio.get_running_loop(), urgent=urgent)
+        job = WriteJob(kind, argument, asyncio.get_running_loop(), urgent=urgent)
         self._writer.submit(job)
         return job.future
 

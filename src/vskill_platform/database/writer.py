@@ -49,7 +49,7 @@ class Tx:
         self.signals: set[str] = set()
 
 
-class Kind(msgspec.Struct, Generic[A, R], frozen=True, eq=False):
+class WriteKind(msgspec.Struct, Generic[A, R], frozen=True, eq=False):
     """A kind of operation: how any number of them are executed together.
 
     `run` may be called again with the same arguments after a rollback. Its results are in the order of the
@@ -62,13 +62,13 @@ class Kind(msgspec.Struct, Generic[A, R], frozen=True, eq=False):
     at_once: int = MAX_OPERATIONS
 
 
-class Job:
+class WriteJob:
     """One caller's operation, and where its result is awaited."""
 
     __slots__ = ("argument", "future", "kind", "loop", "urgent")
 
     def __init__(
-        self, kind: Kind[Any, Any], argument: object, loop: asyncio.AbstractEventLoop, *, urgent: bool
+        self, kind: WriteKind[Any, Any], argument: object, loop: asyncio.AbstractEventLoop, *, urgent: bool
     ) -> None:
         self.kind = kind
         self.argument = argument
@@ -77,7 +77,7 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
 
 
-_Results = list[tuple[Job, object]]
+_Results = list[tuple[WriteJob, object]]
 
 
 class Writer:
@@ -89,13 +89,13 @@ class Writer:
         self._watches = watches
         self._busy_ms = busy_ms
         #: What each event loop has submitted in its present turn; touched by that loop's thread only.
-        self._turns: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        self._turns: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
         #: None asks the thread to end.
-        self._inbox: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._urgent: deque[Job] = deque()
-        self._normal: deque[Job] = deque()
+        self._inbox: SimpleQueue[list[WriteJob] | None] = SimpleQueue()
+        self._urgent: deque[WriteJob] = deque()
+        self._normal: deque[WriteJob] = deque()
         #: Taken out of the queues and not answered yet.
-        self._in_hand: list[Job] = []
+        self._in_hand: list[WriteJob] = []
         self._stopping = False
         self._asked_to_end = False
         self._ended = False
@@ -105,7 +105,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: WriteJob) -> None:
         """Accept it; call this in the job's event loop. The thread gets it at the end of the loop's turn."""
         if self._stopping or self._death is not None:
             raise self._gone()
@@ -177,18 +177,18 @@ class Writer:
             self._sort(self._inbox.get())
         return bool(self._urgent or self._normal)
 
-    def _next_group(self) -> list[Job]:
+    def _next_group(self) -> list[WriteJob]:
         """Everything that waits, urgent ones first, up to the limit."""
         with suppress(Empty):
             while True:
                 self._sort(self._inbox.get_nowait())
-        group: list[Job] = []
+        group: list[WriteJob] = []
         for waiting in (self._urgent, self._normal):
             while waiting and len(group) < MAX_OPERATIONS:
                 group.append(waiting.popleft())
         return group
 
-    def _sort(self, jobs: list[Job] | None) -> None:
+    def _sort(self, jobs: list[WriteJob] | None) -> None:
         if jobs is None:
             self._asked_to_end = True
             return
@@ -213,7 +213,7 @@ class Writer:
         self._watches.wake(signals)
         return results
 
-    def _write_alone(self, job: Job) -> object:
+    def _write_alone(self, job: WriteJob) -> object:
         try:
             begin(self._connection, self._busy_ms)
             ((_, outcome),), signals = self._finish([job])
@@ -226,7 +226,7 @@ class Writer:
         self._watches.wake(signals)
         return outcome
 
-    def _finish(self, jobs: list[Job]) -> tuple[_Results, set[str]]:
+    def _finish(self, jobs: list[WriteJob]) -> tuple[_Results, set[str]]:
         """Execute and commit; what there was no time for goes back to the front of its queue."""
         tx = Tx(self._connection)
         results = self._execute(tx, jobs)
@@ -235,7 +235,7 @@ class Writer:
             self._put_back(jobs, {job for job, _ in results})
         return results, tx.signals
 
-    def _execute(self, tx: Tx, jobs: list[Job]) -> _Results:
+    def _execute(self, tx: Tx, jobs: list[WriteJob]) -> _Results:
         """Run group after group of the same kind, until the time is over."""
         started = time.monotonic()
         results: _Results = []
@@ -246,7 +246,7 @@ class Writer:
                 break
         return results
 
-    def _put_back(self, jobs: list[Job], done: set[Job]) -> None:
+    def _put_back(self, jobs: list[WriteJob], done: set[WriteJob]) -> None:
         for job in reversed(jobs):
             if job not in done:
                 (self._urgent if job.urgent else self._normal).appendleft(job)
@@ -286,9 +286,9 @@ def _settle(results: _Results) -> None:
             job.future.set_result(outcome)
 
 
-def _by_kind(jobs: list[Job]) -> Iterator[list[Job]]:
+def _by_kind(jobs: list[WriteJob]) -> Iterator[list[WriteJob]]:
     """Kinds in the order of their first operation, each cut into what runs at once."""
-    kinds: dict[Kind[Any, Any], list[Job]] = {}
+    kinds: dict[WriteKind[Any, Any], list[WriteJob]] = {}
     for job in jobs:
         kinds.setdefault(job.kind, []).append(job)
     for kind, same in kinds.items():

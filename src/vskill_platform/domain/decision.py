@@ -30,7 +30,7 @@ from vskill_platform.domain.states import State
 JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80
 
 
-class Block(enum.StrEnum):
+class BlockScope(enum.StrEnum):
     """Which blocklist entry a decision asks for."""
 
     NONE = "none"
@@ -38,7 +38,7 @@ class Block(enum.StrEnum):
     DIGEST = "digest"
 
 
-class Row(enum.StrEnum):
+class DecisionRow(enum.StrEnum):
     """The rows of the table, in the order in which they are tried."""
 
     BLOCKLISTED = "blocklisted"
@@ -63,12 +63,12 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     next_state: State
     #: never empty; a sentence for the author
     reason: str
-    row: Row
+    row: DecisionRow
     #: of the findings that led here
     rule_ids: tuple[str, ...] = ()
     #: only where the next state is AUTO_APPROVED
     certification: Certification | None = None
-    block: Block = Block.NONE
+    block: BlockScope = BlockScope.NONE
     #: the static score, without what was cleared
     score: int = 0
 
@@ -93,7 +93,7 @@ class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     rule_ids: tuple[str, ...] = ()
     #: only with KEEP
     certification: Certification | None = None
-    block: Block = Block.NONE
+    block: BlockScope = BlockScope.NONE
     score: int = 0
 
 
@@ -189,7 +189,9 @@ def _kept(decision: Decision, before: Certification) -> RescanDecision:
 def _is_undecided(decision: Decision, judge: JudgeReport) -> bool:
     """An outage is not a worse verdict; a new critical finding is one, judge or no judge."""
     judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
-    return decision.row is Row.NOT_COMPLETE or (decision.row is Row.UNJUDGED_CONCERNS and judge_is_down)
+    return decision.row is DecisionRow.NOT_COMPLETE or (
+        decision.row is DecisionRow.UNJUDGED_CONCERNS and judge_is_down
+    )
 
 
 # The rows, in their order.
@@ -198,19 +200,23 @@ def _is_undecided(decision: Decision, judge: JudgeReport) -> bool:
 def _before_the_judge(case: _Case) -> Decision | None:
     certain = tuple(finding for finding in case.findings if finding.certain)
     if case.blocklist_hit is not None:
-        return _decided(case, Row.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist")
+        return _decided(
+            case, DecisionRow.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist"
+        )
     if certain:
         reason = f"known to be malicious ({_names(certain)})"
-        return _decided(case, Row.CERTAIN, State.BLOCKED, reason, block=Block.DIGEST, findings=certain)
+        return _decided(
+            case, DecisionRow.CERTAIN, State.BLOCKED, reason, block=BlockScope.DIGEST, findings=certain
+        )
     if case.approved_by is not None:
-        return _approved(case, Row.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
+        return _approved(case, DecisionRow.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
     if case.status is not ScanStatus.COMPLETE:
         problem = case.problem or "no further detail"
         reason = f"the static scan did not finish ({case.status.value}): {problem}"
-        return _decided(case, Row.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
+        return _decided(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
     if case.score < CONCERNS_SCORE and not case.criticals:
         reason = f"the static scan failed it with score {case.score} ({_names(case.findings)})"
-        return _decided(case, Row.STATIC_FAIL, State.TIER1_FAILED, reason)
+        return _decided(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
     return None
 
 
@@ -221,15 +227,15 @@ def _on_critical(case: _Case) -> Decision | None:
         return None
     if _judge_condemns(case):
         reason = f"the judge confirms critical findings or fails the skill ({_names(found)})"
-        row = Row.CRITICAL_CONFIRMED
-        return _decided(case, row, State.BLOCKED, reason, block=Block.PLACE, findings=found)
+        row = DecisionRow.CRITICAL_CONFIRMED
+        return _decided(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
     if not _judge_clears(case):
         reason = f"critical findings that no judge has cleared ({_names(found)})"
-        return _decided(case, Row.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
+        return _decided(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
     rest = _without_cleared(case)
     if rest.score < CONCERNS_SCORE:
         reason = f"without what was cleared the static score is still {rest.score} ({_names(rest.findings)})"
-        return _decided(rest, Row.CLEARED_STILL_FAILS, State.REJECTED, reason)
+        return _decided(rest, DecisionRow.CLEARED_STILL_FAILS, State.REJECTED, reason)
     return None
 
 
@@ -239,20 +245,22 @@ def _on_the_rest(case: _Case) -> Decision:
         return _unjudged(case)
     points, verdict = answer
     if points >= JUDGE_APPROVES and verdict is Verdict.PASS:
-        return _approved(case, Row.JUDGE_PASS, f"passed the static scan and the judge (score {points})")
+        return _approved(
+            case, DecisionRow.JUDGE_PASS, f"passed the static scan and the judge (score {points})"
+        )
     if points < JUDGE_REJECTS or verdict is Verdict.FAIL:
         reason = f"the judge rejects it ({verdict.value}, score {points})"
-        return _decided(case, Row.JUDGE_FAIL, State.REJECTED, reason)
+        return _decided(case, DecisionRow.JUDGE_FAIL, State.REJECTED, reason)
     reason = f"the judge is not sure ({verdict.value}, score {points})"
-    return _decided(case, Row.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+    return _decided(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
 
 
 def _unjudged(case: _Case) -> Decision:
     absent = "no judge is configured" if case.judge.status is JudgeStatus.NONE else "the judge is down"
     if verdict_of(case.score) is Verdict.PASS:
-        return _approved(case, Row.UNJUDGED_PASS, f"passed the static scan; {absent}")
+        return _approved(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
-    return _decided(case, Row.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+    return _decided(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
 
 
 def _judge_condemns(case: _Case) -> bool:
@@ -277,7 +285,7 @@ def _without_cleared(case: _Case) -> _Case:
     return msgspec.structs.replace(case, findings=left)
 
 
-def _approved(case: _Case, row: Row, reason: str) -> Decision:
+def _approved(case: _Case, row: DecisionRow, reason: str) -> Decision:
     certification = certification_for(
         judged=case.judge.answer is not None,
         reviewed=case.approved_by is not None,
@@ -288,11 +296,11 @@ def _approved(case: _Case, row: Row, reason: str) -> Decision:
 
 def _decided(
     case: _Case,
-    row: Row,
+    row: DecisionRow,
     state: State,
     reason: str,
     *,
-    block: Block = Block.NONE,
+    block: BlockScope = BlockScope.NONE,
     certification: Certification | None = None,
     findings: tuple[Finding, ...] | None = None,
 ) -> Decision:

@@ -10,9 +10,9 @@ from collections.abc import Collection
 import msgspec
 
 from vskill_platform.domain.scan import (
+    FindingKind,
     JudgeReport,
     JudgeStatus,
-    Kind,
     ScanStatus,
     Severity,
     StaticReport,
@@ -60,7 +60,7 @@ def evidence_of(
     trusted_vendor: bool = False,
 ) -> Evidence:
     """The facts of two reports about one content."""
-    counted = [finding for finding in static.findings if finding.kind is not Kind.CAPABILITY]
+    counted = [finding for finding in static.findings if finding.kind is not FindingKind.CAPABILITY]
     return Evidence(
         digest=digest,
         ruleset=static.ruleset,

@@ -42,7 +42,7 @@ PENALTY: dict[Severity, int] = {
 }
 
 
-class Kind(enum.StrEnum):
+class FindingKind(enum.StrEnum):
     """What a finding says about the author's honesty."""
 
     #: the skill can do this
@@ -53,7 +53,7 @@ class Kind(enum.StrEnum):
     MALICE = "malice"
 
 
-class Category(enum.StrEnum):
+class FindingCategory(enum.StrEnum):
     """The family of attacks that a rule belongs to."""
 
     INSTRUCTION = "instruction"
@@ -102,8 +102,8 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     rule_id: str
     severity: Severity
-    category: Category
-    kind: Kind
+    category: FindingCategory
+    kind: FindingKind
     file: str = ""
     #: from 1; 0 is the whole file
     line: int = 0
@@ -207,7 +207,7 @@ def counting(
     For a trusted vendor mismatches do not count, malice does. `suppressed` are the rules that a reviewer
     judged false for exactly this content.
     """
-    kinds = {Kind.MALICE} if trusted_vendor else {Kind.MALICE, Kind.MISMATCH}
+    kinds = {FindingKind.MALICE} if trusted_vendor else {FindingKind.MALICE, FindingKind.MISMATCH}
     return tuple(f for f in findings if f.rule_id not in suppressed and (f.certain or f.kind in kinds))
 
 

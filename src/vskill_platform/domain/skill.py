@@ -48,7 +48,7 @@ class VersionStatus(enum.StrEnum):
     TAKEN_DOWN = "taken_down"
 
 
-class Role(enum.StrEnum):
+class StatusRole(enum.StrEnum):
     """In which role somebody changes a version's status; an admin acts as a reviewer."""
 
     OWNER = "owner"
@@ -165,10 +165,10 @@ class Publication(msgspec.Struct, frozen=True):
     trust: TrustFacts = TrustFacts()
 
 
-class Change(msgspec.Struct, frozen=True):
+class StatusChange(msgspec.Struct, frozen=True):
     """Who changes a version's status, in which role, when and why."""
 
-    role: Role
+    role: StatusRole
     by: str
     at: int
     reason: str
@@ -277,7 +277,7 @@ def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedS
     if latest is None or latest.status is not VersionStatus.TAKEN_DOWN:
         return skill
     at = publication.version.published_at
-    change = Change(Role.SYSTEM, publication.by, at, "published again after passing all checks")
+    change = StatusChange(StatusRole.SYSTEM, publication.by, at, "published again after passing all checks")
     versions = tuple(_restored(ref, change) if ref is latest else ref for ref in skill.versions)
     return _settled(skill, versions, at)
 
@@ -309,23 +309,23 @@ def _ref(version: SkillVersion, by: str) -> VersionRef:
 # Changes of a version's status. Without `number` and `digest` they apply to every version.
 
 
-def yank(skill: PublishedSkill, change: Change, *, number: str | None = None) -> PublishedSkill:
+def yank(skill: PublishedSkill, change: StatusChange, *, number: str | None = None) -> PublishedSkill:
     """The owner withdraws a version, or all that are live."""
-    return _changed(skill, change, {Role.OWNER}, _yanked, number=number)
+    return _changed(skill, change, {StatusRole.OWNER}, _yanked, number=number)
 
 
-def unyank(skill: PublishedSkill, change: Change, *, number: str) -> PublishedSkill:
+def unyank(skill: PublishedSkill, change: StatusChange, *, number: str) -> PublishedSkill:
     """The owner brings a version back that the owner had withdrawn."""
-    return _changed(skill, change, {Role.OWNER}, _unyanked, number=number)
+    return _changed(skill, change, {StatusRole.OWNER}, _unyanked, number=number)
 
 
 def take_down(
-    skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
+    skill: PublishedSkill, change: StatusChange, *, number: str | None = None, digest: str | None = None
 ) -> PublishedSkill:
     """A rescan, a block or an admin takes versions down; the newest one left is current, or none. What rescans
     and blocks took down stays in the skill's standing, whether or not it comes back."""
-    allowed = {Role.SYSTEM, Role.REVIEWER}
-    if change.role is Role.SYSTEM and not skill.trust.ever_blocked:
+    allowed = {StatusRole.SYSTEM, StatusRole.REVIEWER}
+    if change.role is StatusRole.SYSTEM and not skill.trust.ever_blocked:
         skill = with_trust(skill, msgspec.structs.replace(skill.trust, ever_blocked=True))
     return _changed(skill, change, allowed, _taken_down, number=number, digest=digest)
 
@@ -337,27 +337,27 @@ def taken_down_by_block(ref: VersionRef) -> bool:
     return is_system and ref.reason.removeprefix("rescan: ").startswith(BLOCK_REASON)
 
 
-def unblock(skill: PublishedSkill, change: Change, *, digest: str) -> PublishedSkill:
+def unblock(skill: PublishedSkill, change: StatusChange, *, digest: str) -> PublishedSkill:
     """No entry of the blocklist hits these bytes any more: what such an entry took down comes back."""
 
-    def lift(ref: VersionRef, change: Change) -> VersionRef:
+    def lift(ref: VersionRef, change: StatusChange) -> VersionRef:
         return _restored(ref, change) if taken_down_by_block(ref) else ref
 
-    return _changed(skill, change, {Role.SYSTEM}, lift, digest=digest)
+    return _changed(skill, change, {StatusRole.SYSTEM}, lift, digest=digest)
 
 
 def restore(
-    skill: PublishedSkill, change: Change, *, number: str | None = None, digest: str | None = None
+    skill: PublishedSkill, change: StatusChange, *, number: str | None = None, digest: str | None = None
 ) -> PublishedSkill:
     """A reviewer, and nobody else, brings taken-down versions back."""
-    return _changed(skill, change, {Role.REVIEWER}, _restored, number=number, digest=digest)
+    return _changed(skill, change, {StatusRole.REVIEWER}, _restored, number=number, digest=digest)
 
 
 def _changed(
     skill: PublishedSkill,
-    change: Change,
-    allowed: set[Role],
-    step: Callable[[VersionRef, Change], VersionRef],
+    change: StatusChange,
+    allowed: set[StatusRole],
+    step: Callable[[VersionRef, StatusChange], VersionRef],
     *,
     number: str | None = None,
     digest: str | None = None,
@@ -377,7 +377,11 @@ def _changed(
 
 
 def _step(
-    ref: VersionRef, change: Change, step: Callable[[VersionRef, Change], VersionRef], *, strict: bool
+    ref: VersionRef,
+    change: StatusChange,
+    step: Callable[[VersionRef, StatusChange], VersionRef],
+    *,
+    strict: bool,
 ) -> VersionRef:
     """One version named on purpose must be able to change; among many, those that cannot stay as they are."""
     try:
@@ -388,26 +392,26 @@ def _step(
         return ref
 
 
-def _yanked(ref: VersionRef, change: Change) -> VersionRef:
+def _yanked(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.LIVE)
     return _with_status(ref, VersionStatus.YANKED, change, owner_yanked=True)
 
 
-def _unyanked(ref: VersionRef, change: Change) -> VersionRef:
+def _unyanked(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.YANKED)
     return _with_status(ref, VersionStatus.LIVE, change, owner_yanked=False)
 
 
-def _taken_down(ref: VersionRef, change: Change) -> VersionRef:
+def _taken_down(ref: VersionRef, change: StatusChange) -> VersionRef:
     """Once more is no error: blocks are applied again and again until nothing changes. A reviewer's word replaces that
     of a block, so that lifting the block does not bring the version back."""
-    outlasts_block = change.role is Role.REVIEWER and taken_down_by_block(ref)
+    outlasts_block = change.role is StatusRole.REVIEWER and taken_down_by_block(ref)
     if ref.status is VersionStatus.TAKEN_DOWN and not outlasts_block:
         return ref
     return _with_status(ref, VersionStatus.TAKEN_DOWN, change, owner_yanked=ref.owner_yanked)
 
 
-def _restored(ref: VersionRef, change: Change) -> VersionRef:
+def _restored(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.TAKEN_DOWN)
     status = VersionStatus.YANKED if ref.owner_yanked else VersionStatus.LIVE
     return _with_status(ref, status, change, owner_yanked=ref.owner_yanked)
@@ -419,7 +423,9 @@ def _require(ref: VersionRef, status: VersionStatus) -> None:
         raise VersionStatusError(message, number=ref.number, status=ref.status.value)
 
 
-def _with_status(ref: VersionRef, status: VersionStatus, change: Change, *, owner_yanked: bool) -> VersionRef:
+def _with_status(
+    ref: VersionRef, status: VersionStatus, change: StatusChange, *, owner_yanked: bool
+) -> VersionRef:
     return msgspec.structs.replace(
         ref, status=status, by=change.by, reason=change.reason, owner_yanked=owner_yanked
     )

@@ -98,7 +98,7 @@ STUCK_STATES = states_with(Flag.STUCKABLE)
 TERMINAL_STATES = states_with(Flag.TERMINAL)
 
 
-class Category(enum.StrEnum):
+class StateCategory(enum.StrEnum):
     """How people filter the queue; every state is in exactly one."""
 
     WAITING = "waiting"
@@ -109,20 +109,20 @@ class Category(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
-def category_of(state: State) -> Category:
+def category_of(state: State) -> StateCategory:
     """The one category of a state."""
     if state is State.RECEIVED:
-        return Category.WAITING
+        return StateCategory.WAITING
     if state.active:
-        return Category.RUNNING
+        return StateCategory.RUNNING
     if state is State.NEEDS_REVIEW:
-        return Category.REVIEW
+        return StateCategory.REVIEW
     if state.success:
-        return Category.PUBLISHED
-    return Category.FAILED if state.failure else Category.CANCELLED
+        return StateCategory.PUBLISHED
+    return StateCategory.FAILED if state.failure else StateCategory.CANCELLED
 
 
-def states_in(category: Category) -> frozenset[State]:
+def states_in(category: StateCategory) -> frozenset[State]:
     """A category's states."""
     return frozenset(state for state in State if category_of(state) is category)
 

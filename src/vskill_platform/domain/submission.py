@@ -40,7 +40,7 @@ MOST_SUBMITTERS = 20
 CLOCK_SLACK_MS = 5_000
 
 
-class Source(enum.StrEnum):
+class EntryPoint(enum.StrEnum):
     """Which door a submission came through."""
 
     WEB = "web"
@@ -145,7 +145,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: int
     updated_at: int
     history: tuple[Event, ...]
-    source: Source = Source.API
+    source: EntryPoint = EntryPoint.API
     #: The account that submitted it last.
     submitter: str | None = None
     #: Accounts that submitted it before that one, the latest first.
@@ -217,7 +217,7 @@ def create(
     repo_url: str,
     skill_name: str,
     step: Step,
-    source: Source = Source.API,
+    source: EntryPoint = EntryPoint.API,
     submitter: str | None = None,
     upload: str | None = None,
 ) -> Submission:

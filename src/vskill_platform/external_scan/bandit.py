@@ -25,7 +25,7 @@ SEVERITIES = {
 }
 
 
-class _Result(msgspec.Struct, frozen=True):
+class _BanditResult(msgspec.Struct, frozen=True):
     filename: str
     test_id: str
     issue_severity: str
@@ -33,14 +33,14 @@ class _Result(msgspec.Struct, frozen=True):
     line_number: int = 0
 
 
-class _Error(msgspec.Struct, frozen=True):
+class _BanditError(msgspec.Struct, frozen=True):
     filename: str
     reason: str = ""
 
 
-class _Output(msgspec.Struct, frozen=True):
-    results: tuple[_Result, ...]
-    errors: tuple[_Error, ...]
+class _BanditOutput(msgspec.Struct, frozen=True):
+    results: tuple[_BanditResult, ...]
+    errors: tuple[_BanditError, ...]
 
 
 class Bandit(Analyser):
@@ -64,7 +64,7 @@ class Bandit(Analyser):
     def parse(self, out: bytes, err: bytes, code: int) -> Parsed:
         if code != 0:
             raise Unreadable(f"it ended with code {code}: {clean(err.decode('utf-8', 'replace')[-1000:])}")
-        output = cast("_Output", decode_json(out, _Output))
+        output = cast("_BanditOutput", decode_json(out, _BanditOutput))
         findings = tuple(
             ExternalFinding(
                 rule_id=clean(one.test_id),

@@ -15,7 +15,7 @@ from vskill_platform.domain.task import Task
 from vskill_platform.external_scan.bandit import Bandit
 from vskill_platform.external_scan.contract import Analyser, Unreadable, find_program, summed_up
 from vskill_platform.external_scan.layout import Layout, layout_of
-from vskill_platform.external_scan.sandbox import Ending, Finished, Limits, private_folder, run
+from vskill_platform.external_scan.sandbox import EndedProcess, Ending, SandboxLimits, private_folder, run
 from vskill_platform.external_scan.semgrep import Semgrep
 from vskill_platform.kv.entries import ABSENT
 from vskill_platform.settings import Settings
@@ -29,7 +29,7 @@ from vskill_platform.store.external_scans import (
     read_external_task,
     report_write,
 )
-from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.worker_context import require_env
 
@@ -112,7 +112,7 @@ async def _ask(digest: str, name: str) -> Task:
 # Doing it.
 
 
-async def scan(task: Task) -> Done:
+async def scan(task: Task) -> TaskEnd:
     """Produce the report of one analyser on one content."""
     digest, provider = task.subject["digest"], task.subject["provider"]
     if "until" in task.subject:
@@ -122,7 +122,7 @@ async def scan(task: Task) -> Done:
         return _done(digest, _unavailable(provider))
     data = await require_env("blobs").blobs.get(digest)
     if data is None:
-        return Done("nothing to analyse: its bytes are no longer kept")
+        return TaskEnd("nothing to analyse: its bytes are no longer kept")
     files = await asyncio.to_thread(unpack, data, digest)
     async with require_env("turns").turns.turn(_slot(digest)):
         report = await analyse(analyser, files)
@@ -137,7 +137,7 @@ def _slot(digest: str) -> str:
     return f"external_scan:{int(digest[:8], 16) % at_once}"
 
 
-def _done(digest: str, report: ExternalReport) -> Done:
+def _done(digest: str, report: ExternalReport) -> TaskEnd:
     verdict = f", {report.verdict}" if report.verdict else ""
     env = require_env("log")
     env.log.info(
@@ -147,20 +147,20 @@ def _done(digest: str, report: ExternalReport) -> Done:
         status=report.status.value,
         duration_ms=report.ended_at - report.started_at,
     )
-    return Done(f"{report.status}{verdict}", (report_write(digest, report),))
+    return TaskEnd(f"{report.status}{verdict}", (report_write(digest, report),))
 
 
-async def _look_for_callback(digest: str, provider: str, until: int) -> Done:
+async def _look_for_callback(digest: str, provider: str, until: int) -> TaskEnd:
     """Whoever was to call back and has not by the deadline is timed out: nothing waits for ever."""
     if await get_external_scan(digest, provider) is not None:
-        return Done("the analyser has reported")
+        return TaskEnd("the analyser has reported")
     env = require_env("kv")
     if env.kv.now() < until:
         raise SourceUnavailable(f"{provider} has not called back yet", host=provider)
     problem = "it did not call back in time"
     now = env.clock.now()
     report = ExternalReport(provider, ExternalStatus.TIMED_OUT, now, now, problem=problem)
-    return Done(problem, (report_write(digest, report, ABSENT),))
+    return TaskEnd(problem, (report_write(digest, report, ABSENT),))
 
 
 def _unavailable(provider: str) -> ExternalReport:
@@ -190,7 +190,7 @@ async def _run(analyser: Analyser, layout: Layout, folder: Path, report: Externa
     files = folder / "files"
     await asyncio.to_thread(_write, layout, files)
     seconds = require_env("settings").settings.external_scan_budget_ms / 1000
-    limits = Limits(seconds=seconds, cpu_s=max(1, round(seconds)), memory_bytes=analyser.memory_bytes)
+    limits = SandboxLimits(seconds=seconds, cpu_s=max(1, round(seconds)), memory_bytes=analyser.memory_bytes)
     version = await _version(analyser, folder, limits)
     finished = await run(analyser.command(files), folder, limits, analyser.environment)
     report = msgspec.structs.replace(report, version=version, isolated=finished.isolated)
@@ -202,7 +202,7 @@ def _write(layout: Layout, folder: Path) -> None:
     layout.write(folder)
 
 
-async def _version(analyser: Analyser, folder: Path, limits: Limits) -> str:
+async def _version(analyser: Analyser, folder: Path, limits: SandboxLimits) -> str:
     command = analyser.version_command()
     if command is None:
         return ""
@@ -211,7 +211,7 @@ async def _version(analyser: Analyser, folder: Path, limits: Limits) -> str:
 
 
 def _reported(
-    analyser: Analyser, layout: Layout, finished: Finished, limits: Limits, report: ExternalReport
+    analyser: Analyser, layout: Layout, finished: EndedProcess, limits: SandboxLimits, report: ExternalReport
 ) -> ExternalReport:
     """From what a process left behind to what is stored."""
     if finished.ending is Ending.TIMED_OUT:

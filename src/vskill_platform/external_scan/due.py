@@ -29,7 +29,7 @@ MOST_DUE = 200
 STEP = 100
 
 
-class Position(msgspec.Struct, frozen=True):
+class LookPosition(msgspec.Struct, frozen=True):
     """Where the last look ended."""
 
     #: Whose reports were wanted then, as one text; None before the first look.
@@ -40,7 +40,7 @@ class Position(msgspec.Struct, frozen=True):
     walked_to: str | None = None
 
 
-async def request_due_scans(position: Position, step: int = STEP) -> Position:
+async def request_due_scans(position: LookPosition, step: int = STEP) -> LookPosition:
     """Ask for what is owed, as far as there is room; where the next look goes on."""
     names = await provider_names()
     if position.cursor is None or position.providers != " ".join(names):
@@ -53,7 +53,7 @@ async def request_due_scans(position: Position, step: int = STEP) -> Position:
     return position
 
 
-async def _begin(names: tuple[str, ...]) -> Position:
+async def _begin(names: tuple[str, ...]) -> LookPosition:
     """From the first skill on; what changes meanwhile is followed from here."""
     env = require_env("kv")
     missing = [
@@ -62,7 +62,7 @@ async def _begin(names: tuple[str, ...]) -> Position:
     if missing:
         effect = "their reports are not shown beside the verdict"
         env.log.warning("degraded mode: analysers not installed", missing=missing, effect=effect)
-    return Position(" ".join(names), await env.kv.change_cursor(), "")
+    return LookPosition(" ".join(names), await env.kv.change_cursor(), "")
 
 
 async def _room() -> int:
@@ -79,7 +79,7 @@ async def _room() -> int:
     return 0 if page.after is not None else MOST_OPEN - ours
 
 
-async def _walk(position: Position, room: int, step: int) -> tuple[Position, int]:
+async def _walk(position: LookPosition, room: int, step: int) -> tuple[LookPosition, int]:
     """A step over the skills in the order of their keys."""
     kv = require_env("kv").kv
     page = await kv.scan(SKILLS.prefix, after=position.walked_to or None, limit=step, exclude=SKILLS.exclude)
@@ -93,7 +93,7 @@ async def _walk(position: Position, room: int, step: int) -> tuple[Position, int
     return msgspec.structs.replace(position, walked_to=page.after), room
 
 
-async def _follow(position: Position, room: int, step: int) -> Position:
+async def _follow(position: LookPosition, room: int, step: int) -> LookPosition:
     """Skills that changed since the last look."""
     kv = require_env("kv").kv
     while room > 0:

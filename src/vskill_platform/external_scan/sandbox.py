@@ -27,7 +27,7 @@ PREFIX = "analysis-"
 LEFT_BEHIND_S = 3600
 
 
-class Limits(msgspec.Struct, frozen=True):
+class SandboxLimits(msgspec.Struct, frozen=True):
     """What one analysis may cost."""
 
     seconds: float = 60.0
@@ -49,7 +49,7 @@ class Ending(enum.StrEnum):
     TOO_MUCH_OUTPUT = "too_much_output"
 
 
-class Finished(msgspec.Struct, frozen=True):
+class EndedProcess(msgspec.Struct, frozen=True):
     """A process that is over."""
 
     ending: Ending
@@ -93,8 +93,8 @@ def _file_time(root: Path) -> float:
 
 
 async def run(
-    command: Sequence[str], folder: Path, limits: Limits, environment: Mapping[str, str]
-) -> Finished:
+    command: Sequence[str], folder: Path, limits: SandboxLimits, environment: Mapping[str, str]
+) -> EndedProcess:
     """One program to its end, or killed. `folder` is its home and where it starts."""
     note = folder / "launched.json"
     given = {
@@ -121,7 +121,7 @@ async def run(
         start_new_session=True,
         limit=CHUNK,
     )
-    finished = Finished(Ending.TIMED_OUT)
+    finished = EndedProcess(Ending.TIMED_OUT)
     try:
         finished = await _finish(process, limits)
     finally:
@@ -129,7 +129,7 @@ async def run(
         # left running, where no namespace ended that as well, holds neither pipe.
         await end_group(process, kill=finished.ending is not Ending.ENDED or process.returncode is None)
     if finished.code == launch.CPU_EXHAUSTED:
-        finished = Finished(Ending.TIMED_OUT)
+        finished = EndedProcess(Ending.TIMED_OUT)
     isolated = await asyncio.to_thread(_was_isolated, note)
     return msgspec.structs.replace(finished, isolated=isolated)
 
@@ -150,21 +150,21 @@ def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[st
     }
 
 
-async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finished:
+async def _finish(process: asyncio.subprocess.Process, limits: SandboxLimits) -> EndedProcess:
     """Read both pipes to their ends; who takes too long or prints too much is not waited for."""
     errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:
         async with asyncio.timeout(limits.seconds):
             out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
             if cut:
-                return Finished(Ending.TOO_MUCH_OUTPUT)
+                return EndedProcess(Ending.TOO_MUCH_OUTPUT)
             code, err = await process.wait(), await errors
     except TimeoutError:
-        return Finished(Ending.TIMED_OUT)
+        return EndedProcess(Ending.TIMED_OUT)
     finally:
         errors.cancel()
         await asyncio.gather(errors, return_exceptions=True)
-    return Finished(Ending.ENDED, code, out, err)
+    return EndedProcess(Ending.ENDED, code, out, err)
 
 
 def _was_isolated(note: Path) -> bool:

@@ -44,22 +44,22 @@ class _Extra(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Result(msgspec.Struct, frozen=True):
+class _SemgrepResult(msgspec.Struct, frozen=True):
     check_id: str
     path: str
     extra: _Extra
     start: _Place = _Place()
 
 
-class _Error(msgspec.Struct, frozen=True):
+class _SemgrepError(msgspec.Struct, frozen=True):
     level: str = "error"
     path: str = ""
     message: str = ""
 
 
-class _Output(msgspec.Struct, frozen=True):
-    results: tuple[_Result, ...]
-    errors: tuple[_Error, ...]
+class _SemgrepOutput(msgspec.Struct, frozen=True):
+    results: tuple[_SemgrepResult, ...]
+    errors: tuple[_SemgrepError, ...]
     version: str = ""
 
 
@@ -100,7 +100,7 @@ class Semgrep(Analyser):
     def parse(self, out: bytes, err: bytes, code: int) -> Parsed:
         if not out.strip():
             raise Unreadable(f"it ended with code {code}: {clean(err.decode('utf-8', 'replace')[-1000:])}")
-        output = cast("_Output", decode_json(out, _Output))
+        output = cast("_SemgrepOutput", decode_json(out, _SemgrepOutput))
         serious = [one for one in output.errors if one.level == "error"]
         if any(not one.path for one in serious):
             raise Unreadable("; ".join(clean(one.message) for one in serious if not one.path)[:500])

@@ -10,7 +10,7 @@ import msgspec
 
 from vskill_platform.domain.errors import InvalidManifest, PlatformError, Unsupported
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.submission import Source
+from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, submit_place, submit_repository
@@ -53,7 +53,7 @@ class Wanted(msgspec.Struct, frozen=True):
     skill_path: str = ""
 
 
-class Settled(msgspec.Struct, frozen=True):
+class SettledPlace(msgspec.Struct, frozen=True):
     """What became of one place: submitted, or refused with a reason."""
 
     repo_url: str
@@ -65,7 +65,7 @@ class Settled(msgspec.Struct, frozen=True):
 class RepositorySubmitted(msgspec.Struct, frozen=True):
     """What became of every skill of a repository."""
 
-    results: tuple[Settled, ...]
+    results: tuple[SettledPlace, ...]
     #: The skills below the one that was submitted, which were not asked for.
     not_submitted: tuple[str, ...] = ()
     truncated: bool = False
@@ -83,7 +83,7 @@ async def submit_skills(
     skill_path: str = "",
     *,
     every: bool = False,
-    source: Source = Source.API,
+    source: EntryPoint = EntryPoint.API,
     submitter: str | None = None,
 ) -> RepositorySubmitted:
     """Submit the skill at the place, or where there is none, every one below it; `every` takes all in any case."""
@@ -92,7 +92,7 @@ async def submit_skills(
     here = [one for one in found.skills if one.path == asked.path]
     chosen: Sequence[FoundSkill] = found.skills if every or not here else here
 
-    async def submit(one: FoundSkill) -> Settled:
+    async def submit(one: FoundSkill) -> SettledPlace:
         place = msgspec.structs.replace(asked, path=one.path)
         submitting = submit_place(place, one.place, one.name, source=source, submitter=submitter)
         return await _settled(place.url, place.path, submitting)
@@ -104,22 +104,22 @@ async def submit_skills(
 
 
 async def submit_many(
-    wanted: Iterable[Wanted], *, source: Source = Source.API, submitter: str | None = None
-) -> tuple[Settled, ...]:
+    wanted: Iterable[Wanted], *, source: EntryPoint = EntryPoint.API, submitter: str | None = None
+) -> tuple[SettledPlace, ...]:
     """Submit many places, each with an outcome or an error of its own, in the order given."""
 
-    async def submit(one: Wanted) -> Settled:
+    async def submit(one: Wanted) -> SettledPlace:
         submitting = submit_repository(one.repo_url, one.skill_path, source=source, submitter=submitter)
         return await _settled(one.repo_url, one.skill_path, submitting)
 
     return tuple(await some_at_a_time(submit, wanted, AT_ONCE))
 
 
-async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> Settled:
+async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> SettledPlace:
     try:
-        return Settled(repo_url, skill_path, await submitting)
+        return SettledPlace(repo_url, skill_path, await submitting)
     except PlatformError as error:
-        return Settled(repo_url, skill_path, error=error)
+        return SettledPlace(repo_url, skill_path, error=error)
 
 
 def _repositories() -> Repositories:

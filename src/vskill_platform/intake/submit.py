@@ -20,7 +20,7 @@ from vskill_platform.domain.identity import Identity, normalise, submission_id, 
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Rerun, Source, Step, Submission
+from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.moves import settled_place
@@ -29,7 +29,7 @@ from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.store.audit import record_token_use
 from vskill_platform.store.blocklist import why_blocked
 from vskill_platform.submission_store import (
-    Change,
+    RecordChange,
     create_submission,
     next_run,
     read_submission,
@@ -38,7 +38,7 @@ from vskill_platform.submission_store import (
 from vskill_platform.worker_context import require_env
 
 
-class Outcome(enum.StrEnum):
+class IntakeOutcome(enum.StrEnum):
     """What submitting a place led to."""
 
     CREATED = "created"
@@ -54,7 +54,7 @@ class Outcome(enum.StrEnum):
 class Submitted(msgspec.Struct, frozen=True):
     """The outcome, and the record it is about; None only where a place that never had one is blocked."""
 
-    outcome: Outcome
+    outcome: IntakeOutcome
     submission: Submission | None
     reason: str = ""
 
@@ -66,7 +66,7 @@ class Request(msgspec.Struct, frozen=True):
     repo_url: str
     skill_name: str
     actor: str
-    source: Source = Source.API
+    source: EntryPoint = EntryPoint.API
     submitter: str | None = None
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
@@ -85,7 +85,7 @@ async def submit_repository(
     repo_url: str,
     skill_path: str = "",
     *,
-    source: Source = Source.API,
+    source: EntryPoint = EntryPoint.API,
     submitter: str | None = None,
 ) -> Submitted:
     """Submit the skill at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
@@ -99,7 +99,7 @@ async def submit_place(
     place: Place | None,
     declared_name: str | None,
     *,
-    source: Source = Source.API,
+    source: EntryPoint = EntryPoint.API,
     submitter: str | None = None,
 ) -> Submitted:
     """Submit a place; `place` is what a look into the repository has just found there."""
@@ -116,7 +116,7 @@ async def submit_upload(
     *,
     namespace: str,
     slug: str,
-    source: Source = Source.CLI,
+    source: EntryPoint = EntryPoint.CLI,
     submitter: str | None = None,
     limits: ContentLimits = DEFAULT_LIMITS,
 ) -> Submitted:
@@ -144,7 +144,7 @@ async def submit(request: Request) -> Submitted:
     number = submission_id(request.identity)
     created = await create_submission(_first(env, number, request), _token_use(number, request))
     if created is not None:
-        return Submitted(Outcome.CREATED, created)
+        return Submitted(IntakeOutcome.CREATED, created)
     return await _again(env, number, request)
 
 
@@ -188,7 +188,7 @@ async def _why_blocked(request: Request) -> str | None:
 
 async def _blocked(number: str, reason: str) -> Submitted:
     found = await read_submission(number)
-    return Submitted(Outcome.BLOCKED, found[0] if found else None, reason)
+    return Submitted(IntakeOutcome.BLOCKED, found[0] if found else None, reason)
 
 
 def _first(env: Env, number: str, request: Request) -> Submission:
@@ -218,16 +218,16 @@ def _at_commit(record: Submission, request: Request) -> Submission:
 async def _again(env: Env, number: str, request: Request) -> Submitted:
     """Submitted once more: what that means depends on where the submission stands at that moment."""
     event_id = env.clock.new_id()
-    outcome = Outcome.DUPLICATE
+    outcome = IntakeOutcome.DUPLICATE
     seen: Submission | None = None
 
-    async def decide(record: Submission) -> Change | None:
+    async def decide(record: Submission) -> RecordChange | None:
         nonlocal outcome, seen
         seen = record
         outcome, change = _renewed(env, record, request, event_id)
         if change is None:
             return None
-        return Change(change.record, (*change.operations, *_token_use(number, request)))
+        return RecordChange(change.record, (*change.operations, *_token_use(number, request)))
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):
@@ -236,22 +236,24 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
     return Submitted(outcome, written or seen)
 
 
-def _renewed(env: Env, record: Submission, request: Request, event_id: str) -> tuple[Outcome, Change | None]:
+def _renewed(
+    env: Env, record: Submission, request: Request, event_id: str
+) -> tuple[IntakeOutcome, RecordChange | None]:
     if record.state.ends_run:
         return _after_end(env, record, request, event_id)
     now = env.kv.now()
     if _waits(record) and _expects(record, request) and _due_afresh(record, now):
-        return Outcome.DUPLICATE, None
+        return IntakeOutcome.DUPLICATE, None
     if _waits(record):
         renewed = submission.refresh(record, now=now, submitter=request.submitter, upload=request.upload)
-        change = Change(_at_commit(renewed, request), (submission_send(record.id, record.run),))
-        return Outcome.DUPLICATE, change
+        change = RecordChange(_at_commit(renewed, request), (submission_send(record.id, record.run),))
+        return IntakeOutcome.DUPLICATE, change
     # A worker is at it, or a reviewer's approval is about to be published: what they do stands, and the next run
     # looks at what was submitted now, unless that is what they are looking at.
     if _expects(record, request):
-        return Outcome.DUPLICATE, None
+        return IntakeOutcome.DUPLICATE, None
     rerun = Rerun(now, request.submitter, request.upload)
-    return Outcome.DUPLICATE, Change(submission.request_rerun(record, rerun))
+    return IntakeOutcome.DUPLICATE, RecordChange(submission.request_rerun(record, rerun))
 
 
 def _waits(record: Submission) -> bool:
@@ -265,15 +267,15 @@ def _due_afresh(record: Submission, now: int) -> bool:
 
 def _after_end(
     env: Env, record: Submission, request: Request, event_id: str
-) -> tuple[Outcome, Change | None]:
+) -> tuple[IntakeOutcome, RecordChange | None]:
     unchanged = _unchanged(record, request)
     if unchanged and record.state is State.PUBLISHED:
-        return Outcome.ALREADY_VERIFIED, None
+        return IntakeOutcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
-        return Outcome.DUPLICATE, None
+        return IntakeOutcome.DUPLICATE, None
     step = Step(event_id, env.kv.now(), request.actor, "submitted again")
     change = next_run(record, step, submitter=request.submitter, upload=request.upload)
-    return Outcome.REQUEUED, Change(_at_commit(change.record, request), change.operations)
+    return IntakeOutcome.REQUEUED, RecordChange(_at_commit(change.record, request), change.operations)
 
 
 def _unchanged(record: Submission, request: Request) -> bool:

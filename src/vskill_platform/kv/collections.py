@@ -51,7 +51,7 @@ def integer(*paths: tuple[str, ...]) -> Field:
     return Field(paths, int)
 
 
-class Collection(msgspec.Struct, frozen=True):
+class RecordKind(msgspec.Struct, frozen=True):
     """A kind of record: its key prefix and what may be asked of it."""
 
     name: str
@@ -86,7 +86,7 @@ class Collection(msgspec.Struct, frozen=True):
         return frozenset(" ".join(self.search_texts(value)).split())
 
 
-SUBMISSIONS = Collection(
+SUBMISSIONS = RecordKind(
     name="sub",
     prefix="sub:",
     fields={
@@ -112,7 +112,7 @@ SUBMISSIONS = Collection(
     searched=("skill_name", "repo_url"),
 )
 
-SKILLS = Collection(
+SKILLS = RecordKind(
     name="skill",
     prefix="skill:",
     exclude=("skill:alias:",),
@@ -150,7 +150,7 @@ SKILLS = Collection(
     searched=("name", "canonical", "description"),
 )
 
-TASKS = Collection(
+TASKS = RecordKind(
     name="task",
     prefix="task:",
     fields={
@@ -166,7 +166,7 @@ TASKS = Collection(
 COLLECTIONS = (SUBMISSIONS, SKILLS, TASKS)
 
 
-def collection_of(prefix: str) -> Collection:
+def collection_of(prefix: str) -> RecordKind:
     """The collection that a prefix names; only declared ones can be asked by field."""
     for collection in COLLECTIONS:
         if collection.prefix == prefix:
@@ -174,7 +174,7 @@ def collection_of(prefix: str) -> Collection:
     raise UnindexedQuery(f"no collection is declared for {prefix!r}")
 
 
-def collection_holding(key: str) -> Collection | None:
+def collection_holding(key: str) -> RecordKind | None:
     """The collection that this key is a record of, if any."""
     return next((collection for collection in COLLECTIONS if collection.holds(key)), None)
 

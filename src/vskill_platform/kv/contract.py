@@ -14,7 +14,7 @@ import msgspec
 
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
-from vskill_platform.kv.collections import Collection, collection_of
+from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.entries import (
     Capability,
     Change,
@@ -238,7 +238,7 @@ class KV(ABC):
         """Raise the typed error that a write would meet now (readiness)."""
         await self.get("control:queue")
 
-    async def _read_all(self, collection: Collection) -> tuple[tuple[Entry, ...], dict[str, PlatformError]]:
+    async def _read_all(self, collection: RecordKind) -> tuple[tuple[Entry, ...], dict[str, PlatformError]]:
         entries: list[Entry] = []
         failed: dict[str, PlatformError] = {}
         async for page in iterate_pages(self, collection.prefix, exclude=collection.exclude):

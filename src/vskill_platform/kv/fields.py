@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.kv.collections import COLLECTIONS, Collection, Field, Value, parse
+from vskill_platform.kv.collections import COLLECTIONS, Field, RecordKind, Value, parse
 
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
 Columns = tuple[Value, ...]
 
 
-def kept_fields(collection: Collection) -> tuple[str, ...]:
+def kept_fields(collection: RecordKind) -> tuple[str, ...]:
     """Fields that have a column: those that an index or a count names."""
     needed = {*collection.counted, *(name for index in collection.indexes for name in index)}
     return tuple(name for name in collection.fields if name in needed)
 
 
-def column(collection: Collection, field: str) -> str:
+def column(collection: RecordKind, field: str) -> str:
     return f"{collection.name}_{field}"
 
 
@@ -61,7 +61,7 @@ def _step(field: Field) -> _Step:
             return _Step(field, None, None)
 
 
-def _plan(collection: Collection) -> _Plan:
+def _plan(collection: RecordKind) -> _Plan:
     mine = [FIELD_COLUMNS.index(column(collection, name)) for name in kept_fields(collection)]
     return _Plan(
         tuple(_step(collection.fields[name]) for name in kept_fields(collection)),

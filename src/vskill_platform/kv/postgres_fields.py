@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.kv.collections import COLLECTIONS, Collection
+from vskill_platform.kv.collections import COLLECTIONS, RecordKind
 from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.postgres_query import row_of
 
@@ -29,7 +29,7 @@ async def derive_again(connection: Any, name: str) -> None:
     await _count_again(connection, collection)
 
 
-async def _count_again(connection: Any, collection: Collection) -> None:
+async def _count_again(connection: Any, collection: RecordKind) -> None:
     await connection.execute("DELETE FROM counts WHERE collection = $1", collection.name)
     await connection.execute("DELETE FROM count_deltas WHERE collection = $1", collection.name)
     for name in collection.counted:

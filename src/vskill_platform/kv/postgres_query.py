@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.kv.collections import Collection, Value, collection_holding
+from vskill_platform.kv.collections import RecordKind, Value, collection_holding
 from vskill_platform.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
 
@@ -160,7 +160,7 @@ def _order_of_index(query: Query, place: str) -> str:
     return ", ".join([*first, _order(query, place, "key")])
 
 
-def _equals(collection: Collection, name: str, value: Value, arguments: Arguments) -> str:
+def _equals(collection: RecordKind, name: str, value: Value, arguments: Arguments) -> str:
     field = column(collection, name)
     if value is None:
         return f"{field} IS NULL"
@@ -199,7 +199,7 @@ def _bounds(query: Query, arguments: Arguments) -> list[str]:
     return bounds
 
 
-def _storable(collection: Collection, name: str, value: Value) -> bool:
+def _storable(collection: RecordKind, name: str, value: Value) -> bool:
     """Whether the column can hold it; what it cannot hold, no entry has."""
     if collection.fields[name].kind is int:
         return type(value) is int and _LEAST <= value <= _MOST
@@ -210,7 +210,7 @@ def _storable(collection: Collection, name: str, value: Value) -> bool:
 
 
 def search(
-    collection: Collection,
+    collection: RecordKind,
     terms: Sequence[str],
     conditions: Iterable[tuple[str, Condition]],
     now: int,
@@ -253,7 +253,7 @@ def _query(terms: Sequence[str], *, prefix: bool = True) -> str:
     return " & ".join(f"'{term}'" for term in terms) + (":*" if prefix else "")
 
 
-def _filter(collection: Collection, name: str, condition: Condition, arguments: Arguments) -> str:
+def _filter(collection: RecordKind, name: str, condition: Condition, arguments: Arguments) -> str:
     field = column(collection, name)
     match condition:
         case Is(value=value):

@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
 from vskill_platform.kv.checks import check_texts
-from vskill_platform.kv.collections import Collection, Field, Value
+from vskill_platform.kv.collections import Field, RecordKind, Value
 from vskill_platform.kv.entries import Entry, EntryPage
 
 
@@ -51,7 +51,7 @@ Condition = Is | In | Between
 class Query(msgspec.Struct, frozen=True):
     """A checked question to one collection."""
 
-    collection: Collection
+    collection: RecordKind
     #: Equality conditions, in the order of the index that serves them; at most one is an `In`.
     equal: tuple[tuple[str, Is | In], ...]
     #: Conditions on facets that the index does not serve: looked at in every entry that it gives.
@@ -67,7 +67,7 @@ class Query(msgspec.Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        collection: Collection,
+        collection: RecordKind,
         where: Mapping[str, Condition],
         order_by: str,
         descending: bool,  # noqa: FBT001 - the keywords of `select`, in their order
@@ -101,7 +101,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def check_filters(
-    collection: Collection, where: Mapping[str, Condition]
+    collection: RecordKind, where: Mapping[str, Condition]
 ) -> tuple[tuple[str, Condition], ...]:
     """Only declared fields can be asked for, and only values that every engine can compare."""
     unknown = sorted(set(where) - set(collection.fields))
@@ -153,7 +153,7 @@ def _place(query: Query, value: Value, key: str) -> tuple[Any, ...]:
     return (encoded,) if query.order_by == "key" else (value, encoded)
 
 
-def _serving_index(collection: Collection, names: set[str], order_by: str) -> tuple[str, ...]:
+def _serving_index(collection: RecordKind, names: set[str], order_by: str) -> tuple[str, ...]:
     """The index that serves most of the conditions; those that it does not serve must be facets."""
     tail = (order_by,) if order_by != "key" else ()
     fitting = [

@@ -15,7 +15,7 @@ import msgspec
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Kind, Tx, call_in
+from vskill_platform.database.writer import Tx, WriteKind, call_in
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
@@ -35,7 +35,7 @@ from vskill_platform.kv.entries import (
 from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.query import Condition, Query, check_filters
-from vskill_platform.kv.sqlite_commit import CHANGES, Commit, Group, SendIn, delete_records, prepare
+from vskill_platform.kv.sqlite_commit import CHANGES, Commit, CommitGroup, SendIn, delete_records, prepare
 from vskill_platform.kv.sqlite_query import (
     ENTRY,
     Joined,
@@ -80,9 +80,9 @@ class SqliteKV(KV):
             self._send_in = outbox.send_in
         lacking = set() if self._send_in is not None else {Capability.SEND_IN_COMMIT}
         self.capabilities = frozenset(Capability) - lacking
-        self._commits = Kind("commit", self._run, at_once=64)
-        self._sweeps = Kind("sweep", self._run_sweeps)
-        self._probes = Kind("probe", _run_probes)
+        self._commits = WriteKind("commit", self._run, at_once=64)
+        self._sweeps = WriteKind("sweep", self._run_sweeps)
+        self._probes = WriteKind("probe", _run_probes)
         #: Messages that could not be sent after their commit; recovery sends them again.
         self.sends_failed = 0
         database.attach(self)
@@ -109,7 +109,7 @@ class SqliteKV(KV):
         return version
 
     def _run(self, tx: Tx, commits: Sequence[Commit]) -> Sequence[int | PlatformError]:
-        group = Group(tx, commits, self.now())
+        group = CommitGroup(tx, commits, self.now())
         versions = [group.apply(commit) for commit in commits]
         group.flush(self._send_in)
         return versions

@@ -76,7 +76,7 @@ class _Known(msgspec.Struct):
     stored: Columns | None = None
 
 
-class Group:
+class CommitGroup:
     """The commits of one transaction."""
 
     def __init__(self, tx: Tx, commits: Sequence[Commit], now: int) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from vskill_platform.kv.collections import COLLECTIONS, Collection, Value
+from vskill_platform.kv.collections import COLLECTIONS, RecordKind, Value
 from vskill_platform.kv.fields import (
     DERIVED_COLUMNS,
     NOTHING,
@@ -20,7 +20,7 @@ from vskill_platform.kv.fields import (
 _BLOCK = 500
 
 
-def search_table(collection: Collection) -> str:
+def search_table(collection: RecordKind) -> str:
     return f"{collection.name}_search"
 
 
@@ -42,7 +42,7 @@ def columns_from(searched: Value, collection: str | None, fields: Iterable[Value
 
 
 def write_terms(
-    connection: sqlite3.Connection, collection: Collection, rows: Sequence[tuple[int, bytes]]
+    connection: sqlite3.Connection, collection: RecordKind, rows: Sequence[tuple[int, bytes]]
 ) -> None:
     """Make these records found by their texts as they are now; the rows are ids and values."""
     names = ", ".join(collection.searched)
@@ -68,7 +68,7 @@ def derive_again(connection: sqlite3.Connection, name: str) -> None:
 
 
 def _derive_rows(
-    connection: sqlite3.Connection, collection: Collection, rows: Sequence[tuple[int, str, bytes]]
+    connection: sqlite3.Connection, collection: RecordKind, rows: Sequence[tuple[int, str, bytes]]
 ) -> None:
     settings = ", ".join(f"{name} = ?" for name in DERIVED_COLUMNS)
     connection.executemany(
@@ -79,7 +79,7 @@ def _derive_rows(
         write_terms(connection, collection, [(number, value) for number, _, value in rows])
 
 
-def _count_again(connection: sqlite3.Connection, collection: Collection) -> None:
+def _count_again(connection: sqlite3.Connection, collection: RecordKind) -> None:
     connection.execute("DELETE FROM counts WHERE collection = ?", (collection.name,))
     for name in collection.counted:
         connection.execute(

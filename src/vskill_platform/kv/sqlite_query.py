@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.kv.collections import Collection, Value
+from vskill_platform.kv.collections import RecordKind, Value
 from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
 from vskill_platform.kv.sqlite_fields import search_table
@@ -42,7 +42,7 @@ class Clause(msgspec.Struct, frozen=True):
 NEVER = Clause("0")
 
 
-def index_name(collection: Collection, fields: Sequence[str]) -> str:
+def index_name(collection: RecordKind, fields: Sequence[str]) -> str:
     return f"{collection.name}_by_{'_'.join(fields)}"
 
 
@@ -239,7 +239,7 @@ def _storable(value: Value) -> bool:
 
 
 def split_filters(
-    collection: Collection, conditions: Iterable[tuple[str, Condition]]
+    collection: RecordKind, conditions: Iterable[tuple[str, Condition]]
 ) -> tuple[list[Clause], dict[str, Condition]]:
     """Conditions on fields that have a column, as SQL; and the others, to be looked at in the value."""
     kept = kept_fields(collection)
@@ -253,7 +253,7 @@ def split_filters(
     return clauses, rest
 
 
-def _filter(collection: Collection, name: str, condition: Condition) -> Clause:
+def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
     field = column(collection, name)
     match condition:
         case Is(value=value):
@@ -269,7 +269,7 @@ def _filter(collection: Collection, name: str, condition: Condition) -> Clause:
 
 
 def search(
-    collection: Collection, terms: Sequence[str], filters: Sequence[Clause], now: int, most: int | None
+    collection: RecordKind, terms: Sequence[str], filters: Sequence[Clause], now: int, most: int | None
 ) -> Clause:
     """Matching entries: first those that match in the most telling field, then any others, the newest of each
     first, up to a limit (`most`).
@@ -293,7 +293,7 @@ def search(
 
 
 def _matching(
-    collection: Collection, match: str, filters: Sequence[Clause], now: int, rank: int, most: int
+    collection: RecordKind, match: str, filters: Sequence[Clause], now: int, rank: int, most: int
 ) -> Clause:
     """The newest matches, read from the end of the index's list."""
     table = search_table(collection)
@@ -311,5 +311,5 @@ def _match(terms: Sequence[str]) -> str:
     return " ".join(f'"{term}"' for term in terms) + "*"
 
 
-def holds(collection: Collection, value: bytes, conditions: Mapping[str, Condition]) -> bool:
+def holds(collection: RecordKind, value: bytes, conditions: Mapping[str, Condition]) -> bool:
     return all(one.holds(collection.fields[name].read(value)) for name, one in conditions.items())

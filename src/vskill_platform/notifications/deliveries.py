@@ -16,7 +16,7 @@ from vskill_platform.notifications.notices import Notice, notices_of
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.records import Skips
-from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks
 from vskill_platform.submission_store import get_run
@@ -88,22 +88,22 @@ async def _ask_for_delivery(hook: Webhook, notice: Notice) -> None:
     await ask_for(DELIVERY, f"{hook.id}:{notice.id}", subject, again=False)
 
 
-async def deliver(task: Task) -> Done:
+async def deliver(task: Task) -> TaskEnd:
     """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
     try:
         hook = await get_webhook(task.subject["webhook"])
         record = await get_run(task.subject["submission"], int(task.subject["run"]))
     except NotFound as error:
-        return Done(f"not delivered: {error}")
+        return TaskEnd(f"not delivered: {error}")
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
     if notice is None:
-        return Done("not delivered: the history holds no such event")
+        return TaskEnd("not delivered: the history holds no such event")
     env = require_env("clock")
     body = msgspec.json.encode(notice)
     headers = sign(hook.secret, notice.id, env.clock.now() // 1000, body)
     status = await post(hook.url, body, headers, env.settings.allowed_private_hosts)
     if status in _OK:
-        return Done(f"delivered: {status}")
+        return TaskEnd(f"delivered: {status}")
     if status == _GONE:
-        return Done("the receiver answered 410: it wants no more of these")
+        return TaskEnd("the receiver answered 410: it wants no more of these")
     raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")

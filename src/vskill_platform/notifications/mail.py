@@ -16,7 +16,7 @@ from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavaila
 from vskill_platform.domain.task import Task
 from vskill_platform.notifications.notices import Notice, NoticeType, notices_of
 from vskill_platform.settings import Settings
-from vskill_platform.store.task_kinds import Done
+from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
@@ -44,21 +44,21 @@ async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
     await ask_for(MAIL, notice.id, subject, again=False)
 
 
-async def send_mail(task: Task) -> Done:
+async def send_mail(task: Task) -> TaskEnd:
     """Send one decision. A server that is down or says "later" is waited for; a recipient that it refuses for good
     ends the task."""
     env = require_env("settings")
     try:
         record = await get_run(task.subject["submission"], int(task.subject["run"]))
     except NotFound as error:
-        return Done(f"not sent: {error}")
+        return TaskEnd(f"not sent: {error}")
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
     if notice is None:
-        return Done("not sent: the history holds no such event")
+        return TaskEnd("not sent: the history holds no such event")
     if not env.settings.smtp_url:
-        return Done("not sent: no mail server is configured any more")
+        return TaskEnd("not sent: no mail server is configured any more")
     message = compose(notice, task.subject["to"], env.settings)
-    return Done(await asyncio.to_thread(_send, message, env.settings.smtp_url))
+    return TaskEnd(await asyncio.to_thread(_send, message, env.settings.smtp_url))
 
 
 def recipient(submitter: str | None, settings: Settings) -> str | None:

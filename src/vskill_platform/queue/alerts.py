@@ -64,7 +64,7 @@ class DeadLetters(msgspec.Struct, frozen=True):
     recent: int
 
 
-class Facts(msgspec.Struct, frozen=True):
+class AlertFacts(msgspec.Struct, frozen=True):
     """What the alerts are computed from."""
 
     stuck_threshold_ms: int
@@ -104,12 +104,12 @@ async def count_dead_letters() -> DeadLetters:
     return DeadLetters(total, recent)
 
 
-def find_alerts(facts: Facts) -> tuple[Alert, ...]:
+def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
     return (*_of_the_queue(facts), *_of_the_line(facts), *_of_jobs(facts.jobs), *_of_the_judge(facts))
 
 
-def _of_the_line(facts: Facts) -> Iterator[Alert]:
+def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
     waited = facts.oldest_waiting_ms
     if facts.paused or waited is None:
         return
@@ -133,7 +133,7 @@ def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
             yield Alert(AlertCode.JOB_STALE, text, job.name)
 
 
-def _of_the_queue(facts: Facts) -> Iterator[Alert]:
+def _of_the_queue(facts: AlertFacts) -> Iterator[Alert]:
     letters = facts.dead_letters
     if isinstance(letters, QueueUnavailable):
         text = f"The queue's server does not answer; what is accepted meanwhile waits for it. {letters}"
@@ -143,7 +143,7 @@ def _of_the_queue(facts: Facts) -> Iterator[Alert]:
         yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
 
 
-def _of_the_judge(facts: Facts) -> Iterator[Alert]:
+def _of_the_judge(facts: AlertFacts) -> Iterator[Alert]:
     judge = facts.judge
     if judge.failing:
         text = f"The judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked it."

@@ -17,7 +17,7 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, In, Is
-from vskill_platform.queue.alerts import Alert, DeadLetters, Facts, find_alerts, look_at_dead_letters
+from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.records import decode
@@ -73,7 +73,7 @@ async def queue_health() -> QueueHealth:
     oldest, last = await _oldest_due(env), await _last_ended(env)
     pause = await current_pause()
     stalled = pause is None and _stalled(oldest, last, now - env.settings.stuck_threshold_ms)
-    facts = Facts(
+    facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from vskill_platform.external_scan.due import Position, request_due_scans
+from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
-from vskill_platform.repo_check import Progress, ask_for_checks
+from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.standing import refresh_standing
@@ -74,13 +74,13 @@ async def request_rescans(state: JobState) -> JobState:
 async def look_after(state: JobState) -> JobState:
     """Ask for the checks of repositories that are due, a few at a time."""
     outstanding = tuple((_text(state.get("outstanding")) or "").split())
-    progress = await ask_for_checks(Progress(_text(state.get("after")), outstanding))
+    progress = await ask_for_checks(RepoCheckProgress(_text(state.get("after")), outstanding))
     return {"after": progress.after, "outstanding": " ".join(progress.outstanding)}
 
 
 async def request_external_scans(state: JobState) -> JobState:
     """Ask for the reports of other analysers on what was published."""
-    position = Position(*(_text(state.get(name)) for name in Position.__struct_fields__))
+    position = LookPosition(*(_text(state.get(name)) for name in LookPosition.__struct_fields__))
     return msgspec.structs.asdict(await request_due_scans(position))
 
 

@@ -20,7 +20,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.wire import HEADER, MOST_BYTES, Ready, Setup, frame
+from vskill_platform.scan.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
 
 #: The engine ends a scan at its budget; the system ends the process this much later.
 GRACE_S = 1
@@ -36,7 +36,7 @@ def main(descriptor: int) -> None:
         setup = msgspec.msgpack.decode(first, type=Setup)
         limit_memory(setup.memory_bytes)
         engine, compiled = engine_of(setup)
-        connection.sendall(frame(Ready(engine.version, compiled)))
+        connection.sendall(frame(ChildReady(engine.version, compiled)))
         serve(connection, engine, setup)
 
 

@@ -20,7 +20,7 @@ import tree_sitter_typescript
 
 from vskill_platform.scan.javascript_code import JavaScriptCode
 from vskill_platform.scan.languages import PARSED
-from vskill_platform.scan.model import CodeBlock, Fact, Layer, Role
+from vskill_platform.scan.model import CodeBlock, Fact, Layer, TextRole
 from vskill_platform.scan.overlay import Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.shell import Shell
@@ -62,7 +62,7 @@ def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         layer.cut = overlay(layer.pieces, kept)
-        layer.roles |= {Role.COMMENT, Role.QUOTE}
+        layer.roles |= {TextRole.COMMENT, TextRole.QUOTE}
 
 
 def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bool:
@@ -77,10 +77,10 @@ def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Seq
 
 def _commented(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:
     for one in _HASH_COMMENT.finditer(layer.flowing, block.start, block.end):
-        yield Stretch(one.start(), one.end(), Role.COMMENT)
+        yield Stretch(one.start(), one.end(), TextRole.COMMENT)
 
 
-_REFINED = frozenset({Role.CODE, Role.COMMAND, Role.LOAD})
+_REFINED = frozenset({TextRole.CODE, TextRole.COMMAND, TextRole.LOAD})
 
 
 def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
@@ -116,7 +116,7 @@ def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Tell
     layer.partial = layer.partial or program.partial
     return [
         Stretch(block.start + start, block.start + end, role)
-        for places, role in ((program.comments, Role.COMMENT), (program.refused, Role.QUOTE))
+        for places, role in ((program.comments, TextRole.COMMENT), (program.refused, TextRole.QUOTE))
         for start, end in places
     ]
 

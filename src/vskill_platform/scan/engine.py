@@ -23,8 +23,8 @@ from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, Unit
 from vskill_platform.scan.normal import normalised, written_column
 from vskill_platform.scan.polarity import is_about
-from vskill_platform.scan.reading import Reading, Source
-from vskill_platform.scan.ruleset import Leaf, Node, Ruleset, TextRule, leaf_numbers
+from vskill_platform.scan.reading import Reading, ReadText
+from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segmented
 from vskill_platform.scan.signs import Signs
 
@@ -129,7 +129,7 @@ class _Scan:
         for number, fact in code.across_files(self._layers):
             self._fact(number, fact)
 
-    def _read_text(self, source: Source, text: str) -> None:
+    def _read_text(self, source: ReadText, text: str) -> None:
         normal = normalised(text)
         layer = segmented(source.path, normal, referenced=source.referenced)
         layer.origin = source.first_line
@@ -161,7 +161,7 @@ class _Scan:
                 for number in self._layers_behind(rule_id, gate):
                     self._search_rest(number)
 
-    def _layers_behind(self, rule_id: str, gate: Node | Leaf) -> list[int]:
+    def _layers_behind(self, rule_id: str, gate: RuleNode | Leaf) -> list[int]:
         if self._ruleset.conditions[rule_id].within is Unit.SKILL:
             return list(range(len(self._layers)))
         spots = (spot for leaf in leaf_numbers(gate) for spot in self._spots.get(leaf, ()))

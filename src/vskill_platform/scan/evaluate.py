@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 
 from vskill_platform.scan.model import Hit, Layer, Unit
 from vskill_platform.scan.polarity import sentence_around
-from vskill_platform.scan.ruleset import Leaf, Node
+from vskill_platform.scan.ruleset import Leaf, RuleNode
 
 #: Where a leaf holds; worked out when a rule asks for it.
 Find = Callable[[Leaf], list[Hit]]
 Key = tuple[object, ...]
 
 
-def possible(node: Node | Leaf, seen: Callable[[Leaf], bool]) -> bool:
+def possible(node: RuleNode | Leaf, seen: Callable[[Leaf], bool]) -> bool:
     """Whether the condition can hold at all, given which leaves occur anywhere in the skill."""
     if isinstance(node, Leaf):
         return seen(node)
@@ -25,7 +25,7 @@ def possible(node: Node | Leaf, seen: Callable[[Leaf], bool]) -> bool:
     return all(groups)
 
 
-def places(node: Node | Leaf, find: Find, layers: list[Layer]) -> list[Hit]:
+def places(node: RuleNode | Leaf, find: Find, layers: list[Layer]) -> list[Hit]:
     """Where the condition holds."""
     if isinstance(node, Leaf):
         return find(node)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 import re2
 
 from vskill_platform.scan.known import host_kind
-from vskill_platform.scan.model import FACTS, Fact, Layer, Role
+from vskill_platform.scan.model import FACTS, Fact, Layer, TextRole
 
 MOST_ADDRESSES = 200
 
@@ -49,7 +49,7 @@ def _addresses(text: bytes) -> Iterator[Fact]:
 
 def _declared(layer: Layer) -> Iterator[Fact]:
     head = layer.piece_at(0)
-    if head.role is not Role.CONFIG:
+    if head.role is not TextRole.CONFIG:
         return
     for tools in _TOOLS.finditer(layer.text, 0, head.end):
         for tool in _TOOL.finditer(layer.text, tools.start() + len(b"allowed-tools"), tools.end()):

@@ -71,7 +71,7 @@ class _Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: Prose
 
 
-class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _JudgeAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole answer."""
 
     score: Score
@@ -83,7 +83,7 @@ class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_answer(content: str, question: Question, model: str) -> JudgeReport:
     """The judge's report; `AnswerRefused` says why there is none."""
     try:
-        answer = msgspec.json.decode(content.encode(), type=_Answer)
+        answer = msgspec.json.decode(content.encode(), type=_JudgeAnswer)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise AnswerRefused(
             "invalid", f"the answer is not of the shape that was asked for: {error}"
@@ -104,7 +104,7 @@ def read_answer(content: str, question: Question, model: str) -> JudgeReport:
     )
 
 
-def _check_findings(answer: _Answer, question: Question) -> None:
+def _check_findings(answer: _JudgeAnswer, question: Question) -> None:
     named = [word.finding for word in answer.findings]
     if len(set(named)) != len(named):
         raise AnswerRefused("invalid", "the answer names a finding twice")
@@ -115,7 +115,7 @@ def _check_findings(answer: _Answer, question: Question) -> None:
         raise AnswerRefused("invalid", f"the answer says nothing about {', '.join(missing)}")
 
 
-def _check_own_words(answer: _Answer, question: Question) -> None:
+def _check_own_words(answer: _JudgeAnswer, question: Question) -> None:
     texts = [answer.reason, *(word.why for word in answer.findings)]
     squeezed = "".join(texts).lower()
     if any(part in squeezed for part in _windows(question.marker, MARKER_PART)):

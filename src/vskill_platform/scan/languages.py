@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 
-from vskill_platform.scan.model import Role
+from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.words import words
 
 #: Languages whose syntax tree is read.
@@ -108,16 +108,16 @@ def fence_language(info: str) -> str:
     return FENCES.get(word, "other") if word else ""
 
 
-def role_of(language: str) -> Role:
+def role_of(language: str) -> TextRole:
     """The role of a whole file in that language."""
     if language in ACTING_CODE:
-        return Role.CODE
-    return {"prose": Role.FOLLOW, "config": Role.CONFIG}.get(language, Role.DATA)
+        return TextRole.CODE
+    return {"prose": TextRole.FOLLOW, "config": TextRole.CONFIG}.get(language, TextRole.DATA)
 
 
-def fence_role(language: str) -> Role:
+def fence_role(language: str) -> TextRole:
     if language in {"bash", "powershell", "batch"}:
-        return Role.COMMAND
+        return TextRole.COMMAND
     return role_of(language)
 
 

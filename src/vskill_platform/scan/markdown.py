@@ -14,7 +14,7 @@ import re2
 
 from vskill_platform.scan import polarity
 from vskill_platform.scan.languages import fence_role
-from vskill_platform.scan.model import Fact, Layer, Piece, Role
+from vskill_platform.scan.model import Fact, Layer, Piece, TextRole
 from vskill_platform.scan.outline import LOADED, Outline
 from vskill_platform.scan.overlay import Stretch, overlay
 from vskill_platform.scan.polarity import Title
@@ -49,9 +49,9 @@ def cut_markdown(path: str, text: bytes) -> Layer:
     hidden = [Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS]]
     roles = set(_ROLES)
     if outline.loads:
-        roles.add(Role.LOAD)
+        roles.add(TextRole.LOAD)
     if outline.facts or unseen:
-        roles.add(Role.HIDDEN)
+        roles.add(TextRole.HIDDEN)
     return Layer(
         path,
         text,
@@ -64,12 +64,12 @@ def cut_markdown(path: str, text: bytes) -> Layer:
 
 
 #: What there may be in any prose; what is hidden, or runs at load time, can be told from the outline.
-_ROLES = frozenset(Role) - {Role.LOAD, Role.HIDDEN, Role.TEST}
+_ROLES = frozenset(TextRole) - {TextRole.LOAD, TextRole.HIDDEN, TextRole.TEST}
 Unseen = tuple[int, int, str]
 
 
 def _pieces(parts: "Parts", unseen: list[Unseen]) -> list[Piece]:
-    return overlay(parts.all(), (Stretch(start, end, Role.HIDDEN) for start, end, _ in unseen))
+    return overlay(parts.all(), (Stretch(start, end, TextRole.HIDDEN) for start, end, _ in unseen))
 
 
 def _unseen(text: bytes) -> list[Unseen]:
@@ -129,7 +129,7 @@ class Heading:
         return polarity.title_says(self.text) if self.level > 1 else Title.PLAIN
 
 
-class Block(msgspec.Struct, frozen=True, gc=False):
+class MarkdownBlock(msgspec.Struct, frozen=True, gc=False):
     """A part of the outline, with everything outside it that decides what it is."""
 
     kind: str
@@ -153,9 +153,9 @@ class Block(msgspec.Struct, frozen=True, gc=False):
         return self.title is not Title.PLAIN
 
 
-def blocks_of(outline: Outline) -> list[Block]:
+def blocks_of(outline: Outline) -> list[MarkdownBlock]:
     """The parts in order, each with its place among the others."""
-    blocks: list[Block] = []
+    blocks: list[MarkdownBlock] = []
     segment = section = 0
     above: tuple[Heading, ...] = ()
     lead = Lead()
@@ -167,7 +167,7 @@ def blocks_of(outline: Outline) -> list[Block]:
             lead = Lead(heading.text, warning=False)
         # A list is one segment, and so is the line that leads it; each of its items is read by itself.
         segment += kind not in _CONTINUING
-        blocks.append(Block(kind, start, end, said, segment, section, above, lead))
+        blocks.append(MarkdownBlock(kind, start, end, said, segment, section, above, lead))
         if kind == "paragraph":
             lead = Lead(outline.text[start:end])
         elif kind in _FENCES:
@@ -188,7 +188,7 @@ class Parts:
         self._cut: dict[int, list[Piece]] = {}
 
     @cached_property
-    def _blocks(self) -> list[Block]:
+    def _blocks(self) -> list[MarkdownBlock]:
         """Those with anything in them."""
         return [block for block in blocks_of(self._outline) if block.start < block.end]
 
@@ -224,7 +224,7 @@ class Parts:
 
     def _pieces(self, index: int) -> list[Piece]:
         if not self._blocks:
-            return [Piece(0, len(self._outline.text), Role.FOLLOW, 0)]
+            return [Piece(0, len(self._outline.text), TextRole.FOLLOW, 0)]
         if index not in self._cut:
             self._cut[index] = cut(self._outline, self._blocks[index])
         return self._cut[index]
@@ -234,7 +234,7 @@ def _start(piece: Piece) -> int:
     return piece.start
 
 
-def cut(outline: Outline, block: Block, warnings: list[int] | None = None) -> list[Piece]:
+def cut(outline: Outline, block: MarkdownBlock, warnings: list[int] | None = None) -> list[Piece]:
     """The pieces of one block. `warnings` are the places of all words of warning, where somebody looked for them."""
     cutter = _Cutter(outline, block, warnings)
     _PARTS[block.kind](cutter, block.start, block.end)
@@ -244,7 +244,7 @@ def cut(outline: Outline, block: Block, warnings: list[int] | None = None) -> li
 class _Cutter:
     """Cuts one block."""
 
-    def __init__(self, outline: Outline, block: Block, warnings: list[int] | None) -> None:
+    def __init__(self, outline: Outline, block: MarkdownBlock, warnings: list[int] | None) -> None:
         self.outline = outline
         self.text = outline.text
         self.block = block
@@ -257,25 +257,25 @@ class _Cutter:
         return self.block.title_warns or self.block.lead.warns
 
     def on_front(self, start: int, end: int) -> None:
-        self.pieces.append(Piece(start, end, Role.CONFIG, 0))
+        self.pieces.append(Piece(start, end, TextRole.CONFIG, 0))
 
     def on_heading(self, start: int, end: int) -> None:
-        self._add(start, end, Role.FOLLOW, start if self.block.title_warns else -1)
+        self._add(start, end, TextRole.FOLLOW, start if self.block.title_warns else -1)
 
     def on_item(self, start: int, end: int) -> None:
-        self._prose(start, end, Role.FOLLOW, warns=self.warns)
+        self._prose(start, end, TextRole.FOLLOW, warns=self.warns)
 
     def on_paragraph(self, start: int, end: int) -> None:
         warns = self.block.title_warns and not polarity.asks(self.text[start:end])
-        self._prose(start, end, Role.FOLLOW, warns=warns)
+        self._prose(start, end, TextRole.FOLLOW, warns=warns)
 
     def on_quote(self, start: int, end: int) -> None:
         asks = _ADMONITION.match(self.text[start:end]) is not None and not self.block.lead.example
-        self._prose(start, end, Role.FOLLOW if asks else Role.QUOTE, warns=self.warns)
+        self._prose(start, end, TextRole.FOLLOW if asks else TextRole.QUOTE, warns=self.warns)
 
     def on_table(self, start: int, end: int) -> None:
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
-        role = Role.QUOTE if self.warns or _INDICATORS.search(head) else Role.FOLLOW
+        role = TextRole.QUOTE if self.warns or _INDICATORS.search(head) else TextRole.FOLLOW
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)
@@ -285,30 +285,30 @@ class _Cutter:
     # What cannot be seen, and code.
 
     def on_comment(self, start: int, end: int) -> None:
-        self._add(start, end, Role.HIDDEN, -1)
+        self._add(start, end, TextRole.HIDDEN, -1)
 
     def on_text_fence(self, start: int, end: int) -> None:
-        role = Role.QUOTE if self.block.lead.example else Role.FOLLOW
+        role = TextRole.QUOTE if self.block.lead.example else TextRole.FOLLOW
         self._prose(start, end, role, warns=self.warns)
 
     def on_fence(self, start: int, end: int) -> None:
-        role = Role.LOAD if self.block.said == LOADED else fence_role(self.block.said)
+        role = TextRole.LOAD if self.block.said == LOADED else fence_role(self.block.said)
         warns = self._excused(role)
         self._add(start, end, role, start if warns else -1)
         if not warns:
             marked = polarity.marked_lines(self.text, start, end)
             self._overlay_from(0, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
-    def _excused(self, role: Role) -> bool:
+    def _excused(self, role: TextRole) -> bool:
         """Whether code is shown to warn of it. What runs at load time runs whatever is said about it."""
-        if role is Role.LOAD:
+        if role is TextRole.LOAD:
             return False
         lead = self.block.lead
         return lead.warns or (self.block.title is Title.SUBJECT and not lead.asks)
 
     # Prose.
 
-    def _prose(self, start: int, end: int, role: Role, *, warns: bool) -> None:
+    def _prose(self, start: int, end: int, role: TextRole, *, warns: bool) -> None:
         if end <= start:
             return
         first = len(self.pieces)
@@ -319,9 +319,9 @@ class _Cutter:
             self._sentences(start, end, role)
         if b"`" in stretch:
             self._code_spans(first, start, end)
-        if b'"' in stretch and role is Role.FOLLOW and polarity.gives_example(stretch):
+        if b'"' in stretch and role is TextRole.FOLLOW and polarity.gives_example(stretch):
             speech = _SPEECH.finditer(self.text, start, end)
-            self._overlay_from(first, [Stretch(one.start(), one.end(), Role.QUOTE) for one in speech])
+            self._overlay_from(first, [Stretch(one.start(), one.end(), TextRole.QUOTE) for one in speech])
 
     def _speaks_about(self, start: int, end: int) -> bool:
         """Whether a word of warning begins in this stretch."""
@@ -330,7 +330,7 @@ class _Cutter:
         following = bisect_left(self.warnings, start)
         return following < len(self.warnings) and self.warnings[following] < end
 
-    def _sentences(self, start: int, end: int, role: Role) -> None:
+    def _sentences(self, start: int, end: int, role: TextRole) -> None:
         segment, section = self.block.segment, self.block.section
         for begin, stop in polarity.sentences(self.text, start, end):
             about = (begin, stop) if polarity.is_about(self.text, begin, stop) else (-1, -1)
@@ -341,14 +341,15 @@ class _Cutter:
         commands = self.outline.commands
         inside = commands[bisect_left(commands, (start,)) : bisect_left(commands, (end,))]
         self._overlay_from(
-            first, [Stretch(low, high, Role.LOAD if loads else Role.COMMAND) for low, high, loads in inside]
+            first,
+            [Stretch(low, high, TextRole.LOAD if loads else TextRole.COMMAND) for low, high, loads in inside],
         )
 
     def _overlay_from(self, first: int, stretches: list[Stretch]) -> None:
         if stretches:
             self.pieces[first:] = overlay(self.pieces[first:], stretches)
 
-    def _add(self, start: int, end: int, role: Role, warns_from: int) -> None:
+    def _add(self, start: int, end: int, role: TextRole, warns_from: int) -> None:
         if end > start:
             self.pieces.append(Piece(start, end, role, self.block.segment, self.block.section, warns_from))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import yara_x
 
 from vskill_platform.scan.lowering import lowered
-from vskill_platform.scan.model import Role
+from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
 #: More places than a report shows of one rule in one file, even where most are dropped by role.
@@ -31,7 +31,7 @@ Match = tuple[int, int, int]
 FORBIDDING, REST = "forbidding", "rest"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
 GROUPS = (FORBIDDING, REST, "load", "hidden", "prose", "code", "data")
-_PROSE = frozenset({Role.FOLLOW, Role.COMMAND, Role.LOAD, Role.CONFIG, Role.HIDDEN})
+_PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
 
 
 class Matcher:
@@ -49,7 +49,7 @@ class Matcher:
     def serialised(self) -> dict[str, bytes]:
         return {_stored(name): group.serialised() for name, group in self._by_name.items()}
 
-    def matches(self, text: bytes, roles: frozenset[Role]) -> Iterator[Match]:
+    def matches(self, text: bytes, roles: frozenset[TextRole]) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
         for group in self._groups:
@@ -100,13 +100,13 @@ def _breadth(group: str) -> int:
 def _group(leaf: Leaf) -> str:
     if not leaf.counts:
         return FORBIDDING
-    if leaf.roles <= {Role.LOAD}:
+    if leaf.roles <= {TextRole.LOAD}:
         return "load"
-    if leaf.roles <= {Role.HIDDEN}:
+    if leaf.roles <= {TextRole.HIDDEN}:
         return "hidden"
     if leaf.roles <= _PROSE:
         return "prose"
-    return "data" if Role.DATA in leaf.roles else "code"
+    return "data" if TextRole.DATA in leaf.roles else "code"
 
 
 class _Group:

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 
-class Role(enum.StrEnum):
+class TextRole(enum.StrEnum):
     """What a piece of text is there for."""
 
     #: prose that the agent will follow
@@ -39,8 +39,10 @@ class Role(enum.StrEnum):
 
 
 #: Where a rule counts unless it says otherwise: what an agent or a machine acts upon.
-ACTING = frozenset({Role.FOLLOW, Role.COMMAND, Role.CODE, Role.LOAD, Role.CONFIG, Role.HIDDEN})
-ALL_ROLES = frozenset(Role)
+ACTING = frozenset(
+    {TextRole.FOLLOW, TextRole.COMMAND, TextRole.CODE, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN}
+)
+ALL_ROLES = frozenset(TextRole)
 
 
 class Polarity(enum.StrEnum):
@@ -108,7 +110,7 @@ class Piece(msgspec.Struct, gc=False):
 
     start: int
     end: int
-    role: Role
+    role: TextRole
     #: paragraph, list, fence or script
     segment: int
     #: everything under one heading
@@ -174,7 +176,7 @@ class Layer(msgspec.Struct):
     #: some of its code could not be looked at
     unread: bool = False
     #: all that its pieces may have
-    roles: frozenset[Role] = ALL_ROLES
+    roles: frozenset[TextRole] = ALL_ROLES
     starts: list[int] = []
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from vskill_platform.scan.model import Piece, Role
+from vskill_platform.scan.model import Piece, TextRole
 
 
 class Stretch(msgspec.Struct, frozen=True, gc=False):
@@ -14,7 +14,7 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     #: None keeps the piece's own
-    role: Role | None = None
+    role: TextRole | None = None
     warns: bool = False
 
 
@@ -58,7 +58,7 @@ def _cut(piece: Piece, start: int, end: int) -> Piece:
 def _changed(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
     changed = _cut(piece, start, end)
     changed.role = stretch.role or piece.role
-    if changed.role is Role.LOAD:
+    if changed.role is TextRole.LOAD:
         # It runs when the text is loaded, whatever the text says about it.
         changed.warns_from = changed.about_from = changed.about_to = -1
     if stretch.warns:

@@ -23,7 +23,7 @@ from vskill_platform.scan.compiled import load_compiled, store_compiled
 from vskill_platform.scan.engine import CheckManifest
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.wire import HEADER, Ready, Setup, frame
+from vskill_platform.scan.wire import HEADER, ChildReady, Setup, frame
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -157,7 +157,7 @@ class _Child:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
-    async def start(self, setup: Setup) -> Ready:
+    async def start(self, setup: Setup) -> ChildReady:
         ours, theirs = socket.socketpair()
         spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs.fileno()))
         try:
@@ -173,7 +173,7 @@ class _Child:
             raise
         finally:
             theirs.close()
-        return msgspec.msgpack.decode(await self.ask(frame(setup)), type=Ready)
+        return msgspec.msgpack.decode(await self.ask(frame(setup)), type=ChildReady)
 
     async def ask(self, message: bytes) -> bytes:
         if self._reader is None or self._writer is None:

@@ -19,7 +19,7 @@ WINDOWS = 6
 MOST_PROBLEMS = 20
 
 
-class Source(msgspec.Struct, frozen=True):
+class ReadText(msgspec.Struct, frozen=True):
     """One text, or something to say about a file that is none."""
 
     path: str
@@ -44,7 +44,7 @@ class Reading:
         self.files_scanned = 0
         self.bytes_scanned = 0
 
-    def sources(self, files: Sequence[SkillFile]) -> Iterator[Source]:
+    def sources(self, files: Sequence[SkillFile]) -> Iterator[ReadText]:
         self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
         for file in files:
             if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
@@ -55,9 +55,9 @@ class Reading:
             self.files_scanned += 1
             yield from self._read(file.path, file.data, depth=0)
 
-    def _read(self, path: str, data: bytes, depth: int) -> Iterator[Source]:
+    def _read(self, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
         self._budget.check()
-        yield Source(path, findings=tuple(structure.binary_findings(path, data)))
+        yield ReadText(path, findings=tuple(structure.binary_findings(path, data)))
         kind = archive_type(path, data)
         if kind:
             self._count(len(data), depth)
@@ -65,7 +65,7 @@ class Reading:
             return
         yield from self._texts(path, data, depth)
 
-    def _members(self, kind: str, path: str, data: bytes, depth: int) -> Iterator[Source]:
+    def _members(self, kind: str, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
         if depth >= self._limits.archive_depth:
             self.problem(path, "not opened: archives lie too deep in each other")
             return
@@ -79,14 +79,14 @@ class Reading:
             if kind == "zip" or "tar" in path or path.endswith(".tgz"):
                 self.problem(path, f"cannot be opened as an archive: {type(error).__name__}")
 
-    def _texts(self, path: str, data: bytes, depth: int) -> Iterator[Source]:
+    def _texts(self, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
         referenced = path.encode("utf-8", "replace") in self._skill_md
         windows = list(self._windows(path, data))
         for start, window in windows:
             text = decoded(window)
             self._count(len(window), depth)
             line = data.count(b"\n", 0, start) + 1 if start else 1
-            yield Source(path, text, referenced=referenced, first_line=line)
+            yield ReadText(path, text, referenced=referenced, first_line=line)
 
     def _windows(self, path: str, data: bytes) -> Iterator[tuple[int, bytes]]:
         """The whole file, or parts of a large one, each cut where a line begins."""

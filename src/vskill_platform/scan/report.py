@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from vskill_platform import __version__
-from vskill_platform.domain.scan import Finding, Kind, ScanStatus, Severity, StaticReport, Verdict
+from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.scan import structure
 from vskill_platform.scan.ruleset import Ruleset
 
@@ -81,7 +81,7 @@ def text(scanned: Sequence[Scanned]) -> RenderableType:
 def by_weight(findings: Iterable[Finding]) -> list[Finding]:
     """What counts before what informs, the worst first."""
     return sorted(
-        findings, key=lambda one: (one.kind is Kind.CAPABILITY, -one.severity.rank, one.file, one.line)
+        findings, key=lambda one: (one.kind is FindingKind.CAPABILITY, -one.severity.rank, one.file, one.line)
     )
 
 
@@ -190,7 +190,7 @@ def _result(skill: str, finding: Finding, index: dict[str, int]) -> dict[str, An
     result: dict[str, Any] = {
         "ruleId": finding.rule_id,
         # A capability is no defect: it is shown, and fails no check.
-        "level": "note" if finding.kind is Kind.CAPABILITY else _LEVELS[finding.severity],
+        "level": "note" if finding.kind is FindingKind.CAPABILITY else _LEVELS[finding.severity],
         "message": {"text": f"{finding.why} {finding.remedy}".strip()},
         "locations": [{"physicalLocation": _location(skill, finding)}],
         "properties": {"kind": finding.kind, "category": finding.category, "certain": finding.certain},

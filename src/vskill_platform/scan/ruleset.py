@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.scan import Category, Kind, Severity
+from vskill_platform.domain.scan import FindingCategory, FindingKind, Severity
 from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.model import (
     ACTING,
@@ -24,7 +24,7 @@ from vskill_platform.scan.model import (
     COMMON_FACTS,
     FACTS,
     Polarity,
-    Role,
+    TextRole,
     Unit,
 )
 
@@ -78,7 +78,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     name: Wanted = ()
     index: Wanted = ()
     #: instead of the rule's own
-    roles: tuple[Role, ...] = ()
+    roles: tuple[TextRole, ...] = ()
     polarity: tuple[Polarity, ...] = ()
     #: shell patterns of the path
     files: tuple[str, ...] = ()
@@ -113,18 +113,18 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     version: Annotated[int, msgspec.Meta(ge=1)]
     title: Text
     severity: Severity
-    kind: Kind
+    kind: FindingKind
     why: Text
     remedy: Text
     match: Condition
     examples: Examples
     #: the family's by default
-    category: Category
+    category: FindingCategory
     references: tuple[str, ...] = ()
     #: ids of the original platform's patterns with the same meaning
     originally: tuple[str, ...] = ()
     certain: bool = False
-    roles: tuple[Role, ...] = tuple(sorted(ACTING))
+    roles: tuple[TextRole, ...] = tuple(sorted(ACTING))
     polarity: tuple[Polarity, ...] = (Polarity.NEUTRAL,)
     files: tuple[str, ...] = ()
     #: which member of `match.all`, counted from 1, is looked for first; the others only where it occurs.
@@ -137,7 +137,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
     number: int
     condition: Condition
-    roles: frozenset[Role]
+    roles: frozenset[TextRole]
     polarity: frozenset[Polarity]
     files: tuple[str, ...]
     #: false under `none`: it only forbids
@@ -146,13 +146,13 @@ class Leaf(msgspec.Struct, frozen=True):
     pattern: str | None = None
 
 
-class Node(msgspec.Struct, frozen=True):
+class RuleNode(msgspec.Struct, frozen=True):
     """A condition whose children are numbered leaves or nodes of their own."""
 
     within: Unit
-    all: tuple["Node | Leaf", ...] = ()
-    any: tuple["Node | Leaf", ...] = ()
-    none: tuple["Node | Leaf", ...] = ()
+    all: tuple["RuleNode | Leaf", ...] = ()
+    any: tuple["RuleNode | Leaf", ...] = ()
+    none: tuple["RuleNode | Leaf", ...] = ()
 
 
 class Ruleset:
@@ -192,7 +192,7 @@ class Ruleset:
         """The patterns that are looked for only where the rest of their rule can still hold."""
         return {rule_id: tuple(self._behind(rule_id, gate)) for rule_id, gate in self.gates.items()}
 
-    def _behind(self, rule_id: str, gate: "Node | Leaf") -> Iterator[Leaf]:
+    def _behind(self, rule_id: str, gate: "RuleNode | Leaf") -> Iterator[Leaf]:
         first = set(leaf_numbers(gate))
         for number in self.leaf_numbers[rule_id]:
             leaf = self.leaves[number]
@@ -227,11 +227,13 @@ class Ruleset:
             rule_id for rule_id in self.asking_common if _by_facts_alone(self.conditions[rule_id])
         )
 
-    def _tree(self, rule: TextRule) -> Node:
+    def _tree(self, rule: TextRule) -> RuleNode:
         node = self._number(rule, rule.match, Unit.SEGMENT, counts=True)
-        return node if isinstance(node, Node) else Node(rule.match.within or Unit.SEGMENT, all=(node,))
+        return (
+            node if isinstance(node, RuleNode) else RuleNode(rule.match.within or Unit.SEGMENT, all=(node,))
+        )
 
-    def _number(self, rule: TextRule, condition: Condition, within: Unit, *, counts: bool) -> Node | Leaf:
+    def _number(self, rule: TextRule, condition: Condition, within: Unit, *, counts: bool) -> RuleNode | Leaf:
         """`counts` is false under `none`: what forbids a finding may stand anywhere."""
         if condition.is_leaf:
             return self._leaf(rule, condition, counts=counts)
@@ -243,7 +245,7 @@ class Ruleset:
             )
             for name in ("all", "any", "none")
         }
-        return Node(unit, **groups)
+        return RuleNode(unit, **groups)
 
     def _leaf(self, rule: TextRule, condition: Condition, *, counts: bool) -> Leaf:
         roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
@@ -264,7 +266,7 @@ class Ruleset:
         return leaf
 
 
-def _by_facts_alone(node: Node | Leaf) -> bool:
+def _by_facts_alone(node: RuleNode | Leaf) -> bool:
     """Whether a condition can hold although no pattern was found."""
     if isinstance(node, Leaf):
         return node.condition.fact is not None
@@ -272,7 +274,7 @@ def _by_facts_alone(node: Node | Leaf) -> bool:
     return alternatives and all(map(_by_facts_alone, node.all))
 
 
-def leaf_numbers(node: Node | Leaf) -> Iterator[int]:
+def leaf_numbers(node: RuleNode | Leaf) -> Iterator[int]:
     if isinstance(node, Leaf):
         yield node.number
         return
@@ -341,7 +343,7 @@ def read_rules(name: str, data: bytes) -> Iterator[TextRule]:
         or not set(content) <= _KEYS
     ):
         raise _invalid(name, "", "", "needs the two fields 'family' and 'rules', and no others")
-    family = _converted(name, "", content.get("family"), Category)
+    family = _converted(name, "", content.get("family"), FindingCategory)
     for raw in content["rules"]:
         rule_id = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
         given = {"category": family.value, **raw} if isinstance(raw, dict) else raw

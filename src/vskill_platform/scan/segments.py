@@ -8,7 +8,7 @@ import msgspec
 
 from vskill_platform.scan.languages import PARSED, is_test, language_of, role_of
 from vskill_platform.scan.markdown import cut_markdown
-from vskill_platform.scan.model import CodeBlock, Layer, Piece, Role, pieces_of
+from vskill_platform.scan.model import CodeBlock, Layer, Piece, TextRole, pieces_of
 from vskill_platform.scan.normal import Normal
 
 
@@ -25,27 +25,29 @@ def segmented(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
 
 def _as_test(layer: Layer) -> None:
     cut = layer.cut
-    layer.cut = lambda: [msgspec.structs.replace(piece, role=Role.TEST) for piece in pieces_of(cut)]
-    layer.roles = frozenset({Role.TEST})
+    layer.cut = lambda: [msgspec.structs.replace(piece, role=TextRole.TEST) for piece in pieces_of(cut)]
+    layer.roles = frozenset({TextRole.TEST})
 
 
 def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
     """Text that was found hidden or encoded at a line. It counts no more than the place where it stood."""
-    role = like.role if like is not None and like.role in _KEPT else Role.HIDDEN
+    role = like.role if like is not None and like.role in _KEPT else TextRole.HIDDEN
     warns_from = 0 if like is not None and max(like.warns_from, like.about_from) >= 0 else -1
     piece = Piece(0, len(text), role, 0, warns_from=warns_from)
     block = CodeBlock(0, len(text), "bash")
     return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True, roles=frozenset({role}))
 
 
-_KEPT = frozenset({Role.TEST, Role.QUOTE, Role.DATA})
+_KEPT = frozenset({TextRole.TEST, TextRole.QUOTE, TextRole.DATA})
 
 
 def _cut(path: str, text: bytes, language: str) -> Layer:
     if language == "prose":
         return cut_markdown(path, text)
     blocks = (
-        [CodeBlock(0, len(text), language)] if language in PARSED or role_of(language) is Role.CODE else []
+        [CodeBlock(0, len(text), language)]
+        if language in PARSED or role_of(language) is TextRole.CODE
+        else []
     )
     role = role_of(language)
     return Layer(path, text, [Piece(0, len(text), role, 0)], blocks, [], text, roles=frozenset({role}))

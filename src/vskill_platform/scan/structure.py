@@ -11,9 +11,9 @@ from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import InvalidManifest
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import (
-    Category,
     Finding,
-    Kind,
+    FindingCategory,
+    FindingKind,
     Severity,
 )
 
@@ -81,8 +81,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     id: str
     severity: Severity
-    category: Category
-    kind: Kind
+    category: FindingCategory
+    kind: FindingKind
     #: why it matters
     why: str
     #: what the author can do about it
@@ -107,56 +107,56 @@ class Rule(msgspec.Struct, frozen=True):
 NO_SKILL_FILE = Rule(
     "ST-001",
     Severity.HIGH,
-    Category.STRUCTURE,
-    Kind.MISMATCH,
+    FindingCategory.STRUCTURE,
+    FindingKind.MISMATCH,
     why="Without SKILL.md at its root a folder is no skill.",
     remedy="Put SKILL.md, written exactly so, at the root of the skill's folder.",
 )
 BAD_MANIFEST = Rule(
     "ST-002",
     Severity.HIGH,
-    Category.STRUCTURE,
-    Kind.MISMATCH,
+    FindingCategory.STRUCTURE,
+    FindingKind.MISMATCH,
     why="Agents choose a skill by the name and description of its front matter.",
     remedy="Correct the front matter.",
 )
 LONG_SKILL_FILE = Rule(
     "ST-003",
     Severity.LOW,
-    Category.STRUCTURE,
-    Kind.CAPABILITY,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
     why=f"An agent loads all of SKILL.md; the specification advises fewer than {SKILL_LINES} lines.",
     remedy="Move details into files of their own that SKILL.md refers to.",
 )
 BINARY = Rule(
     "ST-004",
     Severity.MEDIUM,
-    Category.STRUCTURE,
-    Kind.CAPABILITY,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
     why="What a compiled program does cannot be read by the person who installs it.",
     remedy="Ship the source, or name where the program comes from.",
 )
 LARGE_FILE = Rule(
     "ST-005",
     Severity.LOW,
-    Category.STRUCTURE,
-    Kind.CAPABILITY,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
     why=f"A file over {LARGE_FILE_BYTES} bytes is rarely instructions or code.",
     remedy="Leave it out, or make it smaller.",
 )
 OPAQUE = Rule(
     "ST-006",
     Severity.LOW,
-    Category.STRUCTURE,
-    Kind.CAPABILITY,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
     why="A binary file of an unknown type can hold anything, and nobody can read it.",
     remedy="Say in SKILL.md what it is, or leave it out.",
 )
 KNOWN_BAD = Rule(
     "KB-001",
     Severity.CRITICAL,
-    Category.KNOWN_BAD,
-    Kind.MALICE,
+    FindingCategory.KNOWN_BAD,
+    FindingKind.MALICE,
     why="The operator has listed exactly this content as malicious.",
     remedy="Do not use it.",
     certain=True,

@@ -26,7 +26,7 @@ class Setup(msgspec.Struct, frozen=True):
     compiled: dict[str, bytes] | None = None
 
 
-class Ready(msgspec.Struct, frozen=True):
+class ChildReady(msgspec.Struct, frozen=True):
     """The first thing that a child says."""
 
     ruleset: str

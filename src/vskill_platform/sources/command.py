@@ -59,7 +59,7 @@ CONFIG: Mapping[str, str] = {
 }
 
 
-class Finished(msgspec.Struct, frozen=True):
+class EndedCommand(msgspec.Struct, frozen=True):
     """A call that came to its end."""
 
     code: int
@@ -69,7 +69,7 @@ class Finished(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-class Limits(msgspec.Struct, frozen=True):
+class CommandLimits(msgspec.Struct, frozen=True):
     """What one call may cost."""
 
     seconds: float = 20.0
@@ -90,8 +90,8 @@ class Git:
         self._program = program
 
     async def run(
-        self, *arguments: str, folder: Path, limits: Limits, route: Route | None = None
-    ) -> Finished:
+        self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
+    ) -> EndedCommand:
         """One call to its end. Raises TimedOut or LimitExceeded after killing it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
@@ -101,7 +101,7 @@ class Git:
                 raise TimedOut from None
 
     @asynccontextmanager
-    async def objects(self, folder: Path, limits: Limits) -> AsyncIterator[ObjectReader]:
+    async def objects(self, folder: Path, limits: CommandLimits) -> AsyncIterator[ObjectReader]:
         """A reader of objects by id, for as long as the body runs."""
         arguments = ("cat-file", "--batch-command", "--buffer")
         async with self._process(arguments, folder, limits, None) as process:
@@ -113,7 +113,7 @@ class Git:
 
     @asynccontextmanager
     async def _process(
-        self, arguments: Sequence[str], folder: Path, limits: Limits, route: Route | None
+        self, arguments: Sequence[str], folder: Path, limits: CommandLimits, route: Route | None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
         """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
         talks = arguments[:1] == ("cat-file",)
@@ -226,7 +226,7 @@ def _environment(program: str, folder: Path, route: Route | None) -> dict[str, s
     }
 
 
-def _limit_resources(pid: int, limits: Limits) -> None:
+def _limit_resources(pid: int, limits: CommandLimits) -> None:
     """The kernel's own limits, inherited by what git starts; other systems rely on the watch alone."""
     prlimit = getattr(resource, "prlimit", None)
     if prlimit is None:  # pragma: no cover - Linux has it
@@ -243,7 +243,7 @@ def _limit_resources(pid: int, limits: Limits) -> None:
 
 
 @asynccontextmanager
-async def _watched(folder: Path, limits: Limits, route: Route | None) -> AsyncIterator[None]:
+async def _watched(folder: Path, limits: CommandLimits, route: Route | None) -> AsyncIterator[None]:
     """Ends the body with LimitExceeded as soon as the repository on disk is too large."""
     if route is None:
         yield
@@ -271,7 +271,7 @@ async def _watched(folder: Path, limits: Limits, route: Route | None) -> AsyncIt
         watch.cancel()
 
 
-def too_large(limits: Limits) -> LimitExceeded:
+def too_large(limits: CommandLimits) -> LimitExceeded:
     """The repository itself is more than is fetched."""
     most = limits.disk_bytes // (1024 * 1024)
     return LimitExceeded(
@@ -281,15 +281,15 @@ def too_large(limits: Limits) -> LimitExceeded:
     )
 
 
-async def _finish(process: asyncio.subprocess.Process, limits: Limits) -> Finished:
+async def _finish(process: asyncio.subprocess.Process, limits: CommandLimits) -> EndedCommand:
     """Read both pipes to their ends; a call that prints too much is not waited for."""
     errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:
         out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
         if cut:
-            return Finished(0, out, b"", cut=True)
+            return EndedCommand(0, out, b"", cut=True)
         said = await errors
-        return Finished(await process.wait(), out, said)
+        return EndedCommand(await process.wait(), out, said)
     finally:
         errors.cancel()
         await asyncio.wait({errors})

@@ -71,7 +71,7 @@ class RepositoryHead(msgspec.Struct, frozen=True):
     branch: str | None = None
 
 
-class Look(msgspec.Struct, frozen=True):
+class FilesAtHead(msgspec.Struct, frozen=True):
     """Some files of a repository at the head of its default branch."""
 
     identity: Identity
@@ -92,5 +92,5 @@ class Watchable(Protocol):
     async def head(self, identity: Identity) -> RepositoryHead:
         """Where the repository stands now."""
 
-    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+    async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         """These files, as they are now, whether or not there is a skill."""

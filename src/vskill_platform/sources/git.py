@@ -23,8 +23,8 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.gate import Turns
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
-from vskill_platform.sources.command import Git, Limits, make_repository
-from vskill_platform.sources.contract import Fetched, Look, Place, RepositoryHead, Survey
+from vskill_platform.sources.command import CommandLimits, Git, make_repository
+from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.remote import CommitGone, Head, Remote
 from vskill_platform.sources.snapshots import Snapshot
 
@@ -47,7 +47,7 @@ class FetchSettings(msgspec.Struct, frozen=True):
     cache: CacheLimits = CacheLimits()
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _GitAnswer(msgspec.Struct, frozen=True):
     """What the host said last, and when it was asked."""
 
     asked_at: float
@@ -61,13 +61,13 @@ class GitSource:
     def __init__(self, program: str, hosts: Hosts, settings: FetchSettings) -> None:
         self._git = Git(program)
         self._settings = settings
-        limits = Limits(seconds=settings.seconds, disk_bytes=settings.disk_bytes)
+        limits = CommandLimits(seconds=settings.seconds, disk_bytes=settings.disk_bytes)
         self._remote = Remote(self._git, hosts, limits, settings.content.bytes_file)
         self._cache = SnapshotCache(settings.cache)
         self._folders = _Folders(settings.folder)
         self._slots = asyncio.Semaphore(settings.at_once)
         self._turns = Turns()
-        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+        self._answers: OrderedDict[str, _GitAnswer] = OrderedDict()
 
     async def fetch(self, submission: Submission) -> Fetched:
         """The files at the place, at the commit that intake saw, or at the head where it saw none."""
@@ -97,12 +97,12 @@ class GitSource:
             head = await self._remote.head(identity, await self._folders.asking())
         return RepositoryHead(head.identity, head.commit, head.branch)
 
-    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+    async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         async with self._snapshot(identity, None) as (snapshot, found):
             there = await snapshot.texts(paths)
             files = {path: data for path, data in there.items() if data is not None}
             unread = tuple(path for path, data in there.items() if data is None)
-            return Look(found, snapshot.commit, files, unread, await snapshot.committed_at())
+            return FilesAtHead(found, snapshot.commit, files, unread, await snapshot.committed_at())
 
     async def close(self) -> None:
         await self._cache.close()
@@ -153,10 +153,10 @@ class GitSource:
             async with self._slot(identity.host):
                 head = await self._bring(identity, commit)
         except PlatformError as error:
-            self._remember(identity.repo_key, _Answer(asked_at, error=error))
+            self._remember(identity.repo_key, _GitAnswer(asked_at, error=error))
             raise
         if commit is None:
-            self._remember(identity.repo_key, _Answer(asked_at, head))
+            self._remember(identity.repo_key, _GitAnswer(asked_at, head))
         return head
 
     async def _bring(self, identity: Identity, commit: str | None) -> Head:
@@ -212,7 +212,7 @@ class GitSource:
         finally:
             self._slots.release()
 
-    def _remember(self, repo_key: str, answer: _Answer) -> None:
+    def _remember(self, repo_key: str, answer: _GitAnswer) -> None:
         self._answers[repo_key] = answer
         self._answers.move_to_end(repo_key)
         while len(self._answers) > MOST_ANSWERS:

@@ -27,9 +27,9 @@ from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts, Route
 from vskill_platform.sources.command import (
     CONFIG,
-    Finished,
+    CommandLimits,
+    EndedCommand,
     Git,
-    Limits,
     TimedOut,
     size_of,
     too_large,
@@ -68,7 +68,7 @@ class _Redirected(Exception):
 class Remote:
     """Repositories over the network."""
 
-    def __init__(self, git: Git, hosts: Hosts, limits: Limits, largest_file: int) -> None:
+    def __init__(self, git: Git, hosts: Hosts, limits: CommandLimits, largest_file: int) -> None:
         self._git = git
         self._hosts = hosts
         self._limits = limits
@@ -119,7 +119,7 @@ class Remote:
             route.url,
         )
 
-    async def _call(self, route: Route, folder: Path, *arguments: str) -> Finished:
+    async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedCommand:
         try:
             done = await self._git.run(*arguments, folder=folder, limits=self._limits, route=route)
         except TimedOut:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from vskill_platform.domain.errors import SourceGone, Unsupported
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
-from vskill_platform.sources.contract import Fetched, Look, Place, RepositoryHead, Survey
+from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.git import GitSource
 from vskill_platform.sources.upload import UploadSource
 
@@ -41,7 +41,7 @@ class SourceRouter:
     async def head(self, identity: Identity) -> RepositoryHead:
         return await self._require_git().head(identity)
 
-    async def look(self, identity: Identity, paths: Collection[str]) -> Look:
+    async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         return await self._require_git().look(identity, paths)
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.sources.command import Git, Limits, TimedOut, size_of
+from vskill_platform.sources.command import CommandLimits, Git, TimedOut, size_of
 from vskill_platform.sources.listing import (
     TreeEntry,
     can_be_named,
@@ -53,7 +53,7 @@ class Snapshot:
         self._git = git
         self._folder: Path | None = folder
         self._limits = limits
-        self._cost = Limits(seconds=seconds, out_bytes=LISTING_BYTES)
+        self._cost = CommandLimits(seconds=seconds, out_bytes=LISTING_BYTES)
         self._lines: list[bytes] | None = None
         self._blobs: dict[str, bytes] | None = None
         #: The commit itself, of a snapshot that is in memory.

@@ -19,7 +19,7 @@ WINDOW_MS = 15 * 60_000
 MOST_PAIR, MOST_ADDRESS, MOST_NAME = 10, 50, 100
 
 
-class Attempts(msgspec.Struct, frozen=True):
+class SignInAttempts(msgspec.Struct, frozen=True):
     """The record at `attempts:{hash}`, gone when its window is over."""
 
     count: int
@@ -50,14 +50,14 @@ async def _count(subjects: dict[str, int]) -> None:
     writes = []
     for key, most in subjects.items():
         entry = settled.found.get(key)
-        known = decode(entry, Attempts) if entry else None
+        known = decode(entry, SignInAttempts) if entry else None
         if known is None or not now < known.until <= now + WINDOW_MS:
-            known = Attempts(0, now + WINDOW_MS)
+            known = SignInAttempts(0, now + WINDOW_MS)
         if known.count >= most:
             wait_ms = known.until - now
             message = f"Too many attempts to sign in; try again in {wait_ms // 60_000 + 1} minutes."
             raise RateLimited(message, retry_after_s=max(1, wait_ms // 1000))
-        counted = msgspec.json.encode(Attempts(known.count + 1, known.until))
+        counted = msgspec.json.encode(SignInAttempts(known.count + 1, known.until))
         version = entry.version if entry else ABSENT
         writes.append(Put(key, counted, version, quiet=True, ttl_ms=max(known.until - now, 1)))
     await kv.commit(writes)

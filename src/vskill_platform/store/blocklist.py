@@ -23,17 +23,23 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
-from vskill_platform.domain.skill import PublishedSkill, Role, VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, Collection
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, RecordKind
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.skills import require_skill, skill_writes
-from vskill_platform.submission_store import Change, next_run, read_submission, stored_form, update_submission
+from vskill_platform.submission_store import (
+    RecordChange,
+    next_run,
+    read_submission,
+    stored_form,
+    update_submission,
+)
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
@@ -265,7 +271,7 @@ class _Walk:
         self._skips = Skips("reapply_blocklist")
         self._failed: list[PlatformError] = []
 
-    async def records(self, collection: Collection, kind: type[T]) -> AsyncIterator[T]:
+    async def records(self, collection: RecordKind, kind: type[T]) -> AsyncIterator[T]:
         async for page in iterate_pages(self._env.kv, collection.prefix, exclude=collection.exclude):
             self._skips.failed(page.failed)
             self._failed += page.failed.values()
@@ -285,12 +291,12 @@ async def _end_run(env: Env, record: Submission) -> None:
     """Whatever it is doing, it is BLOCKED now, by the entries that hit it at this moment."""
     event_id = env.clock.new_id()
 
-    async def decide(current: Submission) -> Change | None:
+    async def decide(current: Submission) -> RecordChange | None:
         asserted = await assert_blocklist()
         reason = hit_reason(await find_hits(targets_for(current)))
         if reason is None or not may_move(current.state, State.BLOCKED) or current.appeals_block:
             return None
-        return Change(_blocked(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
+        return RecordChange(_blocked(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
 
     await update_submission(record.id, decide, event_id=event_id)
 
@@ -304,7 +310,7 @@ async def _restart(env: Env, record: Submission) -> None:
     """Every BLOCKED submission has an entry that hits it; where none is left, it was unblocked."""
     event_id = env.clock.new_id()
 
-    async def decide(current: Submission) -> Change | None:
+    async def decide(current: Submission) -> RecordChange | None:
         if current.state is not State.BLOCKED or await find_hits(targets_for(current)):
             return None
         step = Step(event_id, env.kv.now(), "system", UNBLOCKED)
@@ -353,7 +359,7 @@ async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operatio
         return ()
     # A step of its own for each try: one that was applied unseen may have been followed by another run.
     step = Step(env.clock.new_id(), env.kv.now(), "system", ref.reason)
-    return stored_form(Change(_blocked(record, step)), version, step.event_id)[1]
+    return stored_form(RecordChange(_blocked(record, step)), version, step.event_id)[1]
 
 
 def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:
@@ -361,9 +367,9 @@ def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int)
     for digest in dict.fromkeys(ref.digest for ref in published.versions):
         reason = hit_reason([*whole, *(entry for entry in hits if entry.target == digest_target(digest))])
         if reason is not None:
-            step = skill.Change(Role.SYSTEM, "system", now, reason)
+            step = skill.StatusChange(StatusRole.SYSTEM, "system", now, reason)
             published = skill.take_down(published, step, digest=digest)
         else:
-            step = skill.Change(Role.SYSTEM, "system", now, UNBLOCKED)
+            step = skill.StatusChange(StatusRole.SYSTEM, "system", now, UNBLOCKED)
             published = skill.unblock(published, step, digest=digest)
     return published

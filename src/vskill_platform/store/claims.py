@@ -16,7 +16,13 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.records import PAUSE_MS, persist
-from vskill_platform.submission_store import Change, commit_change, read_submission, stored_form, was_written
+from vskill_platform.submission_store import (
+    RecordChange,
+    commit_change,
+    read_submission,
+    stored_form,
+    was_written,
+)
 from vskill_platform.worker_context import require_env
 
 
@@ -70,7 +76,7 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
     # One for the step that says that a worker died, one for the step that begins the attempt.
     ids = (f"{token}-0", f"{token}-1")
     claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
-    stored, operations = stored_form(Change(claimed), version, token)
+    stored, operations = stored_form(RecordChange(claimed), version, token)
     version = await commit_change(operations, record, stored)
     if stored.held_by(token):
         return HeldClaim(stored, version, token)
@@ -91,7 +97,7 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
 
 
 #: Builds a change on the record as it is now; called again after a conflict.
-Build = Callable[[Submission], Awaitable[Change]]
+Build = Callable[[Submission], Awaitable[RecordChange]]
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -124,10 +130,10 @@ class HeldClaim:
     async def move(self, to: State, reason: str, **changes: object) -> None:
         """To another state of the same run, still held where that state is active."""
 
-        async def build(record: Submission) -> Change:
+        async def build(record: Submission) -> RecordChange:
             step = self._step(event_id, reason)
             held = record.claim if to.active else None
-            return Change(domain.move(record, to, step, claim=held, **changes))
+            return RecordChange(domain.move(record, to, step, claim=held, **changes))
 
         event_id = self._new_event_id()
         await self._apply(build, event_id)
@@ -147,12 +153,12 @@ class HeldClaim:
         """End the run together with other records, in one commit. `extra` reads what it needs anew each time, and
         sees the record as it is once it has `passed`."""
 
-        async def build(record: Submission) -> Change:
+        async def build(record: Submission) -> RecordChange:
             if passed is not None:
                 step = self._step(f"{event_id}-passed", passed.reason)
                 record = domain.move(record, passed.to, step, claim=record.claim, **passed.changes)
             operations, changes = await extra(record)
-            return Change(domain.move(record, to, self._step(event_id, reason), **changes), operations)
+            return RecordChange(domain.move(record, to, self._step(event_id, reason), **changes), operations)
 
         event_id = self._new_event_id()
         await self._apply(build, event_id)
@@ -170,8 +176,8 @@ class HeldClaim:
         await self._give_up(domain.hand_back, reason)
 
     async def _give_up(self, change: Callable[[Submission, Step], Submission], reason: str) -> None:
-        async def build(record: Submission) -> Change:
-            return Change(change(record, self._step(event_id, reason)))
+        async def build(record: Submission) -> RecordChange:
+            return RecordChange(change(record, self._step(event_id, reason)))
 
         event_id = self._new_event_id()
         await self._apply(build, event_id)
@@ -182,8 +188,8 @@ class HeldClaim:
                 raise ClaimLost("this claim was given up already", submission=self.record.id)
             await self._write(build, event_id)
 
-    async def _renewal(self, record: Submission) -> Change:
-        return Change(domain.renew(record, self._token, require_env("kv").kv.now()))
+    async def _renewal(self, record: Submission) -> RecordChange:
+        return RecordChange(domain.renew(record, self._token, require_env("kv").kv.now()))
 
     async def _write(self, build: Build, event_id: str | None) -> None:
         """Until it is written or the claim is lost. A store that stays away loses the claim at its end."""
@@ -203,7 +209,7 @@ class HeldClaim:
                 await asyncio.sleep(pause / 1000)
                 pause = min(pause * 2, 1_000)
 
-    async def _commit(self, change: Change, event_id: str | None) -> None:
+    async def _commit(self, change: RecordChange, event_id: str | None) -> None:
         if event_id is None:
             put = Put(self.record.key, msgspec.json.encode(change.record), self._version, quiet=True)
             self._version = await require_env("kv").kv.commit([put], urgent=True)

@@ -35,7 +35,7 @@ class Reach(enum.StrEnum):
         return _HOUR_MS if self is Reach.UNAVAILABLE else _DAY_MS
 
 
-class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a reachable repository says about itself."""
 
     #: None: it has no commit.
@@ -65,7 +65,7 @@ class RepoHealth(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Why, for people; empty where all is well.
     detail: str = ""
     #: As of `reached_at`.
-    facts: Facts = Facts()
+    facts: StoredFacts = StoredFacts()
     #: When it was last reached; None: never.
     reached_at: int | None = None
     #: Since when the host says that it is gone; a host that is down in between does not change that.
@@ -81,7 +81,7 @@ class Observation(msgspec.Struct, frozen=True):
     status: Reach
     detail: str = ""
     #: Only of a reachable one.
-    facts: Facts = Facts()
+    facts: StoredFacts = StoredFacts()
 
 
 def renewed(known: RepoHealth | None, identity: Identity, seen: Observation, now: int) -> RepoHealth:

@@ -3,17 +3,17 @@ blocklist follow in one commit. The submission is touched only where it is PUBLI
 
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.decision import Block, RescanDecision, RescanOutcome
+from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill, Role
+from vskill_platform.domain.skill import PublishedSkill, StatusRole
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.records import persist
 from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
 from vskill_platform.store.skills import require_skill, skill_writes
-from vskill_platform.submission_store import Change, read_submission, stored_form
+from vskill_platform.submission_store import RecordChange, read_submission, stored_form
 from vskill_platform.worker_context import require_env
 
 
@@ -45,7 +45,7 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
         operations += await _block_writes(published, digest, decision)
         if operations:
             # An entry that is written here changes the blocklist itself; any other ground is the one that stands.
-            grounds = [] if decision.block is not Block.NONE else [asserted]
+            grounds = [] if decision.block is not BlockScope.NONE else [asserted]
             try:
                 await require_env("kv").kv.commit([*grounds, *operations])
             except StoreUnavailable:
@@ -62,7 +62,7 @@ def _judged_again(published: PublishedSkill, digest: str, decision: RescanDecisi
         case RescanOutcome.KEEP if decision.certification is not None:
             return skill.recertify(published, digest, decision.certification, decision.score, now)
         case RescanOutcome.TAKE_DOWN:
-            change = skill.Change(Role.SYSTEM, "system", now, f"rescan: {decision.reason}")
+            change = skill.StatusChange(StatusRole.SYSTEM, "system", now, f"rescan: {decision.reason}")
             return skill.take_down(published, change, digest=digest)
         case _:
             return published
@@ -71,7 +71,7 @@ def _judged_again(published: PublishedSkill, digest: str, decision: RescanDecisi
 async def _require_grounds(published: PublishedSkill, digest: str, decision: RescanDecision) -> None:
     """BLOCKED is only what an entry hits: one that this decision writes, or one that is there at this moment. One that
     was lifted since would leave the submission BLOCKED with nothing to lift."""
-    if decision.next_state is not State.BLOCKED or decision.block is not Block.NONE:
+    if decision.next_state is not State.BLOCKED or decision.block is not BlockScope.NONE:
         return
     names = (published.name, *published.aliases)
     if await why_blocked(published.identity, names, digest) is None:
@@ -94,15 +94,15 @@ def _submission_writes(
     step = Step(env.clock.new_id(), env.kv.now(), "system", f"rescan: {decision.reason}")
     recorded = RecordedDecision(step.reason, decision.rule_ids, score=decision.score)
     moved = submission.move(record, decision.next_state, step, decision=recorded)
-    return stored_form(Change(moved), version, step.event_id)[1]
+    return stored_form(RecordChange(moved), version, step.event_id)[1]
 
 
 async def _block_writes(
     published: PublishedSkill, digest: str, decision: RescanDecision
 ) -> tuple[Operation, ...]:
-    targets: dict[Block, BlockTarget] = {
-        Block.PLACE: place_target(published.identity),
-        Block.DIGEST: digest_target(digest),
+    targets: dict[BlockScope, BlockTarget] = {
+        BlockScope.PLACE: place_target(published.identity),
+        BlockScope.DIGEST: digest_target(digest),
     }
     if decision.block not in targets:
         return ()

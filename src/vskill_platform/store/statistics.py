@@ -145,7 +145,7 @@ def percentile(values: Sequence[int], share: float) -> int | None:
 # The line.
 
 
-class Position(msgspec.Struct, frozen=True):
+class LinePosition(msgspec.Struct, frozen=True):
     """A place in the line of those that wait for a worker."""
 
     #: From 1.
@@ -154,21 +154,21 @@ class Position(msgspec.Struct, frozen=True):
     at_least: bool = False
 
 
-class Line(msgspec.Struct, frozen=True):
+class WaitingLine(msgspec.Struct, frozen=True):
     """Those that wait and are due, the one that is next first."""
 
     places: dict[str, int]
     truncated: bool
     at: int
 
-    def position(self, record: Submission) -> Position | None:
+    def position(self, record: Submission) -> LinePosition | None:
         """Its place; None where it does not wait, or waits for its next attempt."""
         if not waits(record, self.at):
             return None
         place = self.places.get(record.id)
         if place is not None:
-            return Position(place)
-        return Position(len(self.places), at_least=True) if self.truncated else None
+            return LinePosition(place)
+        return LinePosition(len(self.places), at_least=True) if self.truncated else None
 
 
 def waits(record: Submission, now: int) -> bool:
@@ -177,7 +177,7 @@ def waits(record: Submission, now: int) -> bool:
     return record.state is State.RECEIVED and record.claim is None and due is not None and due <= now
 
 
-async def waiting_line(limit: int = MOST_AHEAD) -> Line:
+async def waiting_line(limit: int = MOST_AHEAD) -> WaitingLine:
     """The line up to a limit, in the order in which its members were due."""
     env = require_env("kv")
     now = env.kv.now()
@@ -185,10 +185,10 @@ async def waiting_line(limit: int = MOST_AHEAD) -> Line:
     page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=limit)
     _raise_failed(page.failed.values())
     places = {_id(entry): place for place, entry in enumerate(page.items, 1)}
-    return Line(places, page.after is not None, now)
+    return WaitingLine(places, page.after is not None, now)
 
 
-async def position_of(record: Submission, limit: int = MOST_AHEAD) -> Position | None:
+async def position_of(record: Submission, limit: int = MOST_AHEAD) -> LinePosition | None:
     """The place of one submission; reads only what stands before it."""
     env = require_env("kv")
     due = record.next_attempt_at
@@ -199,11 +199,11 @@ async def position_of(record: Submission, limit: int = MOST_AHEAD) -> Position |
     _raise_failed(page.failed.values())
     ids = [_id(entry) for entry in page.items]
     if record.id in ids:
-        return Position(ids.index(record.id) + 1)
-    return Position(len(ids) or 1, at_least=page.after is not None)
+        return LinePosition(ids.index(record.id) + 1)
+    return LinePosition(len(ids) or 1, at_least=page.after is not None)
 
 
-def estimate_ms(position: Position | None, activity: Activity | None) -> int | None:
+def estimate_ms(position: LinePosition | None, activity: Activity | None) -> int | None:
     """When its turn comes, if the line goes on as fast as in the last ten minutes; None where that is unknown."""
     if position is None or activity is None or activity.per_minute is None:
         return None

@@ -8,7 +8,7 @@ from vskill_platform.domain.task import Task
 from vskill_platform.kv.entries import Operation
 
 
-class Done(msgspec.Struct, frozen=True):
+class TaskEnd(msgspec.Struct, frozen=True):
     """What a task came to, and what is committed together with its end."""
 
     outcome: str
@@ -22,7 +22,7 @@ class TaskKind(msgspec.Struct, frozen=True):
     #: One line for people.
     purpose: str
     #: Raises for a failed attempt; SourceUnavailable and its like for a dependency that is down.
-    run: Callable[[Task], Awaitable[Done]]
+    run: Callable[[Task], Awaitable[TaskEnd]]
     budget_ms: int = 55_000
     #: Between failed attempts; after the last one it has failed.
     delays_ms: tuple[int, ...] = (10_000, 60_000, 300_000)

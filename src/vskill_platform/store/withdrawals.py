@@ -14,7 +14,7 @@ from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import assert_blocklist, find_hits
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
-    Change,
+    RecordChange,
     commit_change,
     read_submission,
     require_reason,
@@ -27,7 +27,7 @@ ALL = "all versions"
 #: From the record as it is to what it becomes, at this time.
 AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
 #: What becomes of the submission whose version this is; None leaves it as it is.
-Follow = Callable[[Submission, VersionRef, Step], Change | None]
+Follow = Callable[[Submission, VersionRef, Step], RecordChange | None]
 #: What else is written in the same commit.
 MoreWrites = Callable[[], Awaitable[tuple[Operation, ...]]]
 

@@ -10,7 +10,7 @@ from vskill_platform.domain.naming import canonical_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.web.frames import frame
-from vskill_platform.web.hub import Batch, Update
+from vskill_platform.web.hub import EventBatch, Update
 
 
 def submission_event(record: Submission, viewer: Viewer) -> dict[str, object]:
@@ -26,7 +26,7 @@ class Submissions(msgspec.Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     mine: bool = False
 
-    def write(self, batch: Batch) -> bytes:
+    def write(self, batch: EventBatch) -> bytes:
         return b"".join(self._frames(update) for update in batch.updates)
 
     def _frames(self, update: Update) -> bytes:
@@ -53,7 +53,7 @@ class Skills(msgspec.Struct, frozen=True):
     #: In lower case, canonical or short (`owner/slug`, `slug`), as clients have them; empty is every skill.
     names: frozenset[str] = frozenset()
 
-    def write(self, batch: Batch) -> bytes:
+    def write(self, batch: EventBatch) -> bytes:
         return b"".join(self._frame(update) for update in batch.updates)
 
     def _frame(self, update: Update) -> bytes:

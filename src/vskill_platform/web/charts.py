@@ -49,7 +49,7 @@ class Label(msgspec.Struct, frozen=True):
     text: str
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChartLine(msgspec.Struct, frozen=True):
     """A series: its points, and the pieces of line between points that follow each other."""
 
     name: str
@@ -60,7 +60,7 @@ class Line(msgspec.Struct, frozen=True):
     pieces: tuple[str, ...]
 
 
-class Row(msgspec.Struct, frozen=True):
+class ChartRow(msgspec.Struct, frozen=True):
     """The same numbers for a table."""
 
     when: str
@@ -75,9 +75,9 @@ class Chart(msgspec.Struct, frozen=True):
     #: What it shows, in a sentence that holds the numbers that matter.
     description: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ChartRow, ...]
     bars: tuple[Bar, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ChartLine, ...] = ()
     times: tuple[Label, ...] = ()
     levels: tuple[Label, ...] = ()
     #: There is nothing to draw.
@@ -98,7 +98,7 @@ def throughput_chart(slots: Sequence[Slot]) -> Chart:
     )
     total = sum(slot.count or 0 for slot in slots)
     published = sum(slot.published or 0 for slot in slots)
-    rows = tuple(Row(_span(slot), (number(slot.count), number(slot.published))) for slot in slots)
+    rows = tuple(ChartRow(_span(slot), (number(slot.count), number(slot.published))) for slot in slots)
     return Chart(
         id="throughput",
         title="Runs that ended",
@@ -121,7 +121,7 @@ def latency_chart(slots: Sequence[Slot]) -> Chart:
         ("p95", "95 % within", [slot.p95_ms for slot in slots]),
     )
     lines = tuple(_line(kind, name, values, most, slots) for kind, name, values in series)
-    rows = tuple(Row(_span(slot), (duration(slot.p50_ms), duration(slot.p95_ms))) for slot in slots)
+    rows = tuple(ChartRow(_span(slot), (duration(slot.p50_ms), duration(slot.p95_ms))) for slot in slots)
     known = [slot.p95_ms for slot in slots if slot.p95_ms is not None]
     said = (
         f"95 % of a slot's runs were decided within {duration(max(known))} at worst."
@@ -162,7 +162,7 @@ def _bar(index: int, slots: int, value: int | None, most: int, text: str) -> Bar
     return Bar(_round(x), _round(HEIGHT - BOTTOM - height), _round(width), _round(height), text)
 
 
-def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: Sequence[Slot]) -> Line:
+def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: Sequence[Slot]) -> ChartLine:
     step = (WIDTH - LEFT) / max(len(values), 1)
     marks: list[Mark] = []
     pieces: list[list[Mark]] = [[]]
@@ -175,7 +175,7 @@ def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: 
         marks.append(mark)
         pieces[-1].append(mark)
     drawn = tuple(" ".join(f"{one.x},{one.y}" for one in piece) for piece in pieces if len(piece) > 1)
-    return Line(name, kind, tuple(marks), drawn)
+    return ChartLine(name, kind, tuple(marks), drawn)
 
 
 def _times(slots: Sequence[Slot]) -> tuple[Label, ...]:

@@ -65,7 +65,7 @@ class Update(msgspec.Struct, frozen=True):
     skill: PublishedSkill | None = None
 
 
-class Batch(msgspec.Struct, frozen=True):
+class EventBatch(msgspec.Struct, frozen=True):
     """Changes that are told together."""
 
     updates: tuple[Update, ...]
@@ -78,7 +78,7 @@ class Batch(msgspec.Struct, frozen=True):
 class Channel(Hashable, Protocol):
     """A kind of stream. Equal channels get the same bytes, which are made once."""
 
-    def write(self, batch: Batch) -> bytes:
+    def write(self, batch: EventBatch) -> bytes:
         """The frames of a batch; empty where it holds nothing for this channel."""
 
 
@@ -296,7 +296,7 @@ class Hub:
         self._tell(batch)
         await asyncio.sleep(self._limits.gather_s)
 
-    async def _batch(self, changes: Sequence[Change], after: str, end: str) -> Batch:
+    async def _batch(self, changes: Sequence[Change], after: str, end: str) -> EventBatch:
         last = {
             change.key: change
             for change in changes
@@ -314,11 +314,11 @@ class Hub:
             before = change.cursor
         skips.report(self._env)
         counted = any(SUBMISSIONS.holds(key) for key in last)
-        return Batch(tuple(updates), end, await count_submissions() if counted else None)
+        return EventBatch(tuple(updates), end, await count_submissions() if counted else None)
 
     # Telling.
 
-    def _tell(self, batch: Batch) -> None:
+    def _tell(self, batch: EventBatch) -> None:
         written: dict[Channel, bytes] = {}
         for stream in tuple(self._streams):
             chunk = written.get(stream.channel)
@@ -327,7 +327,7 @@ class Hub:
             if chunk:
                 self._push(stream, chunk)
 
-    def _write(self, channel: Channel, batch: Batch) -> bytes:
+    def _write(self, channel: Channel, batch: EventBatch) -> bytes:
         try:
             return channel.write(batch)
         except Exception:

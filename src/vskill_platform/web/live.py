@@ -39,7 +39,7 @@ class StreamQuery(Asked, frozen=True):
     after: Cursor | None = None
 
 
-class SubmissionsQuery(StreamQuery, frozen=True):
+class LiveSubmissionsQuery(StreamQuery, frozen=True):
     """Which submissions."""
 
     #: Ids, separated by commas; none is all.
@@ -48,7 +48,7 @@ class SubmissionsQuery(StreamQuery, frozen=True):
     mine: bool = False
 
 
-class SkillsQuery(StreamQuery, frozen=True):
+class LiveSkillsQuery(StreamQuery, frozen=True):
     """Which skills."""
 
     #: Names, canonical or short, separated by commas; none is all. One that nobody has yet is waited for.
@@ -110,7 +110,7 @@ async def open_stream(request: Request, channel: Channel, after: str | None) -> 
 
 async def submissions(request: Request) -> Response:
     """Every change of submissions, as named events: `submission`, and `submission_decision` where a run ended."""
-    query, viewer = query_of(request, SubmissionsQuery), viewer_of(request)
+    query, viewer = query_of(request, LiveSubmissionsQuery), viewer_of(request)
     if query.mine and viewer.account is None:
         raise NotSignedIn
     channel = Submissions(viewer, _names(query.ids, "ids"), query.mine)
@@ -119,7 +119,7 @@ async def submissions(request: Request) -> Response:
 
 async def skills(request: Request) -> Response:
     """Every change of published skills, in plain messages."""
-    query = query_of(request, SkillsQuery)
+    query = query_of(request, LiveSkillsQuery)
     names = frozenset(name.lower() for name in _names(query.skills, "skills"))
     return await open_stream(request, Skills(viewer_of(request), names), query.after)
 
@@ -136,7 +136,7 @@ ENDPOINTS = (
     get(
         "/api/v1/submissions/stream",
         submissions,
-        query=SubmissionsQuery,
+        query=LiveSubmissionsQuery,
         tag="submissions",
         summary="Changes of submissions as they happen",
         media=STREAM_TYPE,
@@ -146,7 +146,7 @@ ENDPOINTS = (
     get(
         "/api/v1/skills/stream",
         skills,
-        query=SkillsQuery,
+        query=LiveSkillsQuery,
         tag="skills",
         summary="Changes of published skills as they happen",
         media=STREAM_TYPE,

@@ -25,7 +25,7 @@ class Up(Wire, frozen=True):
     version: str
 
 
-class Ready(Wire, frozen=True):
+class Readiness(Wire, frozen=True):
     """The store answers and can be written."""
 
     status: str
@@ -49,7 +49,7 @@ async def readyz(request: Request) -> Response:
             await env.kv.check()
     except TimeoutError:
         raise StoreUnavailable(f"The record store did not answer within {within_s:g} s.") from None
-    return json_response(Ready("ready", env.kv.engine))
+    return json_response(Readiness("ready", env.kv.engine))
 
 
 async def metrics(_request: Request) -> Response:
@@ -96,7 +96,7 @@ ENDPOINTS = (
     get(
         "/readyz",
         readyz,
-        answer=Ready,
+        answer=Readiness,
         tag="operations",
         summary="Check that the store answers and can be written",
     ),

@@ -25,13 +25,13 @@ class Declared(Protocol):
 E = TypeVar("E", bound=Declared)
 
 
-class Node(Generic[E]):
+class PathStep(Generic[E]):
     """One step of a path."""
 
     def __init__(self) -> None:
-        self.fixed: dict[str, Node[E]] = {}
+        self.fixed: dict[str, PathStep[E]] = {}
         #: Any one segment; each endpoint knows by which name.
-        self.any: Node[E] | None = None
+        self.any: PathStep[E] | None = None
         #: By method, with the names of what matched anything on the way.
         self.ends: dict[str, tuple[E, tuple[str, ...]]] = {}
         #: The same for a last part that takes all segments that are left (`{name:path}`).
@@ -45,7 +45,7 @@ class Tree(Generic[E]):
     """All endpoints by path."""
 
     def __init__(self, endpoints: Iterable[E]) -> None:
-        self._root: Node[E] = Node()
+        self._root: PathStep[E] = PathStep()
         for endpoint in endpoints:
             self._add(endpoint)
 
@@ -70,7 +70,7 @@ class Tree(Generic[E]):
         node, names = self._root, []
         for part in endpoint.path.split("/")[1:]:
             if not part.startswith("{"):
-                node = node.fixed.setdefault(part, Node())
+                node = node.fixed.setdefault(part, PathStep())
                 continue
             name, _, kind = part.strip("{}").partition(":")
             names.append(name)
@@ -78,14 +78,14 @@ class Tree(Generic[E]):
                 node.rests.setdefault(endpoint.method, (endpoint, tuple(names)))
                 return
             if node.any is None:
-                node.any = Node()
+                node.any = PathStep()
             node = node.any
         if endpoint.method in node.ends:
             raise ValueError(f"two endpoints answer {endpoint.method} {endpoint.path}")
         node.ends[endpoint.method] = (endpoint, tuple(names))
 
 
-def _find(node: Node[E], segments: Sequence[str], at: int, taken: tuple[str, ...]) -> Match[E] | None:
+def _find(node: PathStep[E], segments: Sequence[str], at: int, taken: tuple[str, ...]) -> Match[E] | None:
     if at == len(segments):
         return (node.ends, taken) if node.ends else None
     segment = segments[at]

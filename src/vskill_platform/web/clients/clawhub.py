@@ -86,26 +86,26 @@ class ListQuery(Asked, frozen=True):
     non_suspicious_only: str = ""
 
 
-class OwnerQuery(Asked, frozen=True, kw_only=True):
+class ClawHubOwnerQuery(Asked, frozen=True, kw_only=True):
     """Whose skill, where several have the slug."""
 
     owner_handle: str = ""
 
 
-class SkillQuery(OwnerQuery, frozen=True, kw_only=True):
+class SkillQuery(ClawHubOwnerQuery, frozen=True, kw_only=True):
     """What the client may send along when it asks about one skill."""
 
     force_install: str = ""
 
 
-class VersionsQuery(OwnerQuery, frozen=True, kw_only=True):
+class VersionsQuery(ClawHubOwnerQuery, frozen=True, kw_only=True):
     """A page of versions, newest first; the cursor is the number of those before it."""
 
     limit: Limit = 25
     cursor: Annotated[str, msgspec.Meta(pattern="^[0-9]{0,6}$")] = ""
 
 
-class FileQuery(OwnerQuery, frozen=True, kw_only=True):
+class ClawHubFileQuery(ClawHubOwnerQuery, frozen=True, kw_only=True):
     """Which file of which version."""
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)]
@@ -113,14 +113,14 @@ class FileQuery(OwnerQuery, frozen=True, kw_only=True):
     tag: str = ""
 
 
-class ResolveQuery(OwnerQuery, frozen=True, kw_only=True):
+class ResolveQuery(ClawHubOwnerQuery, frozen=True, kw_only=True):
     """Which version has this fingerprint."""
 
     slug: Slug
     hash: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
-class DownloadQuery(OwnerQuery, frozen=True, kw_only=True):
+class DownloadQuery(ClawHubOwnerQuery, frozen=True, kw_only=True):
     """Which version; the current one where none is named."""
 
     slug: Slug
@@ -280,7 +280,7 @@ async def version(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def file(request: Request, skill: PublishedSkill) -> Response:
-    asked = query_of(request, FileQuery)
+    asked = query_of(request, ClawHubFileQuery)
     ref = await find_installable(require_env(), skill, _number(skill, asked.version, asked.tag))
     found = await read_file(require_env(), skill, ref, asked.path)
     name = found.path.rpartition("/")[2]
@@ -352,7 +352,7 @@ def _read(path: str, view: View, **declared: Any) -> Endpoint:
 
 
 def _read_skill(
-    path: str, view: SkillView, query: type[OwnerQuery] = SkillQuery, **declared: Any
+    path: str, view: SkillView, query: type[ClawHubOwnerQuery] = SkillQuery, **declared: Any
 ) -> Endpoint:
     """An address about one skill. Where its slug means several, they are the answer instead of the view's."""
 
@@ -373,7 +373,7 @@ ENDPOINTS = (
     _read_skill(f"{SKILL}/moderation", moderation),
     _read_skill(f"{SKILL}/versions", versions, VersionsQuery),
     _read_skill(f"{SKILL}/versions/{{version}}", version),
-    _read_skill(f"{SKILL}/file", file, FileQuery, media="*/*"),
+    _read_skill(f"{SKILL}/file", file, ClawHubFileQuery, media="*/*"),
     _read_skill(f"{SKILL}/install", install),
     _read_skill(f"{API}/resolve", resolve, ResolveQuery),
     _read_skill(f"{API}/download", download, DownloadQuery, media="*/*"),

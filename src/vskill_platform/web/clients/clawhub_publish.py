@@ -18,8 +18,8 @@ from vskill_platform.actions.staged_files import read_staged, stage_file, ticket
 from vskill_platform.actions.wire import Sent
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotPermitted
-from vskill_platform.domain.submission import Source
-from vskill_platform.intake.submit import Outcome, Submitted
+from vskill_platform.domain.submission import EntryPoint
+from vskill_platform.intake.submit import IntakeOutcome, Submitted
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
@@ -90,7 +90,7 @@ async def publish(request: Request) -> Response:
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
         files = await read_staged(services, actor, tickets)
     _check_owner(body.owner_handle, actor.name)
-    done = await upload_files(services, actor, files, slug=body.slug, source=Source.CLI)
+    done = await upload_files(services, actor, files, slug=body.slug, source=EntryPoint.CLI)
     return json_response(_answer(body.slug, done))
 
 
@@ -118,10 +118,10 @@ def _check_owner(handle: str, account: str) -> None:
 
 def _answer(slug: str, done: Submitted) -> dict[str, object]:
     """The client knows two outcomes: it is public, or it will be if it passes."""
-    if done.outcome is Outcome.BLOCKED or done.submission is None:
+    if done.outcome is IntakeOutcome.BLOCKED or done.submission is None:
         raise Blocked(f"{slug} is blocked: {done.reason}", skill=slug, reason=done.reason)
     record = done.submission
-    status = "published" if done.outcome is Outcome.ALREADY_VERIFIED else "pending"
+    status = "published" if done.outcome is IntakeOutcome.ALREADY_VERIFIED else "pending"
     return {
         "ok": True,
         "skillId": record.id,

@@ -288,10 +288,10 @@ class McpServer:
         )
 
     def answer(self, request: Request) -> Response:
-        return _Answer(self._server, self._security, request)
+        return _ToolAnswer(self._server, self._security, request)
 
 
-class _Answer(Response):
+class _ToolAnswer(Response):
     """Lets the package answer: its tasks begin and end with the request, and inherit its context."""
 
     def __init__(self, server: "Server[Any]", security: TransportSecuritySettings, request: Request) -> None:

@@ -50,7 +50,7 @@ MOST_DESCRIPTION = 1024
 _AT_ONCE = 8
 
 
-class Entry(msgspec.Struct, frozen=True):
+class IndexEntry(msgspec.Struct, frozen=True):
     """One skill of an index."""
 
     name: str
@@ -65,7 +65,7 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True):
     """The document of schema 0.2.0."""
 
     schema: str = msgspec.field(name="$schema")
-    skills: tuple[Entry, ...]
+    skills: tuple[IndexEntry, ...]
     #: there are more: a narrower scope lists them
     truncated: bool = False
 
@@ -112,7 +112,7 @@ async def index(request: Request) -> Response:
     return await answer_until_change(request, make)
 
 
-async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> Entry | None:
+async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> IndexEntry | None:
     """None where the content cannot be read now: one skill must not hide the others."""
     try:
         artifact = await artifact_of(request, skill.current_digest or "")
@@ -123,7 +123,7 @@ async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: 
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
     kind = "skill-md" if artifact.is_plain else "archive"
-    return Entry(name, described(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
+    return IndexEntry(name, described(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
 
 
 def described(skill: PublishedSkill | PublishedSkillSummary) -> str:

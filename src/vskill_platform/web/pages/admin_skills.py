@@ -20,7 +20,7 @@ LIST = "/admin/skills"
 PAGE = 30
 
 
-class SkillsQuery(Asked, frozen=True):
+class AdminSkillsQuery(Asked, frozen=True):
     """A search, or a page of what was published last. Withdrawn skills are found by searching."""
 
     q: str = ""
@@ -28,14 +28,14 @@ class SkillsQuery(Asked, frozen=True):
 
 
 async def skills(request: Request) -> Response:
-    asked = query_of(request, SkillsQuery)
+    asked = query_of(request, AdminSkillsQuery)
     items, after = await _found(principal_of(request), asked)
     return admin_page(
         request, "skills.html", items=items, after=after, q=asked.q, is_first=asked.after is None
     )
 
 
-async def _found(reader: Principal, asked: SkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
+async def _found(reader: Principal, asked: AdminSkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
     if asked.q.strip():
         return (await search_catalogue(require_env(), reader, asked.q, limit=PAGE)).items, None
     page = await list_catalogue(require_env(), reader, after=asked.after, limit=PAGE)
@@ -69,7 +69,7 @@ def _page(request: Request) -> str:
 _SKILL = "/skills/{owner}/{repo}/{slug}"
 
 ENDPOINTS = (
-    page(LIST, skills, action=TAKE_DOWN, query=SkillsQuery),
+    page(LIST, skills, action=TAKE_DOWN, query=AdminSkillsQuery),
     form(f"{_SKILL}/take-down", take_down, action=TAKE_DOWN),
     form(f"{_SKILL}/restore", restore, action=RESTORE),
 )

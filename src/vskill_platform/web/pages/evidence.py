@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.evidence import Evidence, read_stored_files
+from vskill_platform.actions.evidence import ContentEvidence, read_stored_files
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Finding
 
@@ -24,7 +24,7 @@ MOST_DIFF_SHOWN = 1_500
 MOST_FILES = 200
 
 
-class Line(msgspec.Struct, frozen=True):
+class FileLine(msgspec.Struct, frozen=True):
     """One line of a file, and the findings in it."""
 
     number: int
@@ -39,7 +39,7 @@ class ShownFile(msgspec.Struct, frozen=True):
     size: int
     #: False: it is no text.
     is_text: bool
-    lines: tuple[Line, ...] = ()
+    lines: tuple[FileLine, ...] = ()
     #: There is more than is shown.
     cut: bool = False
 
@@ -56,7 +56,7 @@ class Difference(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-def choose(evidence: Evidence, wanted: str | None) -> ShownFile | None:
+def choose(evidence: ContentEvidence, wanted: str | None) -> ShownFile | None:
     """The file that was asked for, or the one with the worst finding, or the first."""
     by_path = {file.path: file for file in evidence.files}
     worst = next((one.file for one in evidence.findings if one.file in by_path), None)
@@ -75,7 +75,7 @@ def show_file(file: SkillFile, findings: Sequence[Finding]) -> ShownFile:
     texts = data.decode("utf-8", "replace").split("\n")
     here = [one for one in findings if one.file == file.path]
     lines = [
-        Line(number, _visible(text), tuple(one for one in here if one.line == number))
+        FileLine(number, _visible(text), tuple(one for one in here if one.line == number))
         for number, text in enumerate(texts[:MOST_LINES], start=1)
     ]
     cut = len(file.data) > MOST_BYTES or len(texts) > MOST_LINES
@@ -89,7 +89,7 @@ def _visible(text: str) -> str:
     return shown + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > MOST_WIDTH else "")
 
 
-async def compare(services: Services, evidence: Evidence) -> tuple[Difference, ...]:
+async def compare(services: Services, evidence: ContentEvidence) -> tuple[Difference, ...]:
     """How the content differs from what is live; nothing where nothing is."""
     digest = None if evidence.live is None else evidence.live.current_digest
     if digest is None or not evidence.files:

@@ -19,10 +19,10 @@ from vskill_platform.actions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submission_views import StatsView, stats_view
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
-from vskill_platform.domain.states import Category, State, category_of
+from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
-from vskill_platform.web.hub import Batch, Update
+from vskill_platform.web.hub import EventBatch, Update
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import RETRY_AFTER_S
@@ -39,19 +39,19 @@ SLOT_MS = 300_000
 SLOTS = 12
 
 LABELS = {
-    Category.WAITING: ("Waiting", ""),
-    Category.RUNNING: ("Running", "info"),
-    Category.REVIEW: ("Needs review", "warn"),
-    Category.PUBLISHED: ("Published", "good"),
-    Category.FAILED: ("Failed", "bad"),
-    Category.CANCELLED: ("Cancelled", ""),
+    StateCategory.WAITING: ("Waiting", ""),
+    StateCategory.RUNNING: ("Running", "info"),
+    StateCategory.REVIEW: ("Needs review", "warn"),
+    StateCategory.PUBLISHED: ("Published", "good"),
+    StateCategory.FAILED: ("Failed", "bad"),
+    StateCategory.CANCELLED: ("Cancelled", ""),
 }
 
 
 class QueueQuery(Asked, frozen=True):
     """What is shown; it stands in the address, so a view can be shared."""
 
-    category: Category | None = None
+    category: StateCategory | None = None
     state: State | None = None
     q: Annotated[str, msgspec.Meta(max_length=200)] = ""
     after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
@@ -152,10 +152,10 @@ def _cards(query: QueueQuery, counts: StatsView | None) -> tuple[Card, ...]:
         link=_link(QueueQuery(q=query.q)),
         current=query.category is None and query.state is None,
     )
-    return (everything, *(_card(category, query, counts) for category in Category))
+    return (everything, *(_card(category, query, counts) for category in StateCategory))
 
 
-def _card(category: Category, query: QueueQuery, counts: StatsView | None) -> Card:
+def _card(category: StateCategory, query: QueueQuery, counts: StatsView | None) -> Card:
     label, kind = LABELS[category]
     return Card(
         name=category.value,
@@ -184,7 +184,7 @@ def _charts(look: QueueLook) -> tuple[Chart, ...]:
 class QueueRows(msgspec.Struct, frozen=True):
     """Rows of the table as the page shows them to everybody, and the numbers of the cards."""
 
-    def write(self, batch: Batch) -> bytes:
+    def write(self, batch: EventBatch) -> bytes:
         rows = b"".join(self._row(update) for update in batch.updates)
         return rows + (b"" if batch.counts is None else _counts(stats_view(batch.counts), batch.cursor))
 

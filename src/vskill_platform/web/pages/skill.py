@@ -21,7 +21,7 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.scan import Finding, Kind
+from vskill_platform.domain.scan import Finding, FindingKind
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
@@ -44,7 +44,7 @@ MOST_REASON = 2_000
 Number = Annotated[str, msgspec.Meta(max_length=80)]
 
 
-class VersionQuery(Asked, frozen=True):
+class ShownVersionQuery(Asked, frozen=True):
     """Which version; none is the current one."""
 
     version: Number = ""
@@ -63,7 +63,7 @@ class ReportedQuery(Asked, frozen=True):
     reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ViewedFile(msgspec.Struct, frozen=True):
     """A file as the viewer shows it."""
 
     path: str
@@ -113,7 +113,7 @@ async def versions(request: Request) -> Response:
 async def security(request: Request) -> Response:
     dossier = await _versioned(request)
     findings = dossier.scan.findings if dossier.scan else ()
-    counted = [one for one in findings if one.kind is not Kind.CAPABILITY]
+    counted = [one for one in findings if one.kind is not FindingKind.CAPABILITY]
     return await _render(
         request,
         "skill_security.html",
@@ -192,7 +192,7 @@ async def _read_dossier(request: Request, number: str | None = None) -> Dossier:
 
 
 async def _versioned(request: Request) -> Dossier:
-    return await _read_dossier(request, query_of(request, VersionQuery).version or None)
+    return await _read_dossier(request, query_of(request, ShownVersionQuery).version or None)
 
 
 async def _skill_text(dossier: Dossier) -> str | None:
@@ -206,13 +206,13 @@ async def _skill_text(dossier: Dossier) -> str | None:
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
 
 
-def _shown(one: SkillFile) -> Shown:
+def _shown(one: SkillFile) -> ViewedFile:
     if b"\0" in one.data[:8_000]:
-        return Shown(one.path, len(one.data), None, cut=False)
+        return ViewedFile(one.path, len(one.data), None, cut=False)
     text = one.data.decode("utf-8", "replace")
     lines = text[:MOST_SHOWN].splitlines()
     cut = len(text) > MOST_SHOWN or len(lines) > MOST_LINES
-    return Shown(one.path, len(one.data), tuple(lines[:MOST_LINES]), cut)
+    return ViewedFile(one.path, len(one.data), tuple(lines[:MOST_LINES]), cut)
 
 
 def _canonical(request: Request) -> str:
@@ -237,7 +237,7 @@ def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]
     """What it can do: one entry per rule, with every place."""
     places: dict[str, list[Finding]] = {}
     for finding in findings:
-        if finding.kind is Kind.CAPABILITY:
+        if finding.kind is FindingKind.CAPABILITY:
             places.setdefault(finding.rule_id, []).append(finding)
     return [(found[0], found) for found in places.values()]
 
@@ -247,10 +247,10 @@ _PLACE = "/skills/{owner}/{repo}/{slug}"
 ENDPOINTS = (
     page("/skills/{name}", flat),
     page(_PLACE, skill, query=ReportedQuery),
-    page(f"{_PLACE}/files", files, query=VersionQuery),
-    page(f"{_PLACE}/files/{{path:path}}", file, query=VersionQuery),
+    page(f"{_PLACE}/files", files, query=ShownVersionQuery),
+    page(f"{_PLACE}/files/{{path:path}}", file, query=ShownVersionQuery),
     page(f"{_PLACE}/versions", versions),
     page(f"{_PLACE}/versions/diff", changes, query=ChangesQuery),
-    page(f"{_PLACE}/security", security, query=VersionQuery),
+    page(f"{_PLACE}/security", security, query=ShownVersionQuery),
     form(f"{_PLACE}/report", report, action=FILE, allowance=FILE.allowance),
 )

@@ -77,7 +77,7 @@ class Choice(msgspec.Struct, frozen=True):
     chosen: bool
 
 
-class Group(msgspec.Struct, frozen=True):
+class FacetGroup(msgspec.Struct, frozen=True):
     """One facet."""
 
     name: str
@@ -129,9 +129,10 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
     return Results(found.items, following, unreadable=found.unreadable)
 
 
-def _groups(asked: SkillsQuery, counts: Facets) -> list[Group]:
+def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:
     return [
-        Group(name, title, _choices(asked, name, getattr(counts, name))) for name, title in FACETS.items()
+        FacetGroup(name, title, _choices(asked, name, getattr(counts, name)))
+        for name, title in FACETS.items()
     ]
 
 

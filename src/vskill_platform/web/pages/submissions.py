@@ -19,11 +19,11 @@ from vskill_platform.actions.submission_views import PositionView, published_nam
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.scan import Finding, Kind, StaticReport
+from vskill_platform.domain.scan import Finding, FindingKind, StaticReport
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Source, Submission
+from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
-from vskill_platform.intake.submit import Outcome
+from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
@@ -60,7 +60,7 @@ class Offers(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShownSubmission(msgspec.Struct, frozen=True):
     """Everything about one run."""
 
     record: Submission
@@ -100,7 +100,7 @@ async def submission(request: Request) -> Response:
     return told(request, answer)
 
 
-async def _shown(request: Request, run: int | None) -> Shown:
+async def _shown(request: Request, run: int | None) -> ShownSubmission:
     services = require_env()
     kv = services.kv
     cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
@@ -109,7 +109,7 @@ async def _shown(request: Request, run: int | None) -> Shown:
     now = kv.now()
     report = await report_of(record)
     counting = _counting(record, report)
-    return Shown(
+    return ShownSubmission(
         record=record,
         current_run=current.run,
         stays=stays(record, now),
@@ -141,7 +141,7 @@ def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding,
         return ()
     named = set(record.decision.rule_ids if record.decision else ())
     found = ordered_findings(record, report)
-    return tuple(one for one in found if one.kind is not Kind.CAPABILITY or one.rule_id in named)
+    return tuple(one for one in found if one.kind is not FindingKind.CAPABILITY or one.rule_id in named)
 
 
 async def _offers(request: Request, record: Submission) -> Offers:
@@ -190,21 +190,24 @@ async def resubmit(request: Request) -> Response:
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has begun.")
-    wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=Source.WEB.value)
+    wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=EntryPoint.WEB.value)
     done = await SUBMIT(services, principal, wanted)
     kind = "bad" if done.blocked else "good"
     where = _place(request) if done.id is None else f"/submissions/{done.id}"
     return see_other(
-        request, where, _OUTCOMES[Outcome(done.outcome)] + (f" {done.reason}" if done.reason else ""), kind
+        request,
+        where,
+        _OUTCOMES[IntakeOutcome(done.outcome)] + (f" {done.reason}" if done.reason else ""),
+        kind,
     )
 
 
 _OUTCOMES = {
-    Outcome.CREATED: "It was submitted.",
-    Outcome.DUPLICATE: "It is on its way already.",
-    Outcome.ALREADY_VERIFIED: "These very bytes are published already.",
-    Outcome.REQUEUED: "A new run has begun.",
-    Outcome.BLOCKED: "It is blocked.",
+    IntakeOutcome.CREATED: "It was submitted.",
+    IntakeOutcome.DUPLICATE: "It is on its way already.",
+    IntakeOutcome.ALREADY_VERIFIED: "These very bytes are published already.",
+    IntakeOutcome.REQUEUED: "A new run has begun.",
+    IntakeOutcome.BLOCKED: "It is blocked.",
 }
 
 

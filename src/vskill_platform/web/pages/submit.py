@@ -26,7 +26,7 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import DEFAULT_LIMITS
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.submission import Source
+from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.web.auth import form_of, text_of, values_of
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.problems import in_words
@@ -69,7 +69,9 @@ async def send(request: Request) -> Response:
     paths = tuple(dict.fromkeys(await values_of(request, "path")))[:MOST_BULK]
     if not paths:
         return _start(request, 400, {"repo": repo}, {"repo": "No skill was chosen; look again and tick one."})
-    places = tuple(PlaceToSubmit(repo_url=repo, skill_path=path, source=Source.WEB.value) for path in paths)
+    places = tuple(
+        PlaceToSubmit(repo_url=repo, skill_path=path, source=EntryPoint.WEB.value) for path in paths
+    )
     done = await SUBMIT_MANY(require_env(), principal_of(request), SubmitPlaces(submissions=places))
     return _done(request, done.results)
 
@@ -80,7 +82,7 @@ async def upload(request: Request) -> Response:
     try:
         archive = (await form_of(request)).get("archive")
         data = await archive.read() if isinstance(archive, UploadFile) else b""
-        wanted = UploadSkill(archive=data, name=name, source=Source.WEB.value)
+        wanted = UploadSkill(archive=data, name=name, source=EntryPoint.WEB.value)
         done = await UPLOAD(require_env(), principal_of(request), wanted)
     except PlatformError as error:
         field = "name" if error.details.get("field") == "slug" else "archive"
