@@ -30,6 +30,8 @@ def _check_file(path: str, text: str, root: Path) -> Iterator[Problem]:
         yield from hygiene.check_lock(path, text)
     elif path.endswith(".py"):
         yield from code_rules.check_module(path, text)
+    elif path.endswith(".html"):
+        yield from code_rules.check_template(path, text)
     elif path.endswith(".md"):
         yield from docs.check_links(path, text, root)
         yield from docs.check_named_tests(path, text, root)

@@ -6,6 +6,7 @@ type a syntax tree does not show, so its bare name is enough.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -64,6 +65,17 @@ STARTS_PROCESSES = frozenset(
 LIFETIMES = "tests/support/lifetimes.py"
 #: What proves that nothing is left must not have a guardian of its own.
 MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
+#: What tells a role apart, or checks one. Only actions decide who may; a page asks `ACTION.allows(principal)`.
+DECIDES_RIGHTS = frozenset({"is_admin", "is_reviewer", "require_scope"})
+ROLES = "vskill_platform.store.accounts.Role."
+ACTIONS = f"{PACKAGE}actions/"
+#: Which may name a role outside `actions/`, because they write it into a record or compute with it.
+NAME_ROLES = frozenset(
+    f"{PACKAGE}store/{name}.py" for name in ("accounts", "github_accounts", "sessions", "setup")
+)
+NO_RIGHTS = "decides who may outside actions/: declare the action, or ask ACTION.allows(principal)"
+TEMPLATES = f"{PACKAGE}web/templates/"
+_IN_TEMPLATE = re.compile(r"principal\.(is_admin|is_reviewer|role|scopes)\b")
 BANNED_METHODS = {
     "run_in_executor": "it loses the context: use asyncio.to_thread, or copy_context().run in an executor",
 }
@@ -86,10 +98,30 @@ def check_module(path: str, text: str) -> Iterator[Problem]:
         tree = ast.parse(text, filename=path)
         yield from _check_docstring(path, tree)
         yield from _check_names(path, tree)
+        if not path.startswith(ACTIONS):
+            yield from _check_rights(path, tree)
     if path.startswith(TESTS) and path not in MAY_START:
         yield from _check_starts(path, ast.parse(text, filename=path))
     if path.startswith(PLAYED) and path not in PATCHES:
         yield from check_patches(path, text)
+
+
+def _check_rights(path: str, tree: ast.Module) -> Iterator[Problem]:
+    imported = imported_names(ast.walk(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and (
+            node.attr in DECIDES_RIGHTS
+            or (path not in NAME_ROLES and (qualified_name(node, imported) or "").startswith(ROLES))
+        ):
+            yield Problem(path, node.lineno, f"{node.attr}: {NO_RIGHTS}")
+
+
+def check_template(path: str, text: str) -> Iterator[Problem]:
+    """A page's template shows what its view says that the principal may do, and asks for no role itself."""
+    if path.startswith(TEMPLATES):
+        for number, line in enumerate(text.splitlines(), start=1):
+            if found := _IN_TEMPLATE.search(line):
+                yield Problem(path, number, f"{found[0]}: {NO_RIGHTS}")
 
 
 def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:

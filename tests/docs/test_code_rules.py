@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.code_rules import PATCHES, check_module, check_patches
+from tools.code_rules import PATCHES, check_module, check_patches, check_template
 from tools.files import ROOT
 
 DOCSTRING = '"""What it is for."""\n'
@@ -144,3 +144,35 @@ def test_a_test_may_replace_what_is_not_the_products(code):
 def test_a_file_that_may_patch_the_product_still_does(path):
     """An exception that nobody needs any more goes."""
     assert list(check_patches(path, (ROOT / path).read_text("utf-8")))
+
+
+ROLE = "from vskill_platform.store.accounts import Role\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if principal.is_admin: ...\n",
+        "shown = viewer.is_reviewer\n",
+        "principal.require_scope(scope)\n",
+        ROLE + "if user.role is Role.ADMIN: ...\n",
+    ],
+)
+def test_only_actions_decide_who_may(code):
+    text = DOCSTRING + code
+    for path in ("web/pages/new.py", "cli/new.py", "queue/new.py"):
+        (problem,) = check_module(f"src/vskill_platform/{path}", text)
+        assert "decides who may outside actions/" in problem.message
+    assert list(check_module("src/vskill_platform/actions/new.py", text)) == []
+
+
+def test_a_page_may_ask_an_action_whom_it_allows():
+    text = DOCSTRING + ROLE + "def show(principal, role: Role): return APPROVE.allows(principal)\n"
+    assert list(check_module("src/vskill_platform/web/pages/new.py", text)) == []
+
+
+def test_a_template_asks_for_no_role():
+    path = "src/vskill_platform/web/templates/new.html"
+    (problem,) = check_template(path, "<p>\n{% if principal.is_admin %}")
+    assert problem.line == 2 and "principal.is_admin" in problem.message
+    assert list(check_template(path, "{% if principal.account %}{% if offers_admin %}")) == []

@@ -201,7 +201,7 @@ async def entries_by_token(shelf: Shelf) -> list[AuditEntry]:
 def test_every_state_change_is_listed_with_its_scope():
     assert set(CHANGING) == {*NEEDS, *NEEDS_NONE}
     assert {name: one.token_scope for name, one in CHANGING.items() if one.token_scope} == NEEDS
-    assert {name: tool.scope for name, tool in TOOLS.items()} == NEEDS_OF_TOOLS
+    assert {name: tool.action and tool.action.scope for name, tool in TOOLS.items()} == NEEDS_OF_TOOLS
     assert set(COVERS) == set(SCOPES)
 
 

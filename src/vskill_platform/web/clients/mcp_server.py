@@ -38,7 +38,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from vskill_platform import __version__
-from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
@@ -48,7 +48,6 @@ from vskill_platform.actions.skill_security import SECURITY
 from vskill_platform.actions.skill_views import card, detail
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.token import TokenScope
 from vskill_platform.settings import Settings
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_commands
@@ -156,15 +155,15 @@ class Offered(msgspec.Struct, frozen=True):
 
     takes: type[msgspec.Struct]
     does: Callable[[Any], Awaitable[dict[str, Any]]]
-    #: What a token needs; None only for a tool that changes nothing.
-    scope: TokenScope | None
+    #: Its right and its scope decide who may; None only for a tool that changes nothing.
+    action: Action[Any, Any] | None = None
 
     def described(self, name: str) -> Tool:
         _, parts = msgspec.json.schema_components((self.takes,), ref_template="#/$defs/{name}")
         schema = {"type": "object", "properties": {}, **parts[self.takes.__name__]}
         about = schema.pop("description", "")
         schema.pop("title", None)
-        is_reading = self.scope is None
+        is_reading = self.action is None
         return Tool(
             name=name,
             description=about,
@@ -174,10 +173,10 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 TOOLS: Mapping[str, Offered] = {
-    "search_skills": Offered(Search, search_skills, scope=None),
-    "get_skill": Offered(GetSkill, get_skill, scope=None),
-    "get_security_report": Offered(GetReport, get_security_report, scope=None),
-    "submit_skill": Offered(Submit, submit_skill, scope=TokenScope.SUBMIT),
+    "search_skills": Offered(Search, search_skills),
+    "get_skill": Offered(GetSkill, get_skill),
+    "get_security_report": Offered(GetReport, get_security_report),
+    "submit_skill": Offered(Submit, submit_skill, SUBMIT),
 }
 
 Context = ServerRequestContext[Any]
@@ -195,8 +194,8 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
         raise MCPError(code=INVALID_PARAMS, message=f"There is no tool {params.name[:80]!r}.")
     try:
         principal = principal_of(_asking.get())
-        if tool.scope is not None:
-            principal.require_scope(tool.scope)
+        if tool.action is not None:
+            tool.action.admit(principal)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
         # Tools run after the view has returned, so the token is named to the audit here.
         env = msgspec.structs.replace(require_env(), acting_token=principal.token)

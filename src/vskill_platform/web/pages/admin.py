@@ -4,7 +4,8 @@ areas."""
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.system import SHOW_OVERVIEW, SHOW_STORAGE, read_overview
+from vskill_platform.actions.queue import STATUS
+from vskill_platform.actions.system import SHOW_OVERVIEW, read_overview
 from vskill_platform.web.pages import (
     admin_accounts,
     admin_blocklist,
@@ -31,8 +32,7 @@ async def dashboard(request: Request) -> Response:
         "dashboard.html",
         health=found.health,
         overview=found.answer,
-        # The queue's page is for those who may see the storage.
-        shows_queue=SHOW_STORAGE.allows(reader),
+        shows_queue=STATUS.allows(reader),
     )
 
 
