@@ -13,10 +13,9 @@ from vskill_platform.actions.catalogue import SKILLS
 from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent, encode
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.kept import answer_until_change
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response, public_json
 from vskill_platform.web.routing import MOST_BODY, Endpoint, NoQuery, decode_body, query_of, read_body
-from vskill_platform.worker_context import require_env
 
 #: How a skill's name stands in an action's path, and in which forms the routes take it.
 _SKILL = f"{SKILLS}/{{skill}}"
@@ -95,7 +94,7 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         if action.body_field:
             parts[action.body_field] = await read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
-        return await action(require_env(), principal_of(request), asked)
+        return await action(services_of(request), principal_of(request), asked)
 
     async def view(request: Request) -> Response:
         answer = await act(request)

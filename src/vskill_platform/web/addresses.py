@@ -2,14 +2,14 @@
 
 from starlette.requests import Request
 
-from vskill_platform.worker_context import require_env
+from vskill_platform.web.principal import services_of
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-[]")
 
 
 def public_address(request: Request) -> str:
     """Without a slash at its end. A `Host` that could not be one is not repeated."""
-    settings = require_env("settings").settings
+    settings = services_of(request).settings
     if settings.public_url:
         return settings.public_url.rstrip("/")
     host = request.headers.get("host", "")

@@ -18,6 +18,7 @@ from vskill_platform.web.hub import Hub
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.limits import Limiter
 from vskill_platform.web.paths import Tree, segments_of
+from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.routing import Endpoint, answer, bounded
@@ -98,7 +99,7 @@ class Application:
 
 def _failed(request: Request, error: Exception) -> Response:
     if not isinstance(error, PlatformError | HTTPException):
-        require_env("log").log.error("request failed", exc_info=error)
+        services_of(request).log.error("request failed", exc_info=error)
     return problem_of(request, error)
 
 

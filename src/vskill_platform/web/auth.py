@@ -25,8 +25,7 @@ from vskill_platform.web.browser import (
     browser_of,
     set_cookie,
 )
-from vskill_platform.web.principal import principal_of
-from vskill_platform.worker_context import require_env
+from vskill_platform.web.principal import principal_of, services_of
 
 #: A form of ours has far fewer.
 MOST_FIELDS = 1_000
@@ -102,7 +101,7 @@ def _check_origin(request: Request) -> None:
 
 
 def _own_origins(request: Request) -> tuple[str, ...]:
-    public = urlsplit(require_env("settings").settings.public_url)
+    public = urlsplit(services_of(request).settings.public_url)
     host = request.headers.get("host", "")
     own = (f"http://{host}", f"https://{host}")
     return (*own, f"{public.scheme}://{public.netloc}") if public.netloc else own

@@ -11,7 +11,7 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.worker_context import require_env
+from vskill_platform.web.principal import services_of
 
 SESSION_COOKIE = "vskill_session"
 VISITOR_COOKIE = "vskill_visitor"
@@ -69,5 +69,5 @@ def drop_cookie(request: Request, response: Response, name: str) -> None:
 
 def is_secure(request: Request) -> bool:
     """Whether people reach us by https, here or at a proxy."""
-    public_url = require_env("settings").settings.public_url
+    public_url = services_of(request).settings.public_url
     return (public_url or str(request.url)).startswith("https://")

@@ -61,6 +61,7 @@ class RequestContext:
             return
         request_id = self._request_id(scope)
         scope["request_id"] = request_id
+        scope["services"] = self._env
         bound = bind_contextvars(request_id=request_id, method=scope["method"], path=scope["path"])
         try:
             sending = self._watched(scope, send)

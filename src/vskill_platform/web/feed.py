@@ -11,10 +11,9 @@ from vskill_platform.actions.wire import iso_time
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get
-from vskill_platform.worker_context import require_env
 
 ATOM_TYPE = "application/atom+xml; charset=utf-8"
 MOST = 50
@@ -22,7 +21,7 @@ MOST = 50
 
 async def feed_view(request: Request) -> Response:
     """The latest skills, newest first."""
-    services = require_env()
+    services = services_of(request)
     page = await list_unblocked(services, principal_of(request), sort=Sort.NEWEST, limit=MOST)
     name = services.settings.registry_name
     return tagged(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)

@@ -21,7 +21,7 @@ from vskill_platform.keeping import MOST_BYTES, Kept
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.diffs import FileChange
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, REVALIDATE, tag_of
 from vskill_platform.worker_context import require_env
 
@@ -117,7 +117,7 @@ async def answer_document(
     audiences = audiences_of(principal_of(request))
     key = (request.scope["path"], request.scope["query_string"], base, audiences)
     async with kept.document_turn:
-        blocklist = await current_blocklist(require_env())
+        blocklist = await current_blocklist(services_of(request))
         known = await _still_true(kept.documents.get(key), blocklist.version)
         if known is None:
             seen = await last_change()

@@ -7,9 +7,8 @@ from vskill_platform.actions.downloads import ATTESTATION, KEYS, AttestedVersion
 from vskill_platform.actions.wire import encode
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.signing.keys import public_from_jwk
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import get
-from vskill_platform.worker_context import require_env
 
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"
@@ -33,12 +32,12 @@ async def attestation(request: Request) -> Response:
     parts = request.path_params
     canonical = f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
     asked = AttestedVersion(skill=canonical, version=parts["number"])
-    envelope = await ATTESTATION(require_env(), principal_of(request), asked)
+    envelope = await ATTESTATION(services_of(request), principal_of(request), asked)
     return Response(envelope, 200, {"cache-control": "no-store"}, ENVELOPE_TYPE)
 
 
 async def _keys(request: Request) -> KeySet:
-    return await KEYS(require_env(), principal_of(request), KeysRequest())
+    return await KEYS(services_of(request), principal_of(request), KeysRequest())
 
 
 def _cached_for(seconds: int) -> dict[str, str]:

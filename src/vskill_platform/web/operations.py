@@ -13,6 +13,7 @@ from vskill_platform.domain.errors import PlatformError, QueueUnavailable, Stopp
 from vskill_platform.observability import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
+from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import get
 from vskill_platform.worker_context import require_env
@@ -42,7 +43,7 @@ async def readyz(request: Request) -> Response:
     """The store answers and can be written, and the process is not about to end; otherwise 503 with the reason."""
     if request.app.state.stop.is_set():
         raise Stopping
-    env = require_env("kv")
+    env = services_of(request)
     within_s = env.pace.ready_within_s
     try:
         async with asyncio.timeout(within_s):

@@ -21,7 +21,8 @@ from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSigned
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.web import auth
 from vskill_platform.web.limits import client_of, take
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.web.principal import services_of
+from vskill_platform.worker_context import run_with_worker_env
 
 #: What a part of a documented path may be, by its name; the others are any name.
 PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$", "letter_id": "^(0|[1-9][0-9]{0,17})$"}
@@ -139,7 +140,8 @@ async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> R
     """The view; what it writes to the audit names the token that was shown."""
     if principal.token is None:
         return await endpoint.view(request)
-    env = msgspec.structs.replace(require_env(), acting_token=principal.token)
+    env = msgspec.structs.replace(services_of(request), acting_token=principal.token)
+    request.scope["services"] = env
     return await run_with_worker_env(env, lambda: endpoint.view(request))
 
 

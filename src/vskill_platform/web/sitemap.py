@@ -20,10 +20,9 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import answer_document
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.worker_context import require_env
 
 XML_TYPE = "application/xml; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -55,7 +54,7 @@ async def sitemap_view(request: Request) -> Response:
     page = query_of(request, SitemapQuery).page
 
     async def make(base: str, blocklist: Blocklist) -> bytes:
-        skills = iterate_catalogue(require_env(), principal_of(request))
+        skills = iterate_catalogue(services_of(request), principal_of(request))
         return await make_sitemap(base, blocklist, skills, page)
 
     return await answer_document(request, XML_TYPE, make)

@@ -15,10 +15,9 @@ from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.web.github import require_github, user_of_token
 from vskill_platform.web.limits import client_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, get, post
-from vskill_platform.worker_context import require_env
 
 #: What the token of a client may do.
 CLIENT_SCOPES = (TokenScope.READ, TokenScope.SUBMIT)
@@ -63,7 +62,7 @@ async def tenants(request: Request) -> Response:
 
 async def exchange(request: Request) -> Response:
     """Attempts are counted as those of a sign-in, since that is what it is."""
-    settings = require_env("settings").settings
+    settings = services_of(request).settings
     wanted = await body_of(request, GitHubToken)
     require_github(settings)
     address = client_of(request)
@@ -72,7 +71,9 @@ async def exchange(request: Request) -> Response:
     person = await user_of_token(settings, wanted.github_token)
     user = await account_of_github(str(person.id), person.login)
     made = await CREATE_OWN_TOKEN(
-        require_env(), Principal(user.name, user.role), CreateOwnToken(name="client", scopes=CLIENT_SCOPES)
+        services_of(request),
+        Principal(user.name, user.role),
+        CreateOwnToken(name="client", scopes=CLIENT_SCOPES),
     )
     return json_response(ClientToken(made.token, made.details.expires_at, made.details.scopes, user.name))
 

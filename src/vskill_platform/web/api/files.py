@@ -24,6 +24,7 @@ from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.web import diffs
 from vskill_platform.web.api.names import asked_skill, both
 from vskill_platform.web.kept import kept_of
+from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import (
     FOR_EVER,
     REVALIDATE,
@@ -106,8 +107,8 @@ class CompareAnswer(Wire, frozen=True):
 async def file_view(request: Request) -> Response:
     query = query_of(request, FileQuery)
     skill = await asked_skill(request)
-    ref = await find_installable(require_env(), skill, query.version)
-    file = await read_file(require_env(), skill, ref, query.path)
+    ref = await find_installable(services_of(request), skill, query.version)
+    file = await read_file(services_of(request), skill, ref, query.path)
     cache = FOR_EVER if query.version else REVALIDATE
     name = file.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name, cache)
@@ -124,13 +125,13 @@ def _media(file: SkillFile) -> str:
 async def archive_view(request: Request) -> Response:
     query = query_of(request, ArchiveQuery)
     skill = await asked_skill(request)
-    ref = await find_installable(require_env(), skill, query.version)
+    ref = await find_installable(services_of(request), skill, query.version)
     tag = f'"{ref.digest[:24]}-{query.format}"'
     media = ZIP_TYPE if query.format == "zip" else TAR_TYPE
     name = f"{skill.slug}-{ref.number}.{query.format}"
     if tag in request.headers.get("if-none-match", ""):
         return with_tag(request, b"", tag, media)
-    files = await read_files(require_env(), ref.digest)
+    files = await read_files(services_of(request), ref.digest)
     make = zip_archive if query.format == "zip" else tar_archive
     return attachment(with_tag(request, await made_of(files, make), tag, media), name)
 
@@ -167,7 +168,7 @@ async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, V
     query = query_of(request, DiffQuery)
     skill = await asked_skill(request)
     chosen = []
-    blocklist = await current_blocklist(require_env())
+    blocklist = await current_blocklist(services_of(request))
     for field, number in (("from", query.source), ("to", query.to)):
         if number is None:
             raise InvalidInput(f"The parameter {field!r} is missing.", field=field, fix="name a version")
@@ -184,8 +185,8 @@ async def _changes(request: Request, before: VersionRef, after: VersionRef) -> t
     found = kept.get(key)
     if found is None:
         old, new = (
-            await read_files(require_env(), before.digest),
-            await read_files(require_env(), after.digest),
+            await read_files(services_of(request), before.digest),
+            await read_files(services_of(request), after.digest),
         )
         found = await diffs.compare(old, new, kept_of(request).diff_turn)
         kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))

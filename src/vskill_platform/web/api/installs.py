@@ -23,7 +23,7 @@ from vskill_platform.domain.numbering import Semver, parse_semver
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
 from vskill_platform.worker_context import require_env
@@ -103,13 +103,13 @@ async def _install_body(request: Request) -> InstallBody:
 
 
 async def _counted(request: Request, name: str, body: InstallBody) -> Response:
-    skill = await count_install_of(require_env(), principal_of(request), name, body.repo_url)
+    skill = await count_install_of(services_of(request), principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
 
 
 async def updates_view(request: Request) -> Response:
     body = await body_of(request, UpdatesBody)
-    blocklist = await current_blocklist(require_env())
+    blocklist = await current_blocklist(services_of(request))
     reader = principal_of(request)
     found = await some_at_a_time(lambda one: _update(reader, one, blocklist), body.skills, AT_ONCE)
     return json_response(UpdatesAnswer(tuple(found)))

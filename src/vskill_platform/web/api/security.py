@@ -14,10 +14,9 @@ from vskill_platform.scan.report import Scanned, as_sarif
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.web.api.files import VersionQuery
 from vskill_platform.web.api.names import asked_name, asked_skill, both
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import tagged
 from vskill_platform.web.routing import query_of
-from vskill_platform.worker_context import require_env
 
 SVG_TYPE = "image/svg+xml"
 
@@ -25,14 +24,14 @@ SVG_TYPE = "image/svg+xml"
 async def sarif_view(request: Request) -> Response:
     number = query_of(request, VersionQuery).version
     reader = principal_of(request)
-    skill, report = await read_static_report(require_env(), reader, asked_name(request), number)
+    skill, report = await read_static_report(services_of(request), reader, asked_name(request), number)
     body = await asyncio.to_thread(lambda: as_sarif([Scanned(skill.identity.path, report)], bundled_rules()))
     return tagged(request, body, SARIF_TYPE)
 
 
 async def badge_view(request: Request) -> Response:
     skill = await asked_skill(request)
-    blocklist = await current_blocklist(require_env())
+    blocklist = await current_blocklist(services_of(request))
     return tagged(request, badge(skill, blocked=bool(blocklist.hits_skill(skill))).encode(), SVG_TYPE)
 
 

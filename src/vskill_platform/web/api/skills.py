@@ -11,20 +11,19 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import encode
 from vskill_platform.web.api.names import asked_name, both
 from vskill_platform.web.kept import Again, Answer, kept_of, last_change
-from vskill_platform.web.principal import principal_of
-from vskill_platform.worker_context import require_env
+from vskill_platform.web.principal import principal_of, services_of
 
 
 async def detail_view(request: Request) -> Response:
     name = asked_name(request)
     if name.count("/") != 2:
-        name = (await find_skill(require_env(), principal_of(request), name)).canonical
+        name = (await find_skill(services_of(request), principal_of(request), name)).canonical
     return Again(await _detail(request, name), request)
 
 
 async def _detail(request: Request, name: str) -> Answer:
     """Kept while nothing in the store has changed, or else neither the skill's record nor the blocklist has."""
-    kept, services, reader = kept_of(request), require_env(), principal_of(request)
+    kept, services, reader = kept_of(request), services_of(request), principal_of(request)
     key = ("skill", name, audiences_of(reader))
     seen = await last_change()
     known = kept.answer(key, seen)

@@ -20,7 +20,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.keeping import Kept
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.limits import take
-from vskill_platform.worker_context import require_env
+from vskill_platform.web.principal import services_of
 
 #: Bytes of digests that a process keeps.
 _MOST_DIGESTS = 4_000_000
@@ -40,7 +40,7 @@ async def artifact_of(request: Request, digest: str) -> Artifact:
     kept = _kept(request)
     found = kept.get(digest)
     if found is None:
-        files = await read_files(require_env(), digest)
+        files = await read_files(services_of(request), digest)
         is_plain = len(files) == 1
         body = skill_file_of(files).data if is_plain else await zipped(files)
         found = Artifact(is_plain, hashlib.sha256(body).hexdigest())
@@ -62,7 +62,7 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
         return
     finally:
         request.scope.pop("rate_limit", None)
-    await count_download(require_env(), skill)
+    await count_download(services_of(request), skill)
 
 
 def _kept(request: Request) -> Kept[Artifact]:

@@ -31,7 +31,7 @@ from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.clients.artifacts import count_install, zipped
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
 from vskill_platform.worker_context import require_env
@@ -139,7 +139,7 @@ async def discovery(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Only what can be installed: the protocol has no mark for what cannot."""
     asked = query_of(request, SearchQuery)
-    services = require_env()
+    services = services_of(request)
     found = await search_catalogue(services, principal_of(request), asked.q, limit=min(asked.limit, MOST))
     items = await _offered(services, found.items)
     if asked.mode == "exact":
@@ -173,7 +173,7 @@ async def list_all(request: Request) -> Response:
         raise InvalidInput(
             f"There is no order {asked.sort[:40]!r}.", field="sort", fix=f"use {', '.join(_SORTS)}"
         )
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     after, limit = asked.cursor or None, min(asked.limit, MOST)
     if asked.prefix:
         page = await list_beginning_with(services, reader, asked.prefix, after, limit)
@@ -271,18 +271,18 @@ async def versions(request: Request, skill: PublishedSkill) -> Response:
 
 async def version(request: Request, skill: PublishedSkill) -> Response:
     """One version with its files; 403 and 410 where it cannot be installed."""
-    ref = await find_installable(require_env(), skill, request.path_params["version"])
-    record = await read_version(require_env(), skill, ref)
+    ref = await find_installable(services_of(request), skill, request.path_params["version"])
+    record = await read_version(services_of(request), skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
-    flat = flat_slug(skill, await shared_slugs(require_env(), [skill]))
+    flat = flat_slug(skill, await shared_slugs(services_of(request), [skill]))
     return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
 
 
 async def file(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ClawHubFileQuery)
-    ref = await find_installable(require_env(), skill, _number(skill, asked.version, asked.tag))
-    found = await read_file(require_env(), skill, ref, asked.path)
+    ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
+    found = await read_file(services_of(request), skill, ref, asked.path)
     name = found.path.rpartition("/")[2]
     return foreign_file(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE, name)
 
@@ -300,7 +300,7 @@ async def install(request: Request, skill: PublishedSkill) -> Response:
     """Where to get the current version, or why there is none; the client shows the message."""
     slug = request.path_params["slug"]
     try:
-        ref = await find_installable(require_env(), skill, None)
+        ref = await find_installable(services_of(request), skill, None)
     except (Blocked, Withdrawn, NotFound) as error:
         refusal = {"ok": False, "slug": slug, "reason": "archive_version_missing", "message": error.message}
         return json_response({**refusal, "status": error.status}, error.status)
@@ -315,7 +315,7 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ResolveQuery)
     latest = skill.current_version
     match = None
-    for number, record in (await read_versions(require_env(), skill)).items():
+    for number, record in (await read_versions(services_of(request), skill)).items():
         if asked.hash in fingerprints(record):
             match = require_version(skill, number)
     return json_response(
@@ -328,8 +328,8 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
 
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
-    ref = await find_installable(require_env(), skill, _number(skill, asked.version, asked.tag))
-    body = await zipped(await read_files(require_env(), ref.digest))
+    ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
+    body = await zipped(await read_files(services_of(request), ref.digest))
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"
@@ -337,7 +337,7 @@ async def download(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def whoami(request: Request) -> Response:
-    mine = await WHO_AM_I(require_env(), principal_of(request), OwnAccount())
+    mine = await WHO_AM_I(services_of(request), principal_of(request), OwnAccount())
     user = {"handle": mine.account, "displayName": mine.account, "role": _ROLES.get(mine.role, "user")}
     return json_response({"user": user})
 

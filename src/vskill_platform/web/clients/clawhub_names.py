@@ -19,9 +19,8 @@ from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
-from vskill_platform.worker_context import require_env
 
 #: Between the parts of a name that is written flat.
 JOIN = "--"
@@ -40,7 +39,7 @@ def flat_slug(skill: PublishedSkill, shared: frozenset[str]) -> str:
 
 async def named(request: Request, slug: str, handle: str) -> PublishedSkill:
     """The one skill that a slug means, or Ambiguous, or NotFound."""
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     joined = await _by_parts(services, reader, slug)
     if joined is not None:
         return joined
@@ -85,7 +84,7 @@ async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkil
 
 
 async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
-    holders = await list_holders(require_env(), principal_of(request), slug, 20)
+    holders = await list_holders(services_of(request), principal_of(request), slug, 20)
     base = public_address(request)
     matches = []
     for canonical in holders:

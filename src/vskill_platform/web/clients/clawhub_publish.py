@@ -23,10 +23,9 @@ from vskill_platform.intake.submit import IntakeOutcome, Submitted
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
-from vskill_platform.worker_context import require_env
 
 #: A form may hold the files and little more.
 MOST_FORM = DEFAULT_LIMITS.bytes_total + 2_000_000
@@ -73,7 +72,7 @@ async def upload_url(request: Request) -> Response:
 async def upload(request: Request) -> Response:
     ticket = request.path_params["ticket"]
     data = await read_body(request, DEFAULT_LIMITS.bytes_file)
-    await stage_file(require_env(), principal_of(request), ticket, data)
+    await stage_file(services_of(request), principal_of(request), ticket, data)
     return json_response({"storageId": ticket})
 
 
@@ -82,7 +81,7 @@ async def upload(request: Request) -> Response:
 
 async def publish(request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    services, actor = require_env(), principal_of(request)
+    services, actor = services_of(request), principal_of(request)
     if kind == "multipart/form-data":
         body, files = await _from_form(request)
     else:

@@ -24,10 +24,9 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import described, prefix_of
 from vskill_platform.web.kept import answer_document
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, public_json
 from vskill_platform.web.routing import get
-from vskill_platform.worker_context import require_env
 
 FILE = "marketplace.json"
 
@@ -47,7 +46,7 @@ async def everything(request: Request) -> Response:
     reader = principal_of(request)
 
     async def make(base: str, blocklist: Blocklist) -> bytes:
-        return await _make_everything(require_env(), reader, base, blocklist)
+        return await _make_everything(services_of(request), reader, base, blocklist)
 
     return await answer_document(request, JSON_TYPE, make)
 
@@ -71,9 +70,9 @@ async def _make_everything(services: Services, reader: Principal, base: str, blo
 async def of_scope(request: Request) -> Response:
     """An owner, or one skill."""
     prefix = prefix_of(request)
-    listed = await list_scope(require_env(), principal_of(request), prefix)
+    listed = await list_scope(services_of(request), principal_of(request), prefix)
     skills = tuple(listed.skills.values())
-    named = require_env("settings").settings.registry_name
+    named = services_of(request).settings.registry_name
     about = f"What {named} has verified of {prefix.strip('/')}."
     return await _document(
         request, Offer(marketplace_name(prefix), skills[0].owner, about, skills, listed.truncated)
@@ -81,7 +80,7 @@ async def of_scope(request: Request) -> Response:
 
 
 async def of_collection(request: Request) -> Response:
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     found = await read_collection(services, reader, request.path_params["name"])
     skills = await read_installable(services, reader, found.skills)
     named = services.settings.registry_name
@@ -91,7 +90,7 @@ async def of_collection(request: Request) -> Response:
 
 async def _document(request: Request, offer: Offer) -> Response:
     base = public_address(request)
-    shared = await shared_slugs(require_env(), offer.skills) if len(offer.skills) > 1 else frozenset()
+    shared = await shared_slugs(services_of(request), offer.skills) if len(offer.skills) > 1 else frozenset()
     plugins: dict[str, dict[str, Any]] = {}
     for skill in offer.skills:
         name = kebab_name(skill.canonical, is_shared=skill.slug in shared)

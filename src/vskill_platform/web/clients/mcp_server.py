@@ -52,7 +52,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.limits import take
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
@@ -109,7 +109,7 @@ class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def search_skills(asked: Search) -> dict[str, Any]:
-    services, reader = require_env(), principal_of(_asking.get())
+    services, reader = services_of(_asking.get()), principal_of(_asking.get())
     blocklist = await current_blocklist(services)
     if asked.query.strip():
         found = await search_catalogue(services, reader, asked.query, limit=asked.limit)
@@ -121,7 +121,8 @@ async def search_skills(asked: Search) -> dict[str, Any]:
 
 
 async def get_skill(asked: GetSkill) -> dict[str, Any]:
-    request, services = _asking.get(), require_env()
+    request = _asking.get()
+    services = services_of(request)
     skill = await find_skill(services, principal_of(request), asked.name)
     ref = await find_installable(services, skill, asked.version or None)
     text = await read_skill_text(services, ref.digest)
@@ -135,7 +136,7 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
 async def get_security_report(asked: GetReport) -> dict[str, Any]:
     """Of blocked and withdrawn versions too: why they are so is in it."""
     wanted = ReadVersion(skill=asked.name, version=asked.version or None)
-    report = await SECURITY(require_env(), principal_of(_asking.get()), wanted)
+    report = await SECURITY(services_of(_asking.get()), principal_of(_asking.get()), wanted)
     return dict(msgspec.to_builtins(report))
 
 
@@ -143,7 +144,7 @@ async def submit_skill(asked: Submit) -> dict[str, Any]:
     request = _asking.get()
     await take(request, Allowance.SUBMISSIONS)
     wanted = SubmitSkill(repo_url=asked.repo_url, skill_path=asked.skill_path)
-    done = await SUBMIT(require_env(), principal_of(request), wanted)
+    done = await SUBMIT(services_of(request), principal_of(request), wanted)
     shown: dict[str, Any] = msgspec.to_builtins(done)
     if done.id is not None:
         shown["follow"] = f"{public_address(request)}/submissions/{done.id}"
@@ -198,7 +199,7 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
             tool.action.admit(principal)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
         # Tools run after the view has returned, so the token is named to the audit here.
-        env = msgspec.structs.replace(require_env(), acting_token=principal.token)
+        env = msgspec.structs.replace(services_of(_asking.get()), acting_token=principal.token)
         answer = await run_with_worker_env(env, lambda: tool.does(asked))
     except msgspec.ValidationError as error:
         return _text(f"The arguments are not valid: {error}.", is_error=True)
@@ -218,7 +219,9 @@ def _text(text: str, *, is_error: bool = False) -> CallToolResult:
 
 async def _list_resources(_context: Context, params: Paging) -> ListResourcesResult:
     after = params.cursor if params else None
-    page = await list_unblocked(require_env(), principal_of(_asking.get()), after=after, limit=PAGE)
+    page = await list_unblocked(
+        services_of(_asking.get()), principal_of(_asking.get()), after=after, limit=PAGE
+    )
     shown = [
         Resource(
             uri=SCHEME + "/".join(quote(part, safe="~") for part in one.canonical.split("/")),
@@ -251,10 +254,11 @@ async def _read(uri: str) -> ReadResourceResult:
     parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
     if not uri.startswith(SCHEME) or len(parts) < 3:
         raise InvalidInput(f"{uri[:200]!r} is no skill.", field="uri", fix=f"use {SCHEME}owner/repo/slug")
-    skill = await find_skill(require_env(), principal_of(_asking.get()), "/".join(parts[:3]))
-    ref = await find_installable(require_env(), skill, None)
+    services = services_of(_asking.get())
+    skill = await find_skill(services, principal_of(_asking.get()), "/".join(parts[:3]))
+    ref = await find_installable(services, skill, None)
     path = "/".join(parts[3:]) or SKILL_FILE
-    file = await read_file(require_env(), skill, ref, path)
+    file = await read_file(services, skill, ref, path)
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
 

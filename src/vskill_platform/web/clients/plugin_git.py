@@ -25,9 +25,8 @@ from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import get, post, read_body
-from vskill_platform.worker_context import require_env
 
 PLACE = "/marketplace/{owner}/{repo}/{name}"
 BRANCH = "refs/heads/main"
@@ -94,9 +93,9 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     if slug == given["name"]:
         raise NotFound("A plugin's repository ends in .git.", name=slug[:200])
     reader = principal_of(request)
-    skill = await find_skill(require_env(), reader, f"{given['owner']}/{given['repo']}/{slug}")
-    ref = await find_installable(require_env(), skill, None)
-    files = await read_files(require_env(), ref.digest)
+    skill = await find_skill(services_of(request), reader, f"{given['owner']}/{given['repo']}/{slug}")
+    ref = await find_installable(services_of(request), skill, None)
+    files = await read_files(services_of(request), ref.digest)
     name = kebab_name(skill.canonical, is_shared=False)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:

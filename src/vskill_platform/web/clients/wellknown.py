@@ -32,7 +32,7 @@ from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.clients.artifacts import artifact_of, count_install, zipped
 from vskill_platform.web.kept import answer_until_change
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, get, query_of
 from vskill_platform.worker_context import require_env
@@ -102,7 +102,7 @@ async def index(request: Request) -> Response:
     prefix = prefix_of(request)
 
     async def make() -> bytes:
-        listed = await list_scope(require_env(), principal_of(request), prefix)
+        listed = await list_scope(services_of(request), principal_of(request), prefix)
         is_one = prefix.count("/") == 3
         made = await some_at_a_time(
             lambda item: _entry(request, *item, is_one=is_one), listed.skills.items(), _AT_ONCE
@@ -117,7 +117,7 @@ async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: 
     try:
         artifact = await artifact_of(request, skill.current_digest or "")
     except BlobUnavailable as error:
-        require_env("log").log.warning("left out of an index", skill=skill.canonical, error=error.message)
+        services_of(request).log.warning("left out of an index", skill=skill.canonical, error=error.message)
         return None
     scope = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
@@ -138,8 +138,8 @@ async def artifact(request: Request) -> Response:
     if kind not in ("md", "zip"):
         raise NotFound("A version is VERSION.md or VERSION.zip.", file=given["file"][:100])
     skill = await asked_skill(request)
-    ref = await find_installable(require_env(), skill, number)
-    files = await read_files(require_env(), ref.digest)
+    ref = await find_installable(services_of(request), skill, number)
+    files = await read_files(services_of(request), ref.digest)
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
         return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
@@ -167,8 +167,8 @@ class FindQuery(Asked, frozen=True):
 async def find(request: Request) -> Response:
     """The source is the scope of one skill, which `skills add` takes."""
     asked = query_of(request, FindQuery)
-    base, blocklist = public_address(request), await current_blocklist(require_env())
-    services = require_env()
+    base, blocklist = public_address(request), await current_blocklist(services_of(request))
+    services = services_of(request)
     found = await search_catalogue(
         services, principal_of(request), asked.q, limit=min(asked.limit, MOST_FOUND)
     )
@@ -194,7 +194,7 @@ async def older_index(request: Request) -> Response:
     prefix = prefix_of(request)
 
     async def make() -> bytes:
-        listed = await list_scope(require_env(), principal_of(request), prefix)
+        listed = await list_scope(services_of(request), principal_of(request), prefix)
         made = [await _older_entry(name, skill) for name, skill in listed.skills.items()]
         return encode(OlderIndex(tuple(one for one in made if one is not None), listed.truncated))
 
@@ -216,17 +216,17 @@ def _current(skill: PublishedSkill) -> Any:
 async def older_file(request: Request) -> Response:
     """One file of the current version of the skill that has this name in this scope."""
     given = request.path_params
-    skill = (await list_scope(require_env(), principal_of(request), prefix_of(request))).skills.get(
+    skill = (await list_scope(services_of(request), principal_of(request), prefix_of(request))).skills.get(
         given["name"]
     )
     if skill is None:
         raise NotFound(f"There is no skill {given['name'][:100]!r} here.", skill=given["name"][:100])
-    ref = await find_installable(require_env(), skill, None)
-    record = await read_version(require_env(), skill, ref)
+    ref = await find_installable(services_of(request), skill, None)
+    record = await read_version(services_of(request), skill, ref)
     entry = next((one for one in record.manifest if one.path == given["path"]), None)
     if entry is None:
         raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
-    file = next(one for one in await read_files(require_env(), ref.digest) if one.path == entry.path)
+    file = next(one for one in await read_files(services_of(request), ref.digest) if one.path == entry.path)
     name = entry.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
 

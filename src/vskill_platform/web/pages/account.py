@@ -25,10 +25,9 @@ from vskill_platform.web.auth import form_of, text_of, values_of
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.pages.acting import act_by_form, acting
 from vskill_platform.web.pages.signin import same, sign_in_again
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 
 class AccountQuery(Asked, frozen=True):
@@ -48,18 +47,18 @@ async def account_page(
     """The page; after a form, with the token that the form made."""
     name = principal_of(request).name
     asked = query_of(request, AccountQuery) if request.method == "GET" else AccountQuery()
-    submissions = await own_submissions(require_env(), principal_of(request), asked.after)
-    user = await read_own_account(require_env(), principal_of(request))
-    now = require_env("kv").kv.now()
+    submissions = await own_submissions(services_of(request), principal_of(request), asked.after)
+    user = await read_own_account(services_of(request), principal_of(request))
+    now = services_of(request).kv.now()
     shown = render(
         request,
         "account.html",
         201 if made or claimed else 200,
         user=user,
-        tokens=(await LIST_OWN_TOKENS(require_env(), principal_of(request), OwnTokens())).tokens,
+        tokens=(await LIST_OWN_TOKENS(services_of(request), principal_of(request), OwnTokens())).tokens,
         submissions=submissions.items,
         after=submissions.after,
-        owned=await read_owned(require_env(), name),
+        owned=await read_owned(services_of(request), name),
         claim_url=asked.claim,
         claimed=claimed,
         made=made,

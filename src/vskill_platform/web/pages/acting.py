@@ -14,11 +14,10 @@ from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, 
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.pages.admin_areas import areas_for
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import View
-from vskill_platform.worker_context import require_env
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Ans = TypeVar("Ans")
@@ -50,7 +49,9 @@ def acting(back: str) -> Callable[[View], View]:
 
 async def act_by_form(request: Request, action: Action[Req, Ans], **given: object) -> Ans:
     """Call an action with what a form sent. `given` is what the form does not say itself."""
-    return await action(require_env(), principal_of(request), await form_request(request, action, **given))
+    return await action(
+        services_of(request), principal_of(request), await form_request(request, action, **given)
+    )
 
 
 async def form_request(request: Request, action: Action[Req, Any], **given: object) -> Req:

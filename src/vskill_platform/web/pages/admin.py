@@ -19,14 +19,13 @@ from vskill_platform.web.pages import (
     admin_system,
 )
 from vskill_platform.web.pages.acting import admin_page
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page
-from vskill_platform.worker_context import require_env
 
 
 async def dashboard(request: Request) -> Response:
     reader = principal_of(request)
-    found = await read_overview(require_env(), reader)
+    found = await read_overview(services_of(request), reader)
     return admin_page(
         request,
         "dashboard.html",

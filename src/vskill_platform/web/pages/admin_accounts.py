@@ -20,9 +20,8 @@ from vskill_platform.actions.wire import Asked, iso_time
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/accounts"
 TOKENS = "/admin/tokens"
@@ -42,7 +41,7 @@ async def _page(
     request: Request, made: AccountPassword | None = None, *, after: str | None = None
 ) -> Response:
     """The list; after a form, with the password that was generated."""
-    found = await LIST_ACCOUNTS(require_env(), principal_of(request), ListAccounts(after=after))
+    found = await LIST_ACCOUNTS(services_of(request), principal_of(request), ListAccounts(after=after))
     return admin_page(
         request, "accounts.html", 201 if made else 200, found=found, is_first=after is None, made=made
     )
@@ -88,8 +87,10 @@ async def sign_out(request: Request) -> Response:
 
 
 async def tokens(request: Request) -> Response:
-    found = await LIST_ALL_TOKENS(require_env(), principal_of(request), ListAllTokens())
-    return admin_page(request, "tokens.html", tokens=found.tokens, now=iso_time(require_env("kv").kv.now()))
+    found = await LIST_ALL_TOKENS(services_of(request), principal_of(request), ListAllTokens())
+    return admin_page(
+        request, "tokens.html", tokens=found.tokens, now=iso_time(services_of(request).kv.now())
+    )
 
 
 @acting(TOKENS)

@@ -9,9 +9,8 @@ from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.scan import Severity
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/blocklist"
 
@@ -25,7 +24,7 @@ class BlocklistQuery(Asked, frozen=True):
 
 async def entries(request: Request) -> Response:
     asked = query_of(request, BlocklistQuery)
-    found = await BLOCKS(require_env(), principal_of(request), ListBlocks())
+    found = await BLOCKS(services_of(request), principal_of(request), ListBlocks())
     return admin_page(
         request,
         "blocklist.html",

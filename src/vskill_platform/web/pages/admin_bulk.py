@@ -12,9 +12,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.web.auth import values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 PLACE = "/admin/bulk"
 MOST_SHOWN = 50
@@ -44,7 +43,7 @@ class BulkQuery(Asked, frozen=True):
 async def bulk(request: Request) -> Response:
     """The dry run: nothing is changed."""
     asked = query_of(request, BulkQuery)
-    services, principal = require_env(), principal_of(request)
+    services, principal = services_of(request), principal_of(request)
     found = None
     if asked.state is not None:
         wanted = BulkFilter(asked.state, asked.place, asked.why, asked.hours)

@@ -14,9 +14,8 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/collections"
 #: Of the list of names that a form sends.
@@ -24,7 +23,7 @@ MOST_TEXT = 20_000
 
 
 async def collections(request: Request) -> Response:
-    found = await read_collections(require_env(), principal_of(request))
+    found = await read_collections(services_of(request), principal_of(request))
     return admin_page(
         request,
         "collections.html",

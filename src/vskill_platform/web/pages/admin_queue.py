@@ -14,9 +14,8 @@ from vskill_platform.web.pages.acting import (
     number_of,
     require_confirmed,
 )
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page
-from vskill_platform.worker_context import require_env
 
 PLACE = "/admin/queue"
 JOBS_PLACE = "/admin/jobs"
@@ -26,7 +25,7 @@ MINUTE_MS = 60_000
 
 
 async def queue(request: Request) -> Response:
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     return admin_page(
         request,
         "queue.html",
@@ -74,7 +73,7 @@ async def discard(request: Request) -> Response:
 
 
 async def jobs(request: Request) -> Response:
-    found = await LIST_JOBS(require_env(), principal_of(request), EveryJob())
+    found = await LIST_JOBS(services_of(request), principal_of(request), EveryJob())
     return admin_page(request, "jobs.html", jobs=found.jobs)
 
 

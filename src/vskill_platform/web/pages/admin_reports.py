@@ -9,9 +9,8 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/reports"
 
@@ -29,7 +28,7 @@ async def reports(request: Request) -> Response:
     return admin_page(
         request,
         "reports.html",
-        found=await FILED(require_env(), principal_of(request), wanted),
+        found=await FILED(services_of(request), principal_of(request), wanted),
         which=asked.status.value,
         choices=tuple(one.value for one in WhichReports),
         is_first=asked.after is None,

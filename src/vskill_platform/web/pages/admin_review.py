@@ -13,9 +13,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
 from vskill_platform.web.pages.evidence import choose, compare
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/review"
 #: Among how many that wait the next one is looked for.
@@ -37,14 +36,14 @@ class EvidenceQuery(Asked, frozen=True):
 
 async def waiting(request: Request) -> Response:
     after = query_of(request, ReviewQuery).after
-    found = await WAITING(require_env(), principal_of(request), ListWaiting(after=after))
+    found = await WAITING(services_of(request), principal_of(request), ListWaiting(after=after))
     return admin_page(request, "review.html", found=found, is_first=after is None)
 
 
 async def evidence(request: Request) -> Response:
     asked = query_of(request, EvidenceQuery)
     submission_id: str = request.path_params["submission_id"]
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     record, current = await read_run(services, reader, submission_id, asked.run)
     found = await gather_evidence(services, reader, record)
     return admin_page(
@@ -76,7 +75,7 @@ async def reject(request: Request) -> Response:
 
 async def _lead_on(request: Request, decided: SubmissionView, told: str) -> Response:
     """To the next submission that waits, further down the list or else from its top; to the list where none does."""
-    waits = await WAITING(require_env(), principal_of(request), ListWaiting(limit=NEXT_OF))
+    waits = await WAITING(services_of(request), principal_of(request), ListWaiting(limit=NEXT_OF))
     began = decided.history[-2].at if len(decided.history) > 1 else ""
     rest = [one for one in waits.items if one.since <= began] or list(waits.items)
     if not rest:

@@ -7,9 +7,8 @@ from vskill_platform.actions.suppressions import SUPPRESS, SUPPRESSED, UNSUPPRES
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/suppressions"
 
@@ -22,7 +21,7 @@ class SuppressionsQuery(Asked, frozen=True):
 
 async def list_rules(request: Request) -> Response:
     after = query_of(request, SuppressionsQuery).after
-    found = await SUPPRESSED(require_env(), principal_of(request), ListSuppressions(after=after))
+    found = await SUPPRESSED(services_of(request), principal_of(request), ListSuppressions(after=after))
     return admin_page(request, "suppressions.html", found=found, is_first=after is None)
 
 

@@ -17,9 +17,8 @@ from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 WEBHOOKS = "/admin/webhooks"
 EVENTS = tuple(kind.value for kind in NoticeType)
@@ -40,7 +39,7 @@ async def _webhooks(request: Request, made: NewWebhook | None = None) -> Respons
         request,
         "webhooks.html",
         201 if made else 200,
-        hooks=(await LIST_WEBHOOKS(require_env(), principal_of(request), ListWebhooks())).webhooks,
+        hooks=(await LIST_WEBHOOKS(services_of(request), principal_of(request), ListWebhooks())).webhooks,
         events=EVENTS,
         made=made,
     )
@@ -62,17 +61,17 @@ async def remove(request: Request) -> Response:
 
 async def audit(request: Request) -> Response:
     before = query_of(request, AuditQuery).before
-    found = await READ_AUDIT(require_env(), principal_of(request), ReadAudit(before=before))
+    found = await READ_AUDIT(services_of(request), principal_of(request), ReadAudit(before=before))
     return admin_page(request, "audit.html", found=found, is_first=before is None)
 
 
 async def settings(request: Request) -> Response:
-    found = await SHOW_SETTINGS(require_env(), principal_of(request), ReadSettings())
+    found = await SHOW_SETTINGS(services_of(request), principal_of(request), ReadSettings())
     return admin_page(request, "settings.html", settings=found.settings)
 
 
 async def storage(request: Request) -> Response:
-    found = await SHOW_STORAGE(require_env(), principal_of(request), ReadStorage())
+    found = await SHOW_STORAGE(services_of(request), principal_of(request), ReadStorage())
     return admin_page(request, "storage.html", found=found)
 
 

@@ -9,10 +9,9 @@ from vskill_platform.domain.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
-from vskill_platform.worker_context import require_env
 
 #: Looked at for an example.
 SEVERAL = 10
@@ -21,7 +20,7 @@ SEVERAL = 10
 async def clients(request: Request) -> Response:
     """The example is a skill that can be installed here, where there is one."""
     base = public_address(request)
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     found = await list_unblocked(services, reader, sort=Sort.INSTALLS, limit=SEVERAL)
     example = next(iter(found.items), None)
     return render(

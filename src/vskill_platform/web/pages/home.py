@@ -8,17 +8,16 @@ from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
-from vskill_platform.worker_context import require_env
 
 #: Of each list, as many as fill two rows on a desk.
 SHOWN = 6
 
 
 async def home(request: Request) -> Response:
-    popular, newest = await list_front_page(require_env(), principal_of(request), SHOWN)
+    popular, newest = await list_front_page(services_of(request), principal_of(request), SHOWN)
     counts = await recent_facets(request)
     return render(
         request,
@@ -36,7 +35,7 @@ async def _health(request: Request) -> HealthAnswer | None:
     try:
         return await recent_health(request)
     except PlatformError as error:
-        require_env("log").log.warning("health not shown", error=error.message, code=error.code)
+        services_of(request).log.warning("health not shown", error=error.message, code=error.code)
         return None
 
 

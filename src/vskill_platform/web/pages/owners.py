@@ -16,10 +16,9 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.pages.skills import SORTS
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
-from vskill_platform.worker_context import require_env
 
 PAGE_SIZE = 60
 #: That the page names.
@@ -50,7 +49,7 @@ async def owner(request: Request) -> Response:
     asked = query_of(request, OwnerQuery)
     reader = principal_of(request)
     found = await list_unblocked(
-        require_env(),
+        services_of(request),
         reader,
         Filter(owner=name),
         sort=asked.sort,

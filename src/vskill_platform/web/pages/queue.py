@@ -24,12 +24,11 @@ from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
 from vskill_platform.web.hub import EventBatch, Update
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.worker_context import require_env
 
 PAGE = 30
 #: How old the health and the charts of a page may be.
@@ -71,7 +70,7 @@ class Card(msgspec.Struct, frozen=True):
 
 async def queue(request: Request) -> Response:
     query = query_of(request, QueueQuery)
-    within_s = require_env("pace").pace.page_within_s
+    within_s = services_of(request).pace.page_within_s
     try:
         async with asyncio.timeout(within_s):
             look = await _look(request, query)
@@ -95,7 +94,7 @@ async def queue(request: Request) -> Response:
 
 async def _look(request: Request, query: QueueQuery) -> QueueLook:
     recent: Recent = request.app.state.recent
-    services = require_env()
+    services = services_of(request)
     asked = ListSubmissions(
         state=query.state, category=query.category, q=query.q, after=query.after, limit=PAGE
     )
@@ -111,7 +110,7 @@ async def _look(request: Request, query: QueueQuery) -> QueueLook:
 async def recent_health(request: Request) -> HealthAnswer:
     """Whether anything is stuck, looked at once for everybody who asks meanwhile, so it has nobody's name in it."""
     recent: Recent = request.app.state.recent
-    services = require_env()
+    services = services_of(request)
     return await recent.get("queue health", HEALTH_AGE_S, lambda: HEALTH(services, ANYBODY, WholeQueue()))
 
 

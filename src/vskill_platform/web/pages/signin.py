@@ -20,10 +20,9 @@ from vskill_platform.web.browser import SESSION_COOKIE, drop_cookie, set_cookie
 from vskill_platform.web.flash import FLASH_COOKIE
 from vskill_platform.web.github import CALLBACK, authorize_url, require_github, user_of_code
 from vskill_platform.web.limits import client_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 OAUTH_COOKIE = "vskill_oauth"
 #: How long somebody may take at GitHub.
@@ -116,7 +115,7 @@ def _sign_in_page(
         next=wanted,
         name=name,
         problem="" if error is None else error.message,
-        has_github=bool(require_env("settings").settings.github_client_id),
+        has_github=bool(services_of(request).settings.github_client_id),
     )
     if isinstance(error, RateLimited):
         shown.headers["retry-after"] = str(error.details.get("retry_after_s", 60))
@@ -163,7 +162,7 @@ def same(first: object, second: object) -> str:
 
 async def start_github(request: Request) -> Response:
     """Off to GitHub, with a state and a verifier that only this browser knows."""
-    settings = require_env("settings").settings
+    settings = services_of(request).settings
     require_github(settings)
     wanted = safe_next(await text_of(request, "next"))
     journey = _Journey(secrets.token_urlsafe(24), secrets.token_urlsafe(48), wanted)
@@ -177,7 +176,7 @@ async def start_github(request: Request) -> Response:
 
 async def end_github(request: Request) -> Response:
     """Back from GitHub: the state must be the one that this browser left with."""
-    settings = require_env("settings").settings
+    settings = services_of(request).settings
     require_github(settings)
     given = query_of(request, CallbackQuery)
     journey = _journey(request)

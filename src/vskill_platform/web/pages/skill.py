@@ -31,7 +31,7 @@ from vskill_platform.web.kept import kept_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form
 from vskill_platform.web.pages.install import base_address, ways_to_install
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
@@ -85,7 +85,7 @@ async def skill(request: Request) -> Response:
 
 async def flat(request: Request) -> Response:
     """A flat name leads to the one skill that has it; of several the error lists them."""
-    found = await find_skill(require_env(), principal_of(request), request.path_params["name"])
+    found = await find_skill(services_of(request), principal_of(request), request.path_params["name"])
     return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
 
 
@@ -97,7 +97,7 @@ async def files(request: Request) -> Response:
 async def file(request: Request) -> Response:
     dossier = await _versioned(request)
     path = request.path_params["path"]
-    for one in await read_dossier_files(require_env(), dossier):
+    for one in await read_dossier_files(services_of(request), dossier):
         if one.path == path:
             return await _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
     raise NotFound(
@@ -121,7 +121,7 @@ async def security(request: Request) -> Response:
         "security",
         counted=by_weight(counted),
         capabilities=_by_rule(findings),
-        external=await list_external_reports(require_env(), principal_of(request), dossier.ref.digest),
+        external=await list_external_reports(services_of(request), principal_of(request), dossier.ref.digest),
     )
 
 
@@ -130,7 +130,7 @@ async def changes(request: Request) -> Response:
     asked = query_of(request, ChangesQuery)
     before = await _read_dossier(request, asked.source or None)
     after = await _read_dossier(request, asked.to or None)
-    services = require_env()
+    services = services_of(request)
     old, new = await read_dossier_files(services, before), await read_dossier_files(services, after)
     found = await compare(old, new, kept_of(request).diff_turn)
     return await _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
@@ -188,7 +188,7 @@ async def _render(
 
 
 async def _read_dossier(request: Request, number: str | None = None) -> Dossier:
-    return await read_dossier(require_env(), principal_of(request), _canonical(request), number)
+    return await read_dossier(services_of(request), principal_of(request), _canonical(request), number)
 
 
 async def _versioned(request: Request) -> Dossier:

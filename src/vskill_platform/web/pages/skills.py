@@ -16,11 +16,10 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.catalogue import Facets, Filter, Sort
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
-from vskill_platform.worker_context import require_env
 
 PATH = "/skills"
 PAGE_SIZE = 30
@@ -114,11 +113,11 @@ async def recent_facets(request: Request) -> Facets:
     recent: Recent = request.app.state.recent
     reader = principal_of(request)
     name = f"facets of {sorted(audiences_of(reader))}"
-    return await recent.get(name, FACETS_AGE_S, lambda: count_catalogue(require_env(), reader))
+    return await recent.get(name, FACETS_AGE_S, lambda: count_catalogue(services_of(request), reader))
 
 
 async def _results(request: Request, asked: SkillsQuery) -> Results:
-    services, reader = require_env(), principal_of(request)
+    services, reader = services_of(request), principal_of(request)
     if asked.q.strip():
         hits = await search_catalogue(services, reader, asked.q, asked.filters, limit=PAGE_SIZE)
         return Results(hits.items, truncated=hits.truncated, unreadable=hits.unreadable)

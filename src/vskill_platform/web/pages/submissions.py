@@ -29,11 +29,10 @@ from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import flash_of, see_other, told
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
-from vskill_platform.web.principal import principal_of, viewer_of
+from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, get, page, query_of
-from vskill_platform.worker_context import require_env
 
 #: Findings that a page shows; the security report has all.
 MOST_FINDINGS = 30
@@ -101,7 +100,7 @@ async def submission(request: Request) -> Response:
 
 
 async def _shown(request: Request, run: int | None) -> ShownSubmission:
-    services = require_env()
+    services = services_of(request)
     kv = services.kv
     cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
     submission_id = request.path_params["submission_id"]
@@ -129,7 +128,7 @@ async def _shown(request: Request, run: int | None) -> ShownSubmission:
 
 async def _position(request: Request, record: Submission) -> PositionView | None:
     recent: Recent = request.app.state.recent
-    services = require_env()
+    services = services_of(request)
     return await find_position(
         record, lambda: recent.get("activity", ACTIVITY_AGE_S, lambda: read_activity(services))
     )
@@ -185,7 +184,7 @@ async def appeal(request: Request) -> Response:
 async def resubmit(request: Request) -> Response:
     """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
     again."""
-    services, principal = require_env(), principal_of(request)
+    services, principal = services_of(request), principal_of(request)
     record, _ = await read_run(services, principal, request.path_params["submission_id"])
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")

@@ -28,11 +28,10 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.web.auth import form_of, text_of, values_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 MOST_URL = 2_048
 #: An archive is never larger than what may be in it, and a form around it is small.
@@ -55,7 +54,7 @@ async def find(request: Request) -> Response:
     if not repo:
         return _start(request, 400, {"repo": repo}, {"repo": "Give the address of a repository."})
     try:
-        found = await DISCOVER(require_env(), principal_of(request), DiscoverSkills(repo_url=repo))
+        found = await DISCOVER(services_of(request), principal_of(request), DiscoverSkills(repo_url=repo))
     except PlatformError as error:
         return _start(request, error.status, {"repo": repo}, {"repo": in_words(error)})
     # The paths are those from the repository's root, whatever folder the address named.
@@ -72,7 +71,7 @@ async def send(request: Request) -> Response:
     places = tuple(
         PlaceToSubmit(repo_url=repo, skill_path=path, source=EntryPoint.WEB.value) for path in paths
     )
-    done = await SUBMIT_MANY(require_env(), principal_of(request), SubmitPlaces(submissions=places))
+    done = await SUBMIT_MANY(services_of(request), principal_of(request), SubmitPlaces(submissions=places))
     return _done(request, done.results)
 
 
@@ -83,7 +82,7 @@ async def upload(request: Request) -> Response:
         archive = (await form_of(request)).get("archive")
         data = await archive.read() if isinstance(archive, UploadFile) else b""
         wanted = UploadSkill(archive=data, name=name, source=EntryPoint.WEB.value)
-        done = await UPLOAD(require_env(), principal_of(request), wanted)
+        done = await UPLOAD(services_of(request), principal_of(request), wanted)
     except PlatformError as error:
         field = "name" if error.details.get("field") == "slug" else "archive"
         return _start(request, error.status, {"name": name}, {field: in_words(error)})
@@ -100,7 +99,7 @@ def _start(
     errors: dict[str, str] | None = None,
 ) -> Response:
     given = {"repo": "", "name": "", **(values or {})}
-    hosts = require_env("settings").settings.allowed_hosts
+    hosts = services_of(request).settings.allowed_hosts
     return render(request, "submit.html", status, values=given, errors=errors or {}, hosts=hosts)
 
 
