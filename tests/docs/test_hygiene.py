@@ -1,19 +1,14 @@
-"""The hygiene check: what it catches, what it lets pass, and that the project itself is clean."""
+"""The hygiene check: what it catches and what it lets pass. `make check` runs it over the project itself."""
 
 import pytest
 
 from tools import hygiene
-from tools.__main__ import check_project
 
 HASH = "    --hash=sha256:" + "0" * 64
 
 
 def messages(text: str) -> list[str]:
     return [str(problem) for problem in hygiene.check_text("some/file.md", text)]
-
-
-def test_the_project_has_no_problem_at_all():
-    assert [str(problem) for problem in check_project()] == []
 
 
 @pytest.mark.parametrize("host", hygiene.REGISTRY_HOSTS)

@@ -6,7 +6,6 @@ from textwrap import dedent
 import msgspec
 import pytest
 
-from tools.files import texts
 from tools.usage import EXEMPT, check_usage
 from vskill_platform.actions.wire import Wire
 from vskill_platform.web.app import ENDPOINTS
@@ -25,10 +24,6 @@ IMPORTS = "import msgspec\nfrom vskill_platform.actions.wire import Wire\nfrom v
 def reported(**modules: str) -> list[str]:
     contents = {PLACES["wire"]: WIRE, **{PLACES[name]: dedent(text) for name, text in modules.items()}}
     return [one.message.partition(":")[0] for one in check_usage(contents, {})]
-
-
-def test_the_project_has_none():
-    assert list(check_usage(dict(texts()))) == []
 
 
 SETTINGS = (
