@@ -135,6 +135,15 @@ async def test_D3_a_write_that_names_an_old_version_loses(kv: KV):
     assert await kv.get("k") == Entry("k", b"2", new)
 
 
+async def test_two_expectations_of_one_key_that_contradict_each_other_conflict_before_all_others(
+    atomic_kv: KV,
+):
+    """Whatever the store holds: every engine names the same key."""
+    with pytest.raises(Conflict) as refused:
+        await atomic_kv.commit([Delete("absent", 7), Delete("k", ABSENT), Assert("k", 7)])
+    assert refused.value.details["key"] == "k"
+
+
 async def test_naming_a_version_of_a_key_that_is_gone_conflicts(kv: KV):
     version = await kv.put("k", b"1")
     await kv.delete("k")

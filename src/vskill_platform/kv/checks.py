@@ -2,28 +2,38 @@
 
 from collections.abc import Sequence
 
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.errors import Conflict, InvalidInput
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.entries import Assert, Operation, Put
+from vskill_platform.kv.entries import Assert, Delete, Operation, Put
 
 #: Bytes of a key. PostgreSQL cannot index more than about 2,700 in one entry.
 MAX_KEY = 2_000
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """Keys and values are text that every engine can hold, and no key is written twice."""
+    """Keys and values are text that every engine can hold, no key is written twice, and no two expectations of one key
+    contradict each other."""
     written: set[str] = set()
+    expected: dict[str, int] = {}
     for operation in operations:
         if isinstance(operation, Send):
             continue
         check_key(operation.key)
         if isinstance(operation, Assert):
+            _expect(expected, operation.key, operation.version)
             continue
+        if isinstance(operation, Put | Delete) and operation.if_version is not None:
+            _expect(expected, operation.key, operation.if_version)
         if operation.key in written:
             raise InvalidInput(f"{operation.key} is written twice in one commit", field="operations")
         written.add(operation.key)
         if isinstance(operation, Put):
             check_value(operation.key, operation.value)
+
+
+def _expect(expected: dict[str, int], key: str, version: int) -> None:
+    if expected.setdefault(key, version) != version:
+        raise Conflict(f"{key} cannot be at version {expected[key]} and {version}", key=key)
 
 
 def check_key(key: str) -> None:
