@@ -32,7 +32,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients test-interrupted node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients test-long node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,8 +76,9 @@ test-clients: node browser ## Run only what needs node or a browser: npm clients
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
 
-test-interrupted: $(READY) ## Interrupt a test run at ten moments by SIGKILL, SIGINT and SIGTERM: no process is left
-	@MOMENTS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/lifetimes $(ARGS)
+test-long: $(READY) ## The tests that may run longer: kill workers 50 times, play 300 histories, interrupt a run 10 times
+	@KILLS=50 SEEDS=300 MOMENTS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
+		tests/simulator/test_histories.py tests/lifetimes $(ARGS)
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
 

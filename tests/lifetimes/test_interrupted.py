@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 SIGNALS = ("SIGKILL", "SIGINT", "SIGTERM")
 #: Lines that the suite writes in all, by both of its tests.
 EVENTS = 16
-#: How many moments are tried; `make test-interrupted` tries ten.
-MOMENTS = int(os.environ.get("MOMENTS", "3"))
+#: How many moments are tried; `make test-long` tries ten.
+MOMENTS = int(os.environ.get("MOMENTS", "2"))
 CONFTEST = "from tests.support.lifetimes import guard_runner\n\nguard_runner()\n"
 
 

@@ -1,5 +1,6 @@
-"""A few hundred histories: every invariant holds, and they really went through what the simulator claims to do."""
+"""A hundred histories, or more by `make test-long`: every invariant holds, and they really went through what the simulator claims to do."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from simulator.history import History
 from simulator.plan import Fault
 from vskill_platform.domain.states import State
 
-SEEDS = range(300)
+SEEDS = range(int(os.environ.get("SEEDS", "100")))
 
 
 @pytest.fixture(scope="module")
