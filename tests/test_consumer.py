@@ -302,7 +302,7 @@ async def test_a_message_that_is_not_ours_is_a_dead_letter_and_disturbs_nobody(c
     await work(env)
     assert (await read(env, submission)).state is State.PUBLISHED
     (letter,) = (await env.broker.dead_letters()).items
-    assert "not a message of ours" in letter.reason
+    assert "not a message of this platform" in letter.reason
 
 
 async def test_a_message_for_nothing_is_acked(clock):

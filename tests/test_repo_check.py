@@ -218,7 +218,7 @@ async def test_AC_US3_04_the_store_finds_its_binding_through_the_worker_context(
 
     await asyncio.create_task(outside(), context=Context())
     assert await run_with_worker_env(env, lambda: read_health(REPO)) == (None, 0)
-    with pytest.raises(NotFound, match="not checked yet"):
+    with pytest.raises(NotFound, match="not been checked yet"):
         await get_health(REPO)
 
 

@@ -123,7 +123,7 @@ _FOR_REVIEWERS = {
 _FOR_ADMINS = {
     "GET /admin/skills": "Published skills",
     "POST /skills/{owner}/{repo}/{slug}/take-down": "Take the skill or a version down",
-    "POST /skills/{owner}/{repo}/{slug}/restore": "Bring back what was taken down",
+    "POST /skills/{owner}/{repo}/{slug}/restore": "Restore a skill or version that was taken down",
     "GET /admin/collections": "Collections",
     "POST /admin/collections/create": "Make a collection",
     "POST /admin/collections/add": "Add a skill to one",

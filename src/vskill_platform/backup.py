@@ -70,7 +70,7 @@ class _LetterLine(msgspec.Struct, frozen=True, array_like=True):
 async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) -> BackupManifest:
     """Write a backup. The file appears under its name only when it is whole, and only its owner may read it."""
     if await asyncio.to_thread(file.exists):
-        raise Conflict(f"{file} is there already: give another name, or move it away", file=str(file))
+        raise Conflict(f"{file} already exists: give another name, or move the file away", file=str(file))
     try:
         writer = await asyncio.to_thread(_Writer, file)
         try:
@@ -96,7 +96,7 @@ async def restore(settings: Settings, file: Path) -> BackupManifest:
     async with open_target(settings.store) as (kv, broker):
         if (await kv.list("", limit=1)).items:
             place = shown_location(settings.store)
-            raise Conflict(f"{place} holds records already: restore into an empty store", store=place)
+            raise Conflict(f"{place} already holds records: restore into an empty store", store=place)
         # Content first, as always: no record ever names what is not there.
         await _restore_files(settings, file, manifest)
         async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
@@ -107,7 +107,7 @@ async def restore(settings: Settings, file: Path) -> BackupManifest:
             found = await count_totals(snapshot)
     if found != manifest.totals:
         raise StoreCorrupt(
-            f"what was restored differs from what was backed up: {found} and {manifest.totals}",
+            f"the restored store differs from the backup: {found} instead of {manifest.totals}",
             file=shown_location(settings.store),
         )
     return manifest
@@ -200,9 +200,7 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
 @contextlib.asynccontextmanager
 async def _opened_blobs(settings: Settings) -> AsyncIterator[Blobs]:
     if settings.blobs == "memory:":
-        raise InvalidInput(
-            "content in memory: is kept nowhere, so there is nothing to back up", field="blobs"
-        )
+        raise InvalidInput("content in `memory:` is not stored, so it cannot be backed up", field="blobs")
     async with contextlib.AsyncExitStack() as stack:
         yield await open_blobs(settings, stack)
 
@@ -217,9 +215,11 @@ def read_manifest(file: Path) -> BackupManifest:
             found = archive.extractfile(MANIFEST)
             manifest = msgspec.json.decode(found.read() if found else b"", type=BackupManifest)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {file}", file=str(file)) from None
+        raise NotFound(f"There is no file {file}.", file=str(file)) from None
     except (tarfile.TarError, KeyError, msgspec.DecodeError, OSError) as error:
-        raise StoreCorrupt(f"{file} is no finished backup of ours: {error}", file=str(file)) from error
+        raise StoreCorrupt(
+            f"{file} is not a complete backup of this platform: {error}", file=str(file)
+        ) from error
     if manifest.format != FORMAT:
         raise StoreCorrupt(
             f"{file} has format {manifest.format}; this release reads {FORMAT}", file=str(file)
@@ -266,7 +266,7 @@ def _files(file: Path) -> Iterator[tuple[str, bytes]]:
 def _restore_key(folder: Path, name: str, data: bytes) -> None:
     """A key that is there already is not replaced: what it signed would become invalid."""
     if Path(name).name != name or name.startswith("."):
-        raise StoreCorrupt(f"{name!r} is no name of a key", file=name)
+        raise StoreCorrupt(f"{name!r} is not the name of a key file", file=name)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / name
     if path.exists():

@@ -194,7 +194,9 @@ def check_movable(location: str) -> None:
     engine, _, place = location.partition(":")
     if not ((engine == "sqlite" and place) or engine in POSTGRES):
         fix = "write sqlite:PATH or postgresql://USER@HOST/DATABASE"
-        raise InvalidSettings(f"{shown_location(location)!r} is no store that can be moved: {fix}.", fix=fix)
+        raise InvalidSettings(
+            f"{shown_location(location)!r} is not a store that can be migrated: {fix}.", fix=fix
+        )
 
 
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:

@@ -264,7 +264,7 @@ async def get_submission(submission_id: str) -> Submission:
     """The record, or NotFound."""
     found = await read_submission(submission_id)
     if found is None:
-        raise NotFound(f"there is no submission {submission_id}", submission=submission_id)
+        raise NotFound(f"There is no submission {submission_id}.", submission=submission_id)
     return found[0]
 
 
@@ -275,7 +275,7 @@ async def get_run(submission_id: str, run: int) -> Submission:
         return current
     entry = await require_env("kv").kv.get(keys.subrun(submission_id, run))
     if entry is None:
-        raise NotFound(f"{submission_id} has no run {run}", submission=submission_id, run=run)
+        raise NotFound(f"{submission_id} has no run {run}.", submission=submission_id, run=run)
     return decode(entry, Submission)
 
 
@@ -373,7 +373,7 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
         nonlocal first_run
         found = await read_submission(submission_id)
         if found is None:
-            raise NotFound(f"there is no submission {submission_id}", submission=submission_id)
+            raise NotFound(f"There is no submission {submission_id}.", submission=submission_id)
         record, version = found
         first_run = first_run or record.run
         if await was_written(record, event_id, first_run):
@@ -444,5 +444,5 @@ def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: st
 def require_reason(reason: str) -> str:
     """Every decision that a person makes carries a reason."""
     if not reason.strip():
-        raise InvalidInput("a reason is needed", field="reason", fix="say in a few words why")
+        raise InvalidInput("A reason is needed.", field="reason", fix="say in a few words why")
     return reason

@@ -162,7 +162,7 @@ async def test_a_weak_password_is_refused(env, password):
 
 async def test_nobody_locks_themselves_out(env):
     await make_account(env, "eve", Role.ADMIN)
-    with pytest.raises(NotPermitted, match="locks themselves out"):
+    with pytest.raises(NotPermitted, match="cannot lock out your own account"):
         await DISABLE_ACCOUNT(env, ADA, ChangeAccount(name="ada", reason="oops"))
     assert not (await get_user("ada")).disabled
 

@@ -80,7 +80,7 @@ async def test_a_place_that_was_never_submitted_is_refused_with_the_nearest(env)
     await publish(env, "one")
     await publish(env, "one", name="other")
     with pytest.raises(
-        InvalidInput, match="Nothing was ever submitted at upload/tests/skills/tydi"
+        InvalidInput, match="No skill was ever submitted from upload/tests/skills/tydi"
     ) as refused:
         await BLOCK(env, ROB, place("upload://tests/tydi"))
     near = refused.value.details["near"]
@@ -178,7 +178,7 @@ async def test_an_entry_is_lifted_by_its_listed_text_too(env):
     await BLOCK(env, ROB, place())
     (entry,) = (await BLOCKS(env, ROB, ListBlocks())).entries
     assert (await LIFT(env, ROB, lifted(entry.target))).target == entry.target
-    with pytest.raises(NotFound, match="no entry for place"):
+    with pytest.raises(NotFound, match="no blocklist entry for the place"):
         await LIFT(env, ROB, lifted())
 
 

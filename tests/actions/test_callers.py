@@ -149,9 +149,9 @@ async def test_a_decision_leaves_the_same_record_history_and_audit(env, calling)
 async def test_errors_come_back_as_the_same_types_with_their_facts(env, calling):
     record = await waiting(env)
     async with calling("rob") as caller:
-        with pytest.raises(NotFound, match="there is no submission sub_none"):
+        with pytest.raises(NotFound, match="There is no submission sub_none"):
             await caller.call(SHOW, SubmissionRequest(submission_id="sub_none"))
-        with pytest.raises(TransitionError, match="has changed since you looked") as changed:
+        with pytest.raises(TransitionError, match="has changed since you opened it") as changed:
             await caller.call(APPROVE, decision(record, run=7))
         assert changed.value.details["submission"] == record.id
         with pytest.raises(InvalidInput) as invalid:

@@ -286,7 +286,7 @@ async def test_a_repository_has_a_bounded_number_of_owners(env, server):
     server.repo("ann/tools", {PROOF_FILE: "\n".join(tokens)})
     for name in names[:-1]:
         await check(name, URL)
-    with pytest.raises(InvalidInput, match="owners already"):
+    with pytest.raises(InvalidInput, match="owners, which is the limit"):
         await check(names[-1], URL)
 
 

@@ -118,7 +118,7 @@ async def test_upholding_blocks_with_one_default_severity(env, reach, kind):
     assert decided.status == "upheld" and decided.decision is not None
     assert (decided.decision.by, decided.decision.blocked) == ("admin:rob", str(entry.target))
     assert (await get_skill(DEMO)).current_version is None
-    with pytest.raises(TransitionError, match="upheld already"):
+    with pytest.raises(TransitionError, match="already upheld"):
         await DISMISS(env, ROB, DismissReport(report_id=number, reason="no"))
 
 

@@ -51,7 +51,7 @@ async def test_they_are_for_reviewers(env):
 
 
 async def test_what_the_last_check_found_is_listed_by_status_and_shown(env):
-    with pytest.raises(NotFound, match="not checked yet"):
+    with pytest.raises(NotFound, match="not been checked yet"):
         await SHOW_REPOSITORY(env, ROB, SHOW)
     await seen(env, URL, Reach.REACHABLE, commit="c" * 40, licence="MIT")
     await seen(env, "https://github.com/acme/zgone", Reach.GONE)

@@ -60,7 +60,7 @@ def about(record: Submission, **changes) -> DecideSubmission:
 @pytest.mark.parametrize("changes", [{"run": 2}, {"digest": "b" * 64}, {"digest": None}], ids=str)
 async def test_what_changed_since_the_reviewer_looked_is_not_decided(env, action, changes):
     record = await waiting(env)
-    with pytest.raises(TransitionError, match="changed since you looked"):
+    with pytest.raises(TransitionError, match="changed since you opened it"):
         await action(env, ROB, about(record, **changes))
     assert await get_submission(record.id) == record
     assert (await list_audit()).items == ()
@@ -134,7 +134,7 @@ async def test_many_are_decided_and_what_changed_is_left_alone(env, verb, state)
     done = await BULK(env, ADA, many(verb, *records))
     assert done.done == (records[0].id, records[1].id)
     (refused,) = done.refused
-    assert refused.id == changed.id and "changed since you looked" in refused.reason
+    assert refused.id == changed.id and "changed since you opened it" in refused.reason
     for record in records[:2]:
         now = await get_submission(record.id)
         assert (now.state, now.history[-1].actor) == (state, "admin:ada")

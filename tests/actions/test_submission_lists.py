@@ -64,7 +64,7 @@ async def test_a_list_says_what_is_wrong_with_the_question(env):
         await LIST(env, ANYBODY, ListSubmissions(mine=True))
     with pytest.raises(InvalidInput, match="not both"):
         await LIST(env, ANYBODY, ListSubmissions(state=State.REJECTED, category=StateCategory.FAILED))
-    with pytest.raises(InvalidInput, match="by their last change only"):
+    with pytest.raises(InvalidInput, match="can only be sorted by"):
         await LIST(env, ANYBODY, ListSubmissions(state=State.REJECTED, sort=Order.CREATED))
     with pytest.raises(InvalidInput, match="More than 100 ids"):
         await POSITIONS(env, ANYBODY, FindPositions(ids=",".join("x" for _ in range(MOST_IDS + 1))))

@@ -235,7 +235,7 @@ async def test_another_reviewer_decides_while_there_is_one_and_72_hours_have_not
     await REJECT(env, EVE, decision(asked))
     ended = await get_submission(record.id)
     assert ended.state is State.REJECTED
-    with pytest.raises(TransitionError, match="has decided the appeal"):
+    with pytest.raises(TransitionError, match="has already decided an appeal"):
         await appeal(env, ANN, ended)
 
 

@@ -115,7 +115,7 @@ async def test_a_capability_counts_for_nothing_so_it_cannot_be_suppressed(env):
 
 
 async def test_content_that_nobody_has_scanned_is_not_found(env):
-    with pytest.raises(NotFound, match="no content with this digest"):
+    with pytest.raises(NotFound, match="No scanned content has this digest"):
         await SUPPRESS(env, ROB, ask())
 
 

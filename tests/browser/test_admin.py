@@ -71,13 +71,13 @@ def first_admin(chromium, fresh, link):
 def _fill_setup(page, password: str, again: str) -> None:
     page.get_by_label("Name").fill(NAME)
     page.get_by_label("Password", exact=True).fill(password)
-    page.get_by_label("The same password again").fill(again)
+    page.get_by_label("Repeat the password").fill(again)
     page.get_by_role("button", name="Make the account").click()
 
 
 @pytest.fixture(scope="module")
 def waiting(fresh, tmp_path_factory) -> dict[str, str]:
-    """Submissions that wait for a person, by name."""
+    """Submissions that wait for a reviewer, by name."""
     parent = tmp_path_factory.mktemp("doubtful")
     folders = [str(skill_folder(parent, name, DOUBTFUL)) for name in WAITING]
     command(fresh.data, "submit", *folders)
@@ -110,7 +110,7 @@ def decide(page, fold: str, reason: str, button: str) -> None:
 def test_the_first_admin_is_made_once_and_signs_in(opened, fresh, link, first_admin):
     page = opened(base_url=fresh.address, expected=(404, 401))
     page.goto(link)
-    expect(page.locator("main")).to_contain_text("not good, or not any more")
+    expect(page.locator("main")).to_contain_text("not valid or has expired")
     page.goto("/admin")
     expect(page).to_have_url(re.compile("/signin"))
     for password in ("wrong", PASSWORD):
@@ -172,7 +172,7 @@ def test_a_stuck_one_is_requeued_by_name_and_goes_on(admin, fresh, tmp_path):
     """Paused from the page, so that something stands still; then requeued, resumed, and published."""
     page = admin()
     page.goto("/admin/queue")
-    page.get_by_label("For how many minutes").fill("10")
+    page.get_by_label("Duration in minutes").fill("10")
     page.get_by_label("Reason").first.fill("An upgrade of the disks.")
     page.get_by_role("button", name="Pause the queue").click()
     expect(page.get_by_role("status").first).to_contain_text("paused for 10 minutes")
@@ -189,7 +189,7 @@ def test_a_stuck_one_is_requeued_by_name_and_goes_on(admin, fresh, tmp_path):
     row.get_by_role("button", name="Requeue").click()
     expect(page.get_by_role("status").first).to_contain_text("stands-still")
     page.get_by_role("button", name="Resume now").click()
-    expect(page.get_by_role("status").first).to_contain_text("The queue goes on.")
+    expect(page.get_by_role("status").first).to_contain_text("The queue is running again.")
     page.get_by_role("button", name="Requeue all").click()
     expect(page.get_by_role("status").first).to_contain_text("are pending")
     page.goto("/queue?q=stands-still")

@@ -73,7 +73,9 @@ def test_an_author_appeals_a_refusal_and_sees_what_a_reviewer_decides(person, su
     author.get_by_label("Why the decision is wrong").focus()
     author.keyboard.type("The address is my own test host.")
     press(author, "Appeal")
-    expect(author.get_by_role("status").get_by_text("A reviewer will look at it.")).to_be_visible()
+    expect(
+        author.get_by_role("status").get_by_text("Your appeal was filed. A reviewer will decide it.")
+    ).to_be_visible()
     reviewer = person("rob", "/admin/review")
     reviewer.get_by_role("link", name="hopeless").focus()
     reviewer.keyboard.press("Enter")

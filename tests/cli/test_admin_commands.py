@@ -11,7 +11,7 @@ from vskill_platform.cli import cli
 def test_an_admin_is_made_with_a_generated_password_that_is_shown_once(run):
     done = run("admin", "create", "ada", "--generate").stdout
     assert "as admin" in done
-    password = done.split("shown only now: ")[1].strip()
+    password = done.split("shown only once: ")[1].strip()
     assert len(password) >= 12
     listed = run("admin", "list").stdout
     assert "ada" in listed and password not in listed and "argon2" not in listed
@@ -40,7 +40,7 @@ def test_accounts_are_changed_and_every_change_is_audited(run):
     assert "locked out" in run("admin", "disable", "rob", "--reason", "on leave").stdout
     assert "locked out" in run("admin", "list").stdout
     run("admin", "enable", "rob")
-    assert "shown only now" in run("admin", "password", "rob", "--generate").stdout
+    assert "shown only once" in run("admin", "password", "rob", "--generate").stdout
     assert json.loads(run("admin", "password", "rob", "--generate", "--json").stdout)["password"]
     audit = run("audit", "list").stdout
     for action in (
@@ -65,7 +65,7 @@ def test_a_token_is_shown_once_listed_and_revoked(run):
     run("admin", "create", "ada", "--generate")
     made = json.loads(run("token", "create", "ada", "--name", "ci", "--scope", "read", "--json").stdout)
     assert made["token"].startswith("vsk_")
-    assert "shown only now: vsk_" in run("token", "create", "ada", "--name", "laptop").stdout
+    assert "shown only once: vsk_" in run("token", "create", "ada", "--name", "laptop").stdout
     listed = run("token", "list").stdout
     assert "ci" in listed and "laptop" in listed and "vsk_" not in listed
     assert len(json.loads(run("token", "list", "--account", "ada", "--json").stdout)["tokens"]) == 2

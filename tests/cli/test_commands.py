@@ -46,7 +46,7 @@ def in_env(work: Callable[[Env], Awaitable[T]]) -> T:
 def test_an_error_is_one_line_on_stderr_with_exit_code_1(run):
     result = run("status", "sub_none", code=1)
     assert result.stdout == ""
-    assert result.stderr == "Error: there is no submission sub_none\n"
+    assert result.stderr == "Error: There is no submission sub_none.\n"
 
 
 def test_bad_settings_name_the_variable_and_the_fix(run, monkeypatch):
@@ -209,7 +209,7 @@ def test_B3_a_pause_has_an_end_and_a_reason_and_can_be_ended(run):
     assert "until" in paused
     assert json.loads(run("queue", "status", "--json").stdout)["pause"]["reason"] == "upgrade"
     assert "paused" in run("queue", "recover").stdout
-    assert "goes on" in run("queue", "resume").stdout
+    assert "is running again" in run("queue", "resume").stdout
     assert "was not paused" in run("queue", "resume").stdout
 
 

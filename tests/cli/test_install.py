@@ -82,7 +82,7 @@ def test_a_version_is_chosen_by_its_number_and_updated_in_place(there, project, 
     assert "Already installed: " in there("install", "tidy").stdout
     missing = there("install", f"{NAME}@9.9.9", code=1).stderr
     assert "has no version '9.9.9'; its versions: 1.1.0, 1.0.0" in missing
-    assert "names no skill and version" in there("install", "tidy@", code=1).stderr
+    assert "is not SKILL or SKILL@VERSION" in there("install", "tidy@", code=1).stderr
     assert "There is no skill nothing" in there("install", "nothing", code=1).stderr
 
 
@@ -251,7 +251,7 @@ def packed(*names: str) -> bytes:
         ("/archive", (200, {}, packed("SKILL.md", "../../escaped")), "is not accepted"),
         ("/archive", (200, {}, packed("SKILL.md", "/etc/escaped")), "is not accepted"),
         ("/archive", (200, {}, bytes(MOST_ANSWER + 1)), "answered with more than"),
-        ("/archive", (200, {"content-encoding": "gzip"}, b"x"), "an encoding that was not asked for"),
+        ("/archive", (200, {"content-encoding": "gzip"}, b"x"), "an unexpected encoding"),
         ("/archive", (302, {"location": "http://127.0.0.1:1/x"}, b""), "sends on to 'http://127.0.0.1:1/x'"),
         ("/attestation", (200, {}, b"{}"), "was not installed"),
         ("/vskill-keys.json", (200, {}, b'{"keys": []}'), "lists no keys"),

@@ -93,7 +93,9 @@ def test_a_registry_elsewhere_knows_its_caller_by_the_token(home):
 def test_a_command_of_the_servers_machine_never_acts_elsewhere_than_the_command_line_says(home, monkeypatch):
     """It used to act on the machine's own store, whatever registry was named."""
     said = run("--registry", "https://skills.example.org", "keys", "rotate", code=1).stderr
-    assert "--registry: This command acts on the machine that it runs on; leave out --registry" in said
-    assert "--as: Only the operator has this command" in run("--as", "ann", "skill", "export", code=1).stderr
+    assert "--registry: This command works only on the server's machine; leave out --registry" in said
+    assert (
+        "--as: Only the operator can run this command" in run("--as", "ann", "skill", "export", code=1).stderr
+    )
     monkeypatch.setenv("VSKILL_PLATFORM_REGISTRY", "https://skills.example.org")
     assert "VSKILL_PLATFORM_REGISTRY" in run("skill", "export", code=1).stderr

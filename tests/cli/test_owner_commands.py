@@ -111,7 +111,7 @@ def test_reports_are_filed_listed_and_decided(run, tidy):
     assert "still open" in run("report", "file", tidy, "--reason", "really").stdout
     assert number in run("report", "list").stdout
     assert "dismissed" in run("report", "dismiss", number, "--reason", "it does not").stdout
-    assert "dismissed already" in run("report", "dismiss", number, "--reason", "no", code=1).stderr
+    assert "already dismissed" in run("report", "dismiss", number, "--reason", "no", code=1).stderr
     again = run("report", "file", tidy, "1.0.0", "--category", "malware", "--reason", "look").stdout
     second = again.split()[1]
     done = run("report", "uphold", second, "--block", "version", "--reason", "true").stdout
@@ -155,7 +155,7 @@ def test_the_audit_tells_it_all_latest_first(run, tidy):
 
 def test_repositories_are_checked_and_shown(run, server):
     server.repo("ann/tools", FILES)
-    assert "not checked yet" in run("repo", "health", URL, code=1).stderr
+    assert "not been checked yet" in run("repo", "health", URL, code=1).stderr
     assert "Asked for check 1" in run("repo", "check", URL).stdout
     work()
     shown = run("repo", "health", URL).stdout

@@ -85,7 +85,7 @@ async def test_a_cursor_of_another_order_is_bad_input(kv):
     for n in range(3):
         await kv.put(f"sub:{n}", b'{"created_at": %d}' % n)
     by_key = await kv.select("sub:", limit=1)
-    with pytest.raises(InvalidInput, match="another order"):
+    with pytest.raises(InvalidInput, match="another sort order"):
         await kv.select("sub:", order_by="created_at", after=by_key.after)
 
 

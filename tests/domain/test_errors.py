@@ -111,4 +111,4 @@ def test_unsupported_names_engine_and_capability() -> None:
     text = str(errors.Unsupported(engine="nats", capability="fair_order"))
     assert "nats" in text and "fair_order" in text
     for incomplete in ({}, {"engine": "nats"}, {"capability": "fair_order"}):
-        assert str(errors.Unsupported(**incomplete)) == "The engine cannot do that."
+        assert str(errors.Unsupported(**incomplete)) == "The storage engine does not support this."

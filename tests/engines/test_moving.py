@@ -239,13 +239,13 @@ async def test_a_backup_that_was_not_finished_or_is_damaged_is_refused(new_store
     fresh = settings_of(await new_store("sqlite"), tmp_path / "fresh")
     cut = tmp_path / "cut.tar"
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
-    with pytest.raises(StoreCorrupt, match="no finished backup"):
+    with pytest.raises(StoreCorrupt, match="not a complete backup"):
         await restore(fresh, cut)
     changed = tmp_path / "changed.tar"
     data = whole.read_bytes().replace(b"\\\\u0000", b"\\\\u0001", 1)
     assert data != whole.read_bytes()
     changed.write_bytes(data)
-    with pytest.raises(StoreCorrupt, match="differs from what was backed up"):
+    with pytest.raises(StoreCorrupt, match="differs from the backup"):
         await restore(fresh, changed)
 
 

@@ -498,7 +498,7 @@ async def test_A17_without_skill_md_at_every_door(env: Env) -> None:
     for number in (submission_id(repository), submission_id(bulk), reviewed.id):
         record = await get_submission(number)
         assert record.state is State.REJECTED
-        assert record.history[-1].reason == "There is no SKILL.md at that place."
+        assert record.history[-1].reason == "There is no SKILL.md at this address."
     assert await enumerate_published_skills() == []
 
 

@@ -592,4 +592,4 @@ async def test_queue_failure_d_a_message_that_is_none_of_ours(env: Env) -> None:
     assert await run_until_quiet(env) == 2
     letters = (await env.broker.dead_letters()).items
     assert [letter.body for letter in letters] == [b"not json"]
-    assert "not a message of ours" in letters[0].reason
+    assert "not a message of this platform" in letters[0].reason

@@ -172,10 +172,10 @@ HOSTILE = {
     symlinked_folder: "'lib' is a symbolic link",
     huge_file: "'model.bin' is larger than",
     huge_file_unfiltered: "'model.bin' is larger than",
-    too_much_in_all: "bytes, and at most",
+    too_much_in_all: "bytes; at most",
     deep_tree: "exceeds the limit depth",
     very_deep_tree: "exceeds the limit",
-    tree_bomb: "files, and at most 1000 are accepted",
+    tree_bomb: "files; at most 1000 are allowed",
     blob_bomb: "'zeros' is larger than",
     case_collision: "rename one of the two",
     unicode_collision: "rename one of the two",
@@ -186,7 +186,7 @@ HOSTILE = {
     parent_in_name: "is not accepted",
     repository_in_name: "is part of a repository",
     same_name_twice: "rename one of the two",
-    hundred_thousand_files: "100001 files, and at most 1000 are accepted",
+    hundred_thousand_files: "100001 files; at most 1000 are allowed",
     bad_front_matter: "alias",
 }
 

@@ -132,7 +132,7 @@ REFUSED = {
     "zip: case": (zipped(("SKILL.md", SKILL), ("a.md", b"x"), ("A.md", b"y")), "'A.md' is not accepted"),
     "zip: file and folder": (zipped(("SKILL.md", SKILL), ("a", b"x"), ("a/b", b"y")), "is not accepted"),
     "zip: repository": (zipped(("SKILL.md", SKILL), (".GIT/hooks/x", b"y")), "leave the folder .git out"),
-    "zip: method": (zipped(("SKILL.md", SKILL), method=zipfile.ZIP_LZMA), "method that is not read here"),
+    "zip: method": (zipped(("SKILL.md", SKILL), method=zipfile.ZIP_LZMA), "unsupported compression method"),
     "tar: link": (
         tarred(("SKILL.md", SKILL), (tar_member("out", type=tarfile.SYMTYPE, linkname="/etc"), b"")),
         "'out' is a symbolic link",
@@ -164,9 +164,9 @@ REFUSED = {
     ),
     "not an archive": (
         b"hello",
-        "The file is not an archive that is read here. pack it as zip, tar or tar.gz",
+        "The file is not a supported archive. pack it as zip, tar or tar.gz",
     ),
-    "nothing": (b"", "The file is not an archive that is read here. pack it as zip, tar or tar.gz"),
+    "nothing": (b"", "The file is not a supported archive. pack it as zip, tar or tar.gz"),
     "zip cut off": (zipped(("SKILL.md", SKILL))[:-30], "damaged"),
     "tar cut off": (tarred(("SKILL.md", SKILL))[:540], "damaged"),
     "gzip cut off": (gzip.compress(tarred(("SKILL.md", SKILL)))[:-20], "damaged"),
@@ -212,14 +212,14 @@ def test_a_member_of_another_size_than_the_archive_says_is_refused(said, method)
     assert data.count(size) >= 2
     sizes = {"SKILL.md": len(SKILL), "notes.md": 1037}
     assert {file.path: len(file.data) for file in read_archive(data)} == sizes
-    with pytest.raises(InvalidInput, match=r"another size|damaged"):
+    with pytest.raises(InvalidInput, match=r"a different size|damaged"):
         read_archive(data.replace(size, said.to_bytes(4, "little")))
 
 
 def test_the_refusal_of_a_member_that_is_smaller_than_it_says_names_it():
     data = zipped(("SKILL.md", SKILL), ("notes.md", b"x" * 1037))
     longer = data.replace((1037).to_bytes(4, "little"), (1038).to_bytes(4, "little"))
-    with pytest.raises(InvalidInput, match=r"'notes\.md' has another size than the archive says"):
+    with pytest.raises(InvalidInput, match=r"'notes\.md' has a different size than the archive says"):
         read_archive(longer)
 
 
@@ -263,7 +263,7 @@ def test_what_packs_well_is_read_up_to_a_size_and_what_packs_badly_at_any():
         assert read_archive(gzip.compress(plain))[1].data == data
 
 
-@pytest.mark.parametrize(("beyond", "words"), [(0, "another size"), (1, "times larger")])
+@pytest.mark.parametrize(("beyond", "words"), [(0, "a different size"), (1, "times larger")])
 def test_the_ratio_of_a_zip_is_exact(beyond, words):
     data = zipped(("SKILL.md", SKILL), ("data", NOISE[:9000]))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -159,10 +159,10 @@ async def test_discovering_lists_skills_and_submits_none(shelf):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        (b"", "body"),
+        (b"", "repoUrl"),
         (b"{", "body"),
         (b"[]", "body"),
-        (b"{}", "body"),
+        (b"{}", "repoUrl"),
         (b'{"repoUrl": 7}', "repoUrl"),
         (b'{"repoUrl": "https://github.com/x"}', "repoUrl"),
         (b'{"repoUrl": "' + b"a" * 3000 + b'"}', "repoUrl"),

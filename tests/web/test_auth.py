@@ -391,7 +391,7 @@ async def test_tokens_are_made_listed_and_revoked_by_the_api(visitor, env):
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "body"),
+        ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": "x", "scopes": ["root"]}, "scopes"),
         ({"name": "x", "days": 0}, "days"),

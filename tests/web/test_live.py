@@ -309,7 +309,7 @@ async def test_an_address_has_a_limit_of_streams(tmp_path: Path):
             await second.until_connected()
             refused = await client.get(address + STREAM)
             assert refused.status_code == 429
-            assert "2 streams" in refused.json()["detail"]
+            assert "2 open streams" in refused.json()["detail"]
         for _ in range(100):
             if env.metrics.streams_open._value.get() == 1:
                 break

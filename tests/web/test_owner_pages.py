@@ -68,7 +68,9 @@ async def test_a_password_account_claims_checks_and_hands_over(site, git, ann):
     repo.commit({**FILES, PROOF_FILE: token})
     assert "is yours now" in await ann.do("/account/check", repo_url=URL)
     assert "proved by the file" in (await ann.get("/account")).text
-    assert "Nothing was done" in await ann.do("/account/transfer", repo_url=URL, to="bob", reason="moved on")
+    assert "Nothing was changed" in await ann.do(
+        "/account/transfer", repo_url=URL, to="bob", reason="moved on"
+    )
     async with signed_in(create_app(site.env), site.env, "bob", Role.AUTHOR) as bob:
         sent = {"repo_url": URL, "to": "bob", "reason": "moved on", "confirm": "yes"}
         assert await ann.do("/account/transfer", **sent) == f"{URL} now belongs to bob."

@@ -60,7 +60,7 @@ async def test_an_empty_queue_says_so_and_shows_zeros(env: Env):
         answer = await client.get("/queue")
     assert "Nothing has been submitted yet" in answer.text
     assert marked(answer.text, "data-count")["all"] == "0"
-    assert answer.text.count("Nothing ended in this time") == 2
+    assert answer.text.count("No run ended in this period") == 2
 
 
 def test_C14_every_category_has_a_card():
@@ -123,7 +123,7 @@ async def test_words_find_submissions_and_keep_the_filter(env: Env):
         ]
         assert 'href="/queue?category=failed&amp;q=haystack"' in answer.text
         nothing = await client.get("/queue?q=haystack&category=published")
-        assert "No submission fits" in nothing.text
+        assert "No submission matches" in nothing.text
 
 
 async def test_pages_follow_each_other_to_the_end(env: Env):

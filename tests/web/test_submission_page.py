@@ -35,7 +35,6 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.submission_store import get_run, get_submission
-from vskill_platform.web.render import UNKNOWN
 
 pytestmark = pytest.mark.anyio
 
@@ -124,14 +123,14 @@ async def test_what_waits_shows_its_place_and_when_it_is_tried_again(env: Env):
     last = make_submission("waits-2", at=NOW - 98)
     async with browsing(env) as client:
         text = (await client.get(f"/submissions/{last.id}")).text
-        assert "Place in the line: <strong>3</strong>" in text
-        assert f"not known yet ({UNKNOWN})" in text
+        assert "Position in the queue: <strong>3</strong>" in text
+        assert "the wait time is not known yet" in text
         attempts = msgspec.structs.replace(
             last.attempts, started=2, unavailable=1, unavailable_since=NOW - 1, waiting_for="github.com"
         )
         await put_record(env, msgspec.structs.replace(last, next_attempt_at=NOW + 60_000, attempts=attempts))
         text = (await client.get(f"/submissions/{last.id}")).text
-        assert "Place in the line" not in text
+        assert "Position in the queue" not in text
         assert "Waiting for github.com" in text
         assert "The next attempt is" in text
 
@@ -144,7 +143,7 @@ async def test_what_is_held_shows_until_when_its_worker_was_heard_of(env: Env):
     await put_record(env, held)
     async with browsing(env) as client:
         text = (await client.get(f"/submissions/{held.id}")).text
-    assert "Heard of until" in text
+    assert "Claim expires" in text
     assert "secret-token" not in text
     assert "host-1" not in text
 
@@ -194,7 +193,7 @@ async def test_earlier_runs_are_kept_and_linked(env: Env):
         assert f"/submissions/{first.id}?run=1" in now
         assert "data-live=" in now
         then = (await client.get(f"/submissions/{first.id}?run=1")).text
-        assert "This is run 1, as it ended" in then
+        assert "This is run 1, which has ended" in then
         assert "EX-001" in then
         assert "data-live=" not in then
         assert (await client.get(f"/submissions/{first.id}?run=7")).status_code == 404
@@ -288,7 +287,7 @@ async def test_asking_for_a_review_puts_the_same_bytes_before_a_person(env: Env)
             f"{place}/review", data={**hidden, "reason": "a false alarm: it is my own server"}
         )
         assert answer.status_code == 303
-        assert "A reviewer will look at it." in (await client.get(place)).text
+        assert "Your appeal was filed. A reviewer will decide it." in (await client.get(place)).text
     asked = await get_submission(record.id)
     assert (asked.state, asked.run, asked.digest) == (State.NEEDS_REVIEW, 2, record.digest)
     assert "a false alarm" in asked.history[-1].reason
@@ -310,9 +309,9 @@ async def test_an_appeal_is_decided_once_and_the_page_says_why_there_is_no_other
         await reject(record.id, by="admin:eve", reason="no")
         text = (await client.get(place)).text
         assert offered(text, record) == {"resubmit"}
-        assert "There is no appeal: a reviewer has decided the appeal about these very bytes." in text
+        assert "There is no appeal: a reviewer has already decided an appeal about this content." in text
         await client.post(f"{place}/review", data={**hidden, "reason": "please"})
-        assert "A reviewer has decided the appeal" in (await client.get(place)).text
+        assert "A reviewer has already decided an appeal" in (await client.get(place)).text
     assert (await get_submission(record.id)).state is State.REJECTED
 
 
@@ -333,7 +332,7 @@ async def test_anybody_may_have_a_repository_looked_at_again(env: Env):
             assert (await client.post(f"{place}/resubmit", data={"back": place})).status_code == 403
             answer = await client.post(f"{place}/resubmit", data=hidden)
             assert (answer.status_code, answer.headers["location"]) == (303, place)
-            assert "A new run has begun." in (await client.get(place)).text
+            assert "A new run has started." in (await client.get(place)).text
     assert (await get_submission(record.id)).run == 2
 
 

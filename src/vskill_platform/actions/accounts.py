@@ -79,6 +79,7 @@ class ListAccounts(ActionRequest, frozen=True, kw_only=True):
 
     #: the `after` of the page before
     after: AccountName | None = None
+    #: how many to show on a page
     limit: PageSize = 100
 
 
@@ -150,7 +151,7 @@ async def change_role(services: Services, actor: Principal, request: ChangeAccou
 
 async def disable(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
     if request.name == actor.account:
-        raise NotPermitted("Nobody locks themselves out; another admin can.", account=request.name)
+        raise NotPermitted("You cannot lock out your own account; ask another admin.", account=request.name)
 
     async def decide(user: User) -> UserChange:
         ended = end_access(user, services.kv.now())
@@ -243,7 +244,7 @@ async def _keeping_an_admin(before: User, after: User) -> UserChange:
     for other, version in await find_admins():
         if other.name != before.name and not other.disabled:
             return UserChange(after, (Assert(keys.user(other.name), version),))
-    message = f"{before.name} is the only admin; make another one first."
+    message = f"{before.name} is the only admin; create another admin first."
     raise NotPermitted(message, account=before.name)
 
 
@@ -303,7 +304,7 @@ CHANGE_ROLE = Action(
     scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Give an account another role",
-    about="Tokens with scopes beyond either role end. The only admin stays admin.",
+    about="Tokens whose scopes go beyond the old or the new role are revoked. The only admin stays admin.",
     tag="accounts",
     page="/admin/accounts/{name}/role",
     command="admin role",
@@ -319,7 +320,7 @@ DISABLE_ACCOUNT = Action(
     scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Lock an account out",
-    about="Its sessions and tokens end for good. Nobody locks themselves out, and the only admin stays.",
+    about="Its sessions and tokens end for good. You cannot lock out yourself or the only admin.",
     tag="accounts",
     page="/admin/accounts/{name}/disable",
     command="admin disable",

@@ -42,9 +42,7 @@ def why_no_appeal(record: Submission) -> str | None:
     if record.state not in APPEALABLE:
         return f"It is {record.state}; only a refused submission can be appealed."
     if record.appeal is not None:
-        return (
-            "A reviewer has decided the appeal about these very bytes. Change the skill and submit it again."
-        )
+        return "A reviewer has already decided an appeal about this content. Change the skill and submit it again."
     if record.state is State.BLOCKED:
         return None
     if record.digest is None:
@@ -103,8 +101,8 @@ async def require_other_reviewer(services: Services, actor: Principal, record: S
     until = filed.at + OTHERS_ONLY_MS
     if services.kv.now() < until and await _has_other_reviewer(actor):
         message = (
-            "You made the decision that is appealed, so another reviewer decides about it. "
-            f"From {iso_time(until)} on you may too."
+            "You made the decision that is appealed, so another reviewer decides the appeal. "
+            f"From {iso_time(until)} on you may decide it too."
         )
         raise NotPermitted(message, submission=record.id)
 
@@ -133,8 +131,8 @@ APPEAL = Action(
     errors=(NotFound, TransitionError),
     allowance=Allowance.REPORTS,
     summary="Ask a reviewer to look again at a refused submission",
-    about="Of what the scan or the judge failed, a reviewer rejected or a block hit. Another reviewer than the one who "
-    "decided looks at it, where there is one; after 72 hours, the same may.",
+    about="For submissions that failed the scan or the judge, were rejected by a reviewer, or are blocked. A reviewer "
+    "other than the one who decided looks at it if there is one; after 72 hours, the same reviewer may.",
     tag="submissions",
     page="/submissions/{submission_id}/review",
     command="submission appeal",

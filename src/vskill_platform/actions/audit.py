@@ -18,6 +18,7 @@ class ReadAudit(ActionRequest, frozen=True, kw_only=True):
 
     #: only entries older than the one with this id
     before: Annotated[str, msgspec.Meta(min_length=1, max_length=100)] | None = None
+    #: how many to show on a page
     limit: PageSize = 50
 
 

@@ -65,6 +65,7 @@ class BlockSomething(ActionRequest, frozen=True, kw_only=True):
     target: TargetText
     #: why; everybody sees it
     reason: Reason
+    #: how dangerous it is
     severity: Severity = DEFAULT_SEVERITY
     #: block a place that nobody has submitted yet
     ahead: bool = False
@@ -163,9 +164,9 @@ async def reached_target(
 def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
     near = f"use one of {', '.join(hits.near)}; or " if hits.near else ""
     return InvalidInput(
-        f"Nothing was ever submitted at {target.value}.",
+        f"No skill was ever submitted from {target.value}.",
         field="target",
-        fix=f"{near}say that you block it ahead",
+        fix=f"{near}set `ahead` to block it in advance",
         near=list(hits.near),
     )
 
@@ -173,7 +174,7 @@ def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
 async def lift(_services: Services, actor: Principal, request: LiftBlock) -> BlockLifted:
     target = await _listed_target(request)
     if target is None or not await remove_block(target, by=actor.actor, reason=request.reason):
-        message = f"There is no entry for {request.kind.value} {request.target[:200]}."
+        message = f"There is no blocklist entry for the {request.kind.value} {request.target[:200]}."
         raise NotFound(message, field="target", fix="choose one that the list shows")
     back: list[str] = []
 
@@ -222,7 +223,7 @@ BLOCK = Action(
     scope=TokenScope.REVIEW,
     summary="Block a place, a repository, a content or a name",
     about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A place that was "
-    "never submitted is refused unless `ahead` says that this is meant; it taints no other skill.",
+    "never submitted is refused unless `ahead` is set; such a block taints no other skill.",
     tag="blocklist",
     page="/admin/blocklist/add",
     command="block add",

@@ -115,7 +115,7 @@ def _shown_name(target: BlockTarget) -> str:
 
 async def check_blocklist(services: Services, reader: Principal, query: CheckBlocklist) -> CheckAnswer:
     if not (query.name or query.hash):
-        raise InvalidInput("Neither a name nor a hash is given.", field="name", fix="give one of them")
+        raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
     blocklist = await current_blocklist(services)
     place = None if not query.repo_url else normalise(query.repo_url)
     identity, names = await _meant(services, reader, query.name, query.repo_url)

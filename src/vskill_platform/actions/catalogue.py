@@ -30,11 +30,17 @@ SkillCursor = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 class NarrowSkills(ActionRequest, frozen=True, kw_only=True):
     """Which skills; all of them where nothing is given."""
 
+    #: only this category
     category: FilterText | None = None
+    #: only this certification
     certification: Literal["SCANNED", "VERIFIED", "CERTIFIED"] | None = None
+    #: only this trust level
     trust: Literal["T0", "T1", "T2", "T3", "T4"] | None = None
+    #: only skills for this agent
     agent: FilterText | None = None
+    #: only skills of this owner
     owner: FilterText | None = None
+    #: only this licence
     licence: FilterText | None = None
 
     @property
@@ -45,8 +51,11 @@ class NarrowSkills(ActionRequest, frozen=True, kw_only=True):
 class ListSkills(NarrowSkills, frozen=True, kw_only=True):
     """Narrows and orders the list; the next page is asked for with `after`."""
 
+    #: the order of the list
     sort: Sort = Sort.UPDATED
+    #: the `after` of the page before
     after: SkillCursor | None = None
+    #: how many to show on a page
     limit: SkillLimit = 30
 
 
@@ -54,6 +63,7 @@ class SearchSkills(NarrowSkills, frozen=True, kw_only=True):
     """Every word must occur; the last one may be the beginning of a word."""
 
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    #: how many to show on a page
     limit: SkillLimit = 20
 
 
@@ -217,7 +227,7 @@ SEARCH_SKILLS = Action(
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="Search skills by words",
-    about="Blocked and withdrawn skills are found too, marked as such and last.",
+    about="Blocked and withdrawn skills are included, marked and listed last.",
     tag="skills",
     page="/skills",
     command="search",
@@ -233,7 +243,7 @@ COUNT_SKILLS = Action(
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
-    summary="Count published skills by kind",
+    summary="Count published skills by category, certification, trust, agent and licence",
     tag="skills",
     page="/skills",
     command=Missing("the counts help to narrow a list on a page"),

@@ -2,9 +2,10 @@
 them, and text without control characters."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import has_control_characters
@@ -19,11 +20,20 @@ SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 AccountName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-#: What a field with a pattern holds, in words: nobody reads a pattern.
-FORMS = {
-    "digest": "a digest of 64 hexadecimal digits",
-    "url": "an address that can be posted to, such as https://host/path",
-}
+#: Fields with a pattern, in words for messages.
+FORMS = {"digest": "64 hexadecimal digits", "url": "an address such as https://host/path"}
+#: How msgspec's complaints begin, and what is said instead; `last` is the complaint's last word.
+COMPLAINTS = (
+    ("Object missing required field ", "{field} is missing.", "give {field}"),
+    ("Object contains unknown field ", "There is no field {last}.", "leave it out"),
+    ("Expected `str` of length >= 1 ", "A {words} is needed.", "give a {words}"),
+    ("Expected `str` of length <= ", "{field} is too long.", "use at most {last} characters"),
+    ("Expected `array` of length >= 1 ", "At least one of {field} is needed.", "give at least one"),
+    ("Expected `array` of length <= ", "{field} has too many entries.", "give at most {last}"),
+    ("Expected `int`, got", "{field} is not a number.", "write a whole number"),
+    ("Expected `int` <= ", "{field} is out of range.", "give at most {last}"),
+    ("Expected `int` >= ", "{field} is out of range.", "give at least {last}"),
+)
 #: Where a page of a list begins: what the page before answered.
 Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
 PageSize = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
@@ -69,30 +79,53 @@ def _texts(request: msgspec.Struct) -> Iterator[tuple[str, str]]:
 
 
 def invalid_request(message: str, kind: type[msgspec.Struct]) -> InvalidInput:
-    """What msgspec says is wrong with a request, as a sentence with the field and the fix."""
+    """Msgspec's complaint about a request as an error that names the field, in Python's spelling, and the fix."""
     wire = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
-    what, _, where = message.partition(" - at ")
-    place = where.strip("`").removeprefix("$").lstrip(".")
+    what, place = split_complaint(message)
     first = place.partition(".")[0].partition("[")[0]
     field = place.replace(first, wire.get(first, first), 1) if place else "request"
-    if what == "Expected `str` of length >= 1":
-        words = field.replace("_", " ")
-        fix = "say in a few words why" if field == "reason" else f"give a {words}"
-        return InvalidInput(f"A {words} is needed.", field=field, fix=fix)
-    if what == "Expected `array` of length >= 1":
-        return InvalidInput(f"At least one of {field} is needed.", field=field, fix="give at least one")
-    if what.startswith("Expected `str` of length <= "):
-        most = what.rpartition(" ")[2]
-        return InvalidInput(f"{field} is too long.", field=field, fix=f"use at most {most} characters")
-    if what.startswith("Expected `int`, got"):
-        return InvalidInput(f"{field} is not a number.", field=field, fix="write a whole number")
-    if what.startswith(("Expected `int` <= ", "Expected `int` >= ")):
-        bound = "at most" if "<=" in what else "at least"
-        number = what.rpartition(" ")[2]
-        return InvalidInput(f"{field} is out of range.", field=field, fix=f"give {bound} {number}")
-    if what.startswith("Expected `str` matching regex") and field in FORMS:
-        return InvalidInput(f"{field} is not {FORMS[field]}.", field=field, fix=f"give {FORMS[field]}")
+    return explain_complaint(what, field, values_at(kind, place))
+
+
+def split_complaint(message: str) -> tuple[str, str]:
+    """What msgspec complains about, and the path of the field; empty for the whole value."""
+    what, _, where = message.partition(" - at ")
+    place = where.strip("`").removeprefix("$").lstrip(".")
+    if what.startswith("Object missing required field "):
+        place = ".".join(filter(None, (place, what.rpartition(" ")[2].strip("`"))))
+    return what, place
+
+
+def values_at(kind: Any, place: str) -> tuple[str, ...]:
+    """The values that the field at this path may have, if there are only a few."""
+    return _values(inspect.type_info(kind), [part.partition("[")[0] for part in place.split(".") if part])
+
+
+def _values(info: inspect.Type, path: list[str]) -> tuple[str, ...]:
+    if isinstance(info, inspect.UnionType):
+        return next(filter(None, (_values(one, path) for one in info.types)), ())
+    if isinstance(info, inspect.VarTupleType | inspect.ListType | inspect.SetType | inspect.FrozenSetType):
+        return _values(info.item_type, path)
+    if isinstance(info, inspect.StructType) and path:
+        fields = {field.encode_name: field.type for field in info.fields}
+        return _values(fields[path[0]], path[1:]) if path[0] in fields else ()
+    if isinstance(info, inspect.EnumType):
+        return tuple(str(one.value) for one in info.cls)
+    return tuple(map(str, info.values)) if isinstance(info, inspect.LiteralType) else ()
+
+
+def explain_complaint(what: str, field: str, values: tuple[str, ...]) -> InvalidInput:
+    """Msgspec's complaint about a field as a sentence, with the fix."""
+    last = what.rpartition(" ")[2].strip("`'")
     if what.startswith("Invalid enum value "):
-        value = what.removeprefix("Invalid enum value ")
-        return InvalidInput(f"{field}: {value} is not known here.", field=field, fix="choose a known value")
+        fix = f"use one of {', '.join(values)}" if values else "choose a known value"
+        return InvalidInput(f"{field} cannot be {last!r}.", field=field, fix=fix)
+    if what.startswith("Expected `str` matching regex") and field in FORMS:
+        return InvalidInput(f"{field} is not valid.", field=field, fix=f"give {FORMS[field]}")
+    for beginning, sentence, fix in COMPLAINTS:
+        if f"{what} ".startswith(beginning):
+            words = field.replace("_", " ")
+            advice = "say in a few words why" if fix == "give a {words}" and field == "reason" else fix
+            filled = {"field": field, "words": words, "last": last}
+            return InvalidInput(sentence.format(**filled), field=field, fix=advice.format(**filled))
     return InvalidInput(f"{field}: {what}.", field=field, fix=what)

@@ -30,6 +30,7 @@ class ListLetters(ActionRequest, frozen=True, kw_only=True):
 
     #: the `after` of the page before
     after: LetterId | None = None
+    #: how many to show on a page
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 100
 
 
@@ -83,7 +84,7 @@ async def replay(services: Services, actor: Principal, request: LetterRequest) -
     try:
         body = decode_body(letter.body)
     except msgspec.DecodeError as error:
-        message = f"Dead letter {letter.id} is not a message of this platform, so there is nothing to run."
+        message = f"Dead letter {letter.id} is not a message of this platform, so it cannot run again."
         raise InvalidInput(message, field="letter_id", fix="discard it") from error
     if isinstance(body, TaskMessage):
         task, _ = await read_task(body.task, body.id)

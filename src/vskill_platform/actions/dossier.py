@@ -93,7 +93,7 @@ def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
         if ref.number == wanted:
             return ref
     raise NotFound(
-        f"{skill.canonical} has no version {wanted[:80]}", skill=skill.canonical, version=wanted[:80]
+        f"{skill.canonical} has no version {wanted[:80]}.", skill=skill.canonical, version=wanted[:80]
     )
 
 
@@ -114,7 +114,7 @@ async def _assembled(
     version = settled.found.get(wanted["version"])
     if version is None:
         raise NotFound(
-            f"{skill.canonical} has no version {ref.number}", skill=skill.canonical, version=ref.number
+            f"{skill.canonical} has no version {ref.number}.", skill=skill.canonical, version=ref.number
         )
     submission = read("submission", Submission)
     found = Dossier(

@@ -209,7 +209,7 @@ async def discover(_services: Services, _actor: Principal, request: DiscoverSkil
 
 async def upload(services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
     if not request.archive:
-        raise InvalidInput("There is no archive.", field="archive", fix="send a .zip or .tar.gz")
+        raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
     namespace = _own_namespace(actor, request.namespace)
     files = await asyncio.to_thread(read_archive, request.archive)
     slug = request.name or slugify(read_manifest(skill_file_of(files).data).name)
@@ -242,7 +242,7 @@ def _own_namespace(actor: Principal, wanted: str) -> str:
     """Nobody uploads into somebody else's namespace; the operator of the server's machine chooses one."""
     namespace = wanted or actor.account or LOCAL_NAMESPACE
     if namespace != actor.account and not actor.operator:
-        message = f"You are {actor.account}, and cannot upload into the namespace {namespace}."
+        message = f"The account {actor.account} cannot upload into the namespace {namespace}."
         raise NotPermitted(message, namespace=namespace, fix="leave the namespace out")
     return namespace
 
@@ -352,7 +352,7 @@ SUBMIT_MANY = Action(
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
     allowance=Allowance.SUBMISSIONS,
-    summary="Submit many places at once",
+    summary="Submit many skills at once",
     tag="submissions",
     page="/submit/send",
     command=Missing("`submit` takes many targets"),

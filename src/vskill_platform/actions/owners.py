@@ -209,10 +209,10 @@ async def transfer(services: Services, actor: Principal, request: TransferReposi
     repo, account = _repository(request.repo_url), _owner_to_leave(actor, request)
     user, _ = await read_user(request.to)
     if user is None or user.disabled:
-        message = f"There is no account {request.to!r} that could own it."
+        message = f"There is no account {request.to!r}."
         raise InvalidInput(message, field="to", fix="name an account of this registry")
     if user.name == account:
-        raise InvalidInput(f"{account} is an owner already.", field="to", fix="name another account")
+        raise InvalidInput(f"{account} is already an owner.", field="to", fix="name another account")
     by_sign_in = await controls_by_sign_in(account, repo)
     new = Owner(user.name, services.kv.now(), "transfer", handed_over_by=account, reason=request.reason)
 
@@ -256,7 +256,7 @@ def _with_owner(known: Ownership, owner: Owner) -> Ownership:
     if known.has(owner.account):
         return known
     if len(known.owners) >= MOST_OWNERS:
-        message = f"{known.url} has {MOST_OWNERS} owners already."
+        message = f"{known.url} has {MOST_OWNERS} owners, which is the limit."
         raise InvalidInput(message, field="account", fix="let one of them hand over")
     return msgspec.structs.replace(known, owners=(*known.owners, owner))
 
@@ -342,9 +342,8 @@ CLAIM = Action(
     allowance=Allowance.DISCOVERIES,
     status=201,
     summary="Claim a repository",
-    about=f"The answer holds a token, once. Commit it to `{PROOF_FILE}` at the default branch within seven days, and "
-    "check the claim. The token is of no use to anybody else, so it may stand there in public. Another claim replaces "
-    "the token.",
+    about=f"The answer shows a token, once. Commit it to `{PROOF_FILE}` at the default branch within seven days, then "
+    "check the claim. Nobody else can use the token, so it may be public. Another claim replaces the token.",
     tag="owners",
     page="/account/claim",
     command="owner claim",
@@ -361,7 +360,7 @@ CHECK = Action(
     errors=(NotPermitted, SourceGone, SourceUnavailable, Unsupported),
     allowance=Allowance.DISCOVERIES,
     summary="Check a claim: look for its token in the repository",
-    about="Makes the account an owner where the token is there; the error says what is missing.",
+    about="If the token is there, the account becomes an owner. Otherwise the error says what is missing.",
     tag="owners",
     page="/account/check",
     command="owner check",
@@ -377,7 +376,7 @@ TRANSFER = Action(
     scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Hand a repository over to another account",
-    about="The account that hands over is no longer an owner; other owners stay.",
+    about="The account stops being an owner; other owners stay.",
     tag="owners",
     page="/account/transfer",
     command="owner transfer",

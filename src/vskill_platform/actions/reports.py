@@ -50,6 +50,7 @@ class FileReport(ActionRequest, frozen=True, kw_only=True):
     skill: SkillName
     #: what is wrong
     reason: Reason
+    #: the kind of problem
     category: ReportCategory = ReportCategory.OTHER
     #: one version; the skill as such where it is left out
     version: Annotated[str, msgspec.Meta(min_length=1, max_length=80)] | None = None
@@ -71,11 +72,13 @@ class FiledReport(Wire, frozen=True):
 class ListReports(ActionRequest, frozen=True, kw_only=True):
     """Which reports, and which page of them."""
 
+    #: only reports with this status
     status: WhichReports = WhichReports.OPEN
     #: only about this skill, by its full name
     skill: SkillName | None = None
     #: the `after` of the page before
     after: Cursor | None = None
+    #: how many to show on a page
     limit: PageSize = 50
 
 
@@ -227,7 +230,7 @@ FILE = Action(
     status_of=_status_of,
     others={200: FiledReport},
     summary="Report a skill",
-    about="Where you have an open report about the skill already, that one stays as it is.",
+    about="If you already have an open report about the skill, it is kept unchanged.",
     tag="reports",
     page="/skills/{skill}/report",
     command="report file",
@@ -243,7 +246,7 @@ UPHOLD = Action(
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Uphold a report",
-    about="With `block`, what it names is blocked in the same commit, and live versions are taken down.",
+    about="With `block`, the target is blocked in the same commit, and live versions are taken down.",
     tag="reports",
     page="/admin/reports/{report_id}/uphold",
     command="report uphold",

@@ -26,6 +26,7 @@ class ListRepositories(ActionRequest, frozen=True, kw_only=True):
     status: Reach | None = None
     #: the `after` of the page before
     after: Cursor | None = None
+    #: how many to show on a page
     limit: PageSize = 100
 
 
@@ -173,7 +174,7 @@ CHECK_REPOSITORY = Action(
     path=f"{REPOSITORIES}/check",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
-    summary="Have a repository checked as soon as a worker is free",
+    summary="Check a repository as soon as a worker is free",
     about="A new commit starts new runs of its skills.",
     tag="repositories",
     page=Missing("the schedule checks every repository daily"),

@@ -53,6 +53,7 @@ class ListWaiting(ActionRequest, frozen=True, kw_only=True):
 
     #: the `after` of the page before
     after: Cursor | None = None
+    #: how many to show on a page
     limit: PageSize = 50
 
 
@@ -111,14 +112,14 @@ def _waiting(record: Submission) -> WaitingSubmission:
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
-            message = f"It is {record.state.meaning.lower()}; only what waits for a reviewer is approved."
+            message = f"The submission is {record.state}; only one that waits for a reviewer can be approved."
             raise TransitionError(message, submission=record.id)
         require_same(record, request)
         require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
         step = msgspec.structs.replace(step, reason=mark_own(actor, record, step.reason))
         if record.digest is None:
-            message = "No bytes are stored that could be published; start a new run."
+            message = "There is no stored content to publish; start a new run."
             raise TransitionError(message, submission=record.id)
         approved = submission.move(
             record,
@@ -157,7 +158,9 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
 def require_same(record: Submission, request: DecideSubmission) -> None:
     """TransitionError unless this is what the reviewer looked at."""
     if (record.run, record.digest) != (request.run, request.digest):
-        message = f"It has changed since you looked: this is run {record.run} now. Look at it again."
+        message = (
+            f"The submission has changed since you opened it: it is now at run {record.run}. Check it again."
+        )
         raise TransitionError(message, submission=record.id, run=record.run, digest=record.digest)
 
 
@@ -187,7 +190,7 @@ APPROVE = Action(
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, TransitionError),
-    summary="Publish the stored bytes of a submission",
+    summary="Approve a submission and publish its stored content",
     tag="review",
     page="/admin/review/{submission_id}/approve",
     command="review approve",
@@ -198,7 +201,7 @@ REJECT = msgspec.structs.replace(
     name="review.reject",
     run=reject,
     path=f"{REVIEW}/{{submission_id}}/reject",
-    summary="End a run as rejected",
+    summary="Reject a submission",
     page="/admin/review/{submission_id}/reject",
     command="review reject",
 )
@@ -213,7 +216,7 @@ LOOK_AGAIN = Action(
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError, Blocked),
     summary="Start a new run, or make a waiting one due now",
-    about="As `submission.rerun`, for reviewers and with their scope.",
+    about="Like `submission rerun`, but needs the scope `review`.",
     tag="review",
     page="/admin/review/{submission_id}/again",
     command="review again",
@@ -229,7 +232,7 @@ WAITING = Action(
     path=REVIEW,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
-    summary="List what waits for a reviewer, the latest first",
+    summary="List submissions that wait for a reviewer, the latest first",
     tag="review",
     page="/admin/review",
     command="review list",

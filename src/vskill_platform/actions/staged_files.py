@@ -28,7 +28,7 @@ async def stage_file(services: Services, actor: Principal, ticket: str, data: by
     UPLOAD.admit(actor)
     if ticket != ticket_for(len(data), hashlib.sha256(data).hexdigest()):
         raise InvalidInput(
-            "The bytes are not those of the ticket.", field="body", fix="send the file unchanged"
+            "The uploaded bytes do not match the ticket.", field="body", fix="send the file unchanged"
         )
     await _check_room(services, actor.name, len(data))
     key = keys.upload(actor.name, ticket)
@@ -40,7 +40,9 @@ async def _check_room(services: Services, account: str, size: int) -> None:
     waiting = sum(int(keys.parse(key).parts[1].partition("-")[0]) for key in page.items)
     if page.after is not None or waiting + size > MOST_STAGED:
         raise LimitExceeded(
-            "Too much waits to be published.", fix="publish it, or wait an hour", allowed=MOST_STAGED
+            "Too many uploaded files wait to be published.",
+            fix="publish it, or wait an hour",
+            allowed=MOST_STAGED,
         )
 
 
@@ -58,7 +60,8 @@ async def read_staged(
         entry = settled.found.get(stored[ticket])
         if entry is None:
             raise NotFound(
-                f"The file {path[:200]!r} was not sent, or more than an hour ago.", path=path[:200]
+                f"The file {path[:200]!r} was not uploaded, or its upload expired after an hour.",
+                path=path[:200],
             )
         files.append(SkillFile(path, "100644", base64.b64decode(entry.value)))
     return tuple(files)

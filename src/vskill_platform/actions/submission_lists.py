@@ -39,11 +39,13 @@ class ListSubmissions(ActionRequest, frozen=True, kw_only=True):
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
     #: by the last change, or by when they were submitted
     sort: Order = Order.UPDATED
+    #: the latest first, or the oldest first
     direction: Literal["desc", "asc"] = "desc"
     #: only those that the account has submitted
     mine: bool = False
     #: the `after` of the page before
     after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    #: how many to show on a page
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
 
 
@@ -156,7 +158,7 @@ POSITIONS = Action(
     path=f"{SUBMISSIONS}/positions",
     right=Right.ANYONE,
     scope=TokenScope.READ,
-    summary="Ask where submissions stand in the line",
+    summary="Read the queue positions of submissions",
     tag="submissions",
     page="/queue",
     command=Missing("`status` shows where a submission stands"),

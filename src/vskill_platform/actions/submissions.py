@@ -130,7 +130,7 @@ async def cancel(services: Services, actor: Principal, request: CancelSubmission
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state.terminal:
-            message = f"It is {record.state} already; there is nothing to cancel."
+            message = f"The submission is already {record.state}; there is nothing to cancel."
             raise TransitionError(message, submission=record.id)
         return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
 
@@ -246,7 +246,7 @@ CANCEL = Action(
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError),
-    summary="Cancel a submission of one's own",
+    summary="Cancel a submission",
     tag="submissions",
     page="/submissions/{submission_id}/cancel",
     command="submission cancel",
@@ -262,7 +262,7 @@ RERUN = Action(
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError, Blocked),
-    summary="Verify a submission of one's own once more",
+    summary="Run a submission again",
     about="While a worker is at it, or an approval is being published, the next run begins after that: "
     "`rerunRequested` is true then.",
     tag="submissions",

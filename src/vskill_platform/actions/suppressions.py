@@ -56,6 +56,7 @@ class ListSuppressions(ActionRequest, frozen=True, kw_only=True):
     digest: Digest | None = None
     #: the `after` of the page before
     after: Cursor | None = None
+    #: how many to show on a page
     limit: PageSize = 100
 
 
@@ -143,7 +144,7 @@ async def _require_rule(services: Services, request: SuppressRule, found: list[S
     """InvalidInput with the rules that there are, unless a scan or a decision about this content names the rule."""
     scans = await _scans_of(services, request.digest)
     if not (found or scans):
-        message = "There is no content with this digest."
+        message = "No scanned content has this digest."
         raise NotFound(message, field="digest", fix="give the digest that the submission shows")
     rules = {one.rule_id for scan in scans for one in scan.findings if one.kind is not FindingKind.CAPABILITY}
     rules |= {rule for record in found if record.decision for rule in record.decision.rule_ids}
@@ -206,8 +207,8 @@ SUPPRESS = Action(
     scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Suppress a rule for one content",
-    about="The rule no longer counts for exactly these bytes. Submissions that wait for a reviewer or failed by the "
-    "rule with these bytes get a new run at once.",
+    about="The rule no longer counts for exactly these bytes. Submissions of these bytes that wait for a reviewer, "
+    "or failed by this rule, run again at once.",
     tag="review",
     page="/admin/suppressions/add",
     command="review suppress",
@@ -232,7 +233,7 @@ SUPPRESSED = Action(
     path=SUPPRESSIONS,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
-    summary="List suppressed rules, also those that count again",
+    summary="List suppressed rules, including removed suppressions",
     tag="review",
     page="/admin/suppressions",
     command="review suppressions",

@@ -105,7 +105,7 @@ class CreateOwnToken(ActionRequest, frozen=True, kw_only=True):
     name: TokenName
     #: what it may do
     scopes: TokenScopes = DEFAULT_SCOPES
-    #: how long it lives
+    #: how many days it is valid
     days: TokenDays = DEFAULT_DAYS
 
 
@@ -261,7 +261,7 @@ CREATE_OWN_TOKEN = Action(
     errors=(NotPermitted,),
     status=201,
     summary="Create a token; it is shown once",
-    about="One that is created with a token can do no more, and lives no longer, than that.",
+    about="A token that is created with a token has no more scopes, and is valid no longer, than that one.",
     tag="account",
     page="/account/tokens",
     command="account create-token",

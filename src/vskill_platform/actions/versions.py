@@ -205,7 +205,7 @@ YANK = Action(
     acts_on=object_of,
     errors=(NotFound, Ambiguous, VersionStatusError),
     summary="Withdraw a version",
-    about="Nobody can install it any more, and the newest version that is left is current. An owner may bring it back.",
+    about="Nobody can install it any more; the newest remaining version becomes current. An owner may bring it back.",
     tag="owners",
     page="/skills/{owner}/{repo}/{slug}/yank",
     command="skill yank",
@@ -218,7 +218,7 @@ UNYANK = msgspec.structs.replace(
     path=f"{_SKILL}/versions/{{version}}/unyank",
     errors=(NotFound, Ambiguous, VersionStatusError, Blocked),
     summary="Bring a withdrawn version back",
-    about="Only what an owner withdrew; what a reviewer took down, a reviewer brings back.",
+    about="Only for versions that an owner withdrew; only a reviewer restores a version that was taken down.",
     page="/skills/{owner}/{repo}/{slug}/unyank",
     command="skill unyank",
 )

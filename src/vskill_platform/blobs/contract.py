@@ -55,4 +55,6 @@ def check_address(address: str) -> str:
     """The address, if it is one: nothing else may become part of a path."""
     if is_address(address):
         return address
-    raise InvalidInput(f"{address!r} is no address: 64 lower-case hexadecimal digits", field="address")
+    raise InvalidInput(
+        f"{address!r} is not a content address: give 64 lower-case hexadecimal digits", field="address"
+    )

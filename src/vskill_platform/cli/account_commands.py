@@ -28,9 +28,13 @@ def show_own_tokens(found: TokenList) -> None:
     print_table(f"{len(rows)} tokens", ("id", "name", "scopes", "expires (UTC)", "last used"), rows)
 
 
-_OLD = click.Option(["--old"], prompt="Present password", hide_input=True, hidden=True)
+_OLD = click.Option(["--old"], prompt="Current password", hide_input=True, hidden=True)
 _NEW = click.Option(
-    ["--password"], prompt="New password", hide_input=True, confirmation_prompt="The same again", hidden=True
+    ["--password"],
+    prompt="New password",
+    hide_input=True,
+    confirmation_prompt="Repeat the new password",
+    hidden=True,
 )
 
 COMMANDS = (

@@ -72,7 +72,7 @@ def show_reset(changed: AccountPassword) -> None:
 
 def _show_password(made: AccountPassword) -> None:
     if made.password is not None:
-        click.echo(f"Its password, shown only now: {made.password}")
+        click.echo(f"Its password, shown only once: {made.password}")
 
 
 def show_role(changed: ManagedAccount) -> None:

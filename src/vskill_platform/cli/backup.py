@@ -18,14 +18,16 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("file", type=FILE)
 @click.option(
-    "--with-keys", is_flag=True, help="Also the private signing keys: keep the file as safe as them."
+    "--with-keys",
+    is_flag=True,
+    help="Include the private signing keys; protect the file like the keys themselves.",
 )
 @click.option("--verify", is_flag=True, help="Restore the file into a fresh store beside it, and compare.")
 @json_option
 def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
     """Write all records, dead letters and content to FILE.
 
-    They are as of one moment, and nothing is stopped for it.
+    The backup is a consistent snapshot; the registry keeps running.
     """
     import vskill_platform.backup as keeping
 

@@ -83,7 +83,7 @@ class RemoteCaller(Caller):
             raise self._unreadable(f"sends on to {place!r}; give that address if you trust it")
         # Bytes that are unpacked on arrival could be any number.
         if answer.headers.get("content-encoding", "identity") != "identity":
-            raise self._unreadable("answered in an encoding that was not asked for")
+            raise self._unreadable("answered in an unexpected encoding")
         parts, size = [], 0
         async for part in answer.aiter_raw():
             size += len(part)

@@ -26,7 +26,11 @@ def connect(registry: str, account: str | None) -> Connection:
         return Connection(account=account)
     if account is not None:
         fix = "leave out --as, or --registry"
-        raise InvalidInput("A registry elsewhere knows you by your token.", field="--as", fix=fix)
+        raise InvalidInput(
+            "--as works only on the server's machine; a remote registry knows you by your token.",
+            field="--as",
+            fix=fix,
+        )
     from vskill_platform.cli.registries import check_address, read_tokens
 
     address = check_address(address)

@@ -27,10 +27,10 @@ class ExampleView(msgspec.Struct, frozen=True):
 @click.command()
 @json_option
 def demo(*, as_json: bool) -> None:
-    """Submit the bundled example skills, good and bad, and show what became of each.
+    """Submit the bundled example skills, good and bad, and show the result of each.
 
-    They go the way of any submission. This command works the queue itself, beside a server if one runs. Once more
-    submits nothing.
+    They go through the normal queue, which this command processes itself, alongside a running server if there is
+    one. A second run submits nothing.
     """
     from vskill_platform.demo import TOUR_URL
 

@@ -25,9 +25,9 @@ def require_this_machine(context: click.Context | None = None) -> None:
         return
     if connection.registry:
         fix = "leave out --registry and VSKILL_PLATFORM_REGISTRY, and run it on the server's machine"
-        raise InvalidInput("This command acts on the machine that it runs on.", field="--registry", fix=fix)
+        raise InvalidInput("This command works only on the server's machine.", field="--registry", fix=fix)
     if connection.account is not None:
-        raise InvalidInput("Only the operator has this command.", field="--as", fix="leave out --as")
+        raise InvalidInput("Only the operator can run this command.", field="--as", fix="leave out --as")
 
 
 def command_line(registry: str, *words: str) -> str:

@@ -112,7 +112,7 @@ def split_version(text: str) -> tuple[str, str | None]:
         return version, None
     if not name or not version:
         fix = "give a name such as owner/repository/skill, or name@1.2.0"
-        raise InvalidInput(f"{text[:200]!r} names no skill and version.", field="SKILL", fix=fix)
+        raise InvalidInput(f"{text[:200]!r} is not SKILL or SKILL@VERSION.", field="SKILL", fix=fix)
     return name, version
 
 

@@ -22,9 +22,7 @@ def show_claim(started: ClaimStarted) -> None:
     click.echo(f"1. Commit a file {started.path} to the default branch of {started.url} with this line:")
     click.echo(f"   {started.token}")
     click.echo(f"2. Before {_time(started.expires_at)} UTC, run: {_check_command(started.url)}")
-    click.echo(
-        "The token is shown only now. It is of no use to anybody else, so it may stand there in public."
-    )
+    click.echo("The token is shown only once. Nobody else can use it, so it may be public.")
 
 
 def _check_command(url: str) -> str:

@@ -75,7 +75,7 @@ def show_recovery(done: QueueRecovered) -> None:
 
 
 def show_resumed(done: QueueResumed) -> None:
-    click.echo("The queue goes on." if done.was_paused else "The queue was not paused.")
+    click.echo("The queue is running again." if done.was_paused else "The queue was not paused.")
 
 
 def show_health(found: HealthAnswer) -> None:
@@ -152,7 +152,7 @@ COMMANDS = (
     _health_command(),
     click.Group(
         "dead-letters",
-        help="Look at messages that were set aside for a person.",
+        help="Look at messages that failed for good.",
         commands=[
             command_for(LIST_LETTERS, show_letters),
             command_for(REPLAY, show_replayed),

@@ -26,7 +26,7 @@ def check_address(text: str) -> str:
         fix = "give an address such as https://skills.example.org"
         raise InvalidInput(f"{text[:200]!r} is not the address of a registry.", field="registry", fix=fix)
     if parts.scheme == "http" and not _is_this_machine(parts.hostname):
-        message = f"{text[:200]} is plain http, which anybody on the way can read."
+        message = f"{text[:200]} is plain http, which others can read on the way."
         raise InvalidInput(message, field="registry", fix="use https")
     return text.strip().rstrip("/")
 

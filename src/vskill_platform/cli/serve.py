@@ -30,18 +30,18 @@ class Roles(msgspec.Struct, frozen=True):
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="The port, instead of VSKILL_PORT; 0 takes a free one."
 )
-@click.option("--web-only", is_flag=True, help="Neither work the queue nor run the schedule.")
-@click.option("--no-workers", is_flag=True, help="Do not work the queue.")
+@click.option("--web-only", is_flag=True, help="Run only the web server.")
+@click.option("--no-workers", is_flag=True, help="Do not process the queue.")
 @click.option("--demo", is_flag=True, help="Submit the bundled examples if the store is empty.")
 def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool, demo: bool) -> None:
-    """Run the web side, the workers and the schedule in this process; Ctrl-C stops it."""
+    """Run web server, workers and schedule in this process; Ctrl-C stops it."""
     roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
     _run_roles(roles, host, port)
 
 
 @click.command()
 def worker() -> None:
-    """Work the queue, and nothing else; Ctrl-C stops it."""
+    """Process the queue, and nothing else; Ctrl-C stops it."""
     _run_roles(Roles(work=True))
 
 

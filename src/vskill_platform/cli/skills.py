@@ -17,7 +17,7 @@ def skill() -> None:
 
 @skill.command("export")
 def export() -> None:
-    """Print every published skill as one line of JSON each, in the order of their names."""
+    """Print every published skill as a line of JSON, sorted by name."""
     from vskill_platform.actions.catalogue import enumerate_catalogue
     from vskill_platform.actions.principal import OPERATOR
     from vskill_platform.actions.wire import camel

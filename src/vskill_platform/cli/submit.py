@@ -68,11 +68,13 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
 @click.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--path", default="", help="The skill's folder in the repository; the address may name it too.")
-@click.option("--all", "every", is_flag=True, help="Also the skills below a folder that is one itself.")
+@click.option(
+    "--all", "every", is_flag=True, help="Also submit the skills below a folder that is a skill itself."
+)
 @click.option(
     "--namespace",
     default="",
-    help="Whose uploads they are: the account's own, or `local` for the operator of this machine.",
+    help="Namespace of the uploads; by default the account's own, or `local` for the operator of this machine.",
 )
 @click.option(
     "--name", "slug", help="The skill's name in the namespace; the folder's or file's name otherwise."
@@ -80,8 +82,8 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
 @click.option(
     "--watch/--no-watch",
     default=None,
-    help="Follow each to its end, and say what became of it; exit code 1 unless all are published. "
-    "By default where the output is a terminal.",
+    help="Follow each submission to its end and print the result; exit code 1 unless all are published. "
+    "On by default if the output is a terminal.",
 )
 @json_option
 def submit(
@@ -97,7 +99,7 @@ def submit(
     """Submit skills from repositories, local folders and archives.
 
     A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md at its root or
-    with skills below it, or a zip, tar or tar.gz of one. Of a repository every skill is submitted, or the one at
+    with skills below it, or a zip, tar or tar.gz of one. From a repository every skill is submitted, or the one at
     --path. Exit code 1 if any was refused.
     """
     watched = (sys.stdout.isatty() and not as_json) if watch is None else watch
@@ -129,7 +131,7 @@ def _tell_interrupted(submitting: "_Submitting") -> None:
     """What was submitted before Ctrl-C, and how to follow it."""
     submitted = [one for one in submitting.done if one.view is not None]
     if not submitted:
-        click.echo("\nStopped. Nothing is known to have been submitted.", err=True)
+        click.echo("\nStopped. Nothing was submitted, as far as is known.", err=True)
         return
     click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
     for one in submitted:
@@ -216,8 +218,10 @@ async def _from_repository(caller: "Caller", target: str, options: Options) -> l
     left = len(found.not_submitted)
     notes = [
         f"{left} more skills are below it; --all submits them too" if left else "",
-        "there are more skills than one command submits; use --path" if found.truncated else "",
-        f"folders that no address can name: {', '.join(found.skipped[:5])}" if found.skipped else "",
+        "not all skills were submitted; submit the others with --path" if found.truncated else "",
+        f"skipped, folder names that cannot be used in an address: {', '.join(found.skipped[:5])}"
+        if found.skipped
+        else "",
     ]
     note = "; ".join(filter(None, notes))
     return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]

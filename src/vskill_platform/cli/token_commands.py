@@ -18,7 +18,7 @@ from vskill_platform.cli.output import print_table, show_text_time
 
 
 def show_created_token(made: CreatedToken) -> None:
-    click.echo(f"The token, shown only now: {made.token}")
+    click.echo(f"The token, shown only once: {made.token}")
     until = show_text_time(made.details.expires_at)
     click.echo(f"It may {', '.join(made.details.scopes)}, and expires {until}.")
 

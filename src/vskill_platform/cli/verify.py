@@ -51,11 +51,11 @@ class Vouched(msgspec.Struct, frozen=True):
 
 @click.command()
 @click.argument("target", metavar="ATTESTATION|FOLDER", type=click.Path(exists=True, path_type=Path))
-@click.option("--archive", type=FILE, help="The zip or tar.gz that it should be about.")
+@click.option("--archive", type=FILE, help="The zip or tar.gz to check against the attestation.")
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The unpacked skill that it should be about.",
+    help="The unpacked skill to check against the attestation.",
 )
 @click.option("--key", type=FILE, help="A public key that you trust, as PEM.")
 @click.option(
@@ -64,7 +64,7 @@ class Vouched(msgspec.Struct, frozen=True):
 @click.option(
     "--skill",
     metavar="SKILL[@VERSION]",
-    help="Which skill FOLDER holds, where `install` did not put it there.",
+    help="The skill in FOLDER, if `install` did not put it there.",
 )
 @json_option
 def verify(

@@ -25,7 +25,7 @@ async def choose_all(_caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
 
 def show_added(made: NewWebhook) -> None:
     click.echo(f"Webhook {made.webhook.id} will get {', '.join(made.webhook.events)}.")
-    click.echo(f"Its secret, shown only now: {made.secret}")
+    click.echo(f"Its secret, shown only once: {made.secret}")
 
 
 def show_all(found: WebhooksAnswer) -> None:

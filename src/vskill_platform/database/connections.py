@@ -49,7 +49,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
 def connect_view(path: Path) -> sqlite3.Connection:
     """A connection that can only read, to a file that must be there."""
     if not path.is_file():
-        raise NotFound(f"there is no store in {path}", file=str(path))
+        raise NotFound(f"There is no store in {path}.", file=str(path))
     uri = f"{path.resolve().as_uri()}?mode=ro"
     try:
         return sqlite3.connect(

@@ -289,7 +289,7 @@ async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
             # The first statement fixes what this transaction sees.
             version = await _read_version(connection)
         if not version:
-            raise NotFound(f"there is no store in {place}")
+            raise NotFound(f"There is no store in {place}.")
         check_version(place, version, await asyncio.to_thread(load_migrations, "postgres"))
         yield connection
     finally:

@@ -215,7 +215,7 @@ def _before_the_judge(case: _Case) -> Decision | None:
         reason = f"the static scan did not finish ({case.status.value}): {problem}"
         return _decided(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
     if case.score < CONCERNS_SCORE and not case.criticals:
-        reason = f"the static scan failed it with score {case.score} ({_names(case.findings)})"
+        reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
         return _decided(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
     return None
 
@@ -226,15 +226,16 @@ def _on_critical(case: _Case) -> Decision | None:
     if not found:
         return None
     if _judge_condemns(case):
-        reason = f"the judge confirms critical findings or fails the skill ({_names(found)})"
+        reason = f"the judge confirmed a critical finding or failed the skill ({_names(found)})"
         row = DecisionRow.CRITICAL_CONFIRMED
         return _decided(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
     if not _judge_clears(case):
-        reason = f"critical findings that no judge has cleared ({_names(found)})"
+        counted = "1 critical finding" if len(found) == 1 else f"{len(found)} critical findings"
+        reason = f"{counted} ({_names(found)}) {'needs' if len(found) == 1 else 'need'} a reviewer"
         return _decided(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
     rest = _without_cleared(case)
     if rest.score < CONCERNS_SCORE:
-        reason = f"without what was cleared the static score is still {rest.score} ({_names(rest.findings)})"
+        reason = f"the static score is only {rest.score} even without the cleared findings ({_names(rest.findings)})"
         return _decided(rest, DecisionRow.CLEARED_STILL_FAILS, State.REJECTED, reason)
     return None
 
@@ -249,7 +250,7 @@ def _on_the_rest(case: _Case) -> Decision:
             case, DecisionRow.JUDGE_PASS, f"passed the static scan and the judge (score {points})"
         )
     if points < JUDGE_REJECTS or verdict is Verdict.FAIL:
-        reason = f"the judge rejects it ({verdict.value}, score {points})"
+        reason = f"rejected by the judge ({verdict.value}, score {points})"
         return _decided(case, DecisionRow.JUDGE_FAIL, State.REJECTED, reason)
     reason = f"the judge is not sure ({verdict.value}, score {points})"
     return _decided(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)

@@ -70,14 +70,14 @@ class LowerVersion(PlatformError):
 
 
 class NotFound(PlatformError):
-    """There is no such thing here."""
+    """This does not exist on this registry."""
 
     code = "not_found"
     status = 404
 
 
 class Ambiguous(PlatformError):
-    """The name fits more than one skill; use its full name."""
+    """The name matches more than one skill; use the full name."""
 
     code = "ambiguous"
     status = 404
@@ -91,7 +91,7 @@ class Blocked(PlatformError):
 
 
 class Withdrawn(PlatformError):
-    """Its owner has withdrawn this."""
+    """The owner has withdrawn this version."""
 
     code = "withdrawn"
     status = 410
@@ -119,7 +119,7 @@ class CrossSite(PlatformError):
 
 
 class NotPermitted(PlatformError):
-    """This actor may not do that."""
+    """You are not allowed to do this."""
 
     code = "not_permitted"
     status = 403
@@ -147,14 +147,14 @@ class Conflict(PlatformError):
 
 
 class IdentityMismatch(PlatformError):
-    """That name belongs to a skill from another place."""
+    """A skill from another repository or upload already has this name."""
 
     code = "identity_mismatch"
     status = 409
 
 
 class VersionStatusError(PlatformError):
-    """The version's status does not allow that."""
+    """The status of the version does not allow this."""
 
     code = "version_status"
     status = 409
@@ -262,7 +262,7 @@ class UnindexedQuery(StoreError):
 
 
 class Unsupported(PlatformError):
-    """The engine cannot do that."""
+    """The storage engine does not support this."""
 
     code = "unsupported"
     status = 501
@@ -288,7 +288,7 @@ class NoEnvironment(PlatformError):
 
 
 class Stopping(PlatformError):
-    """This process is stopping; send to another one."""
+    """This process is stopping; send the request again."""
 
     code = "stopping"
     status = 503
@@ -336,7 +336,7 @@ class SourceGone(PlatformError):
 
 
 class NoSkillFound(PlatformError):
-    """There is no SKILL.md at that place."""
+    """There is no SKILL.md at this address."""
 
     code = "no_skill_found"
     status = 422

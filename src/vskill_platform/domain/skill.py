@@ -221,7 +221,9 @@ def recertify(
 def _check_publication(skill: PublishedSkill | None, publication: Publication) -> None:
     if digest_of(publication.version.manifest) != publication.version.digest:
         raise InvalidInput(
-            "The digest is not the manifest's.", field="digest", fix="publish the bytes that were scanned"
+            "The digest does not match the manifest.",
+            field="digest",
+            fix="publish the bytes that were scanned",
         )
     if skill is None:
         return

@@ -79,11 +79,11 @@ MEANING: dict[State, str] = {
     State.TIER1_SCANNING: "a worker fetches and scans it",
     State.TIER2_SCANNING: "the judge reads it",
     State.AUTO_APPROVED: "passed, being published",
-    State.NEEDS_REVIEW: "neither clean nor clearly bad: a person decides",
-    State.PUBLISHED: "in the marketplace",
-    State.TIER1_FAILED: "the static scan failed it",
-    State.REJECTED: "not accepted; the reason says why",
-    State.BLOCKED: "on the blocklist, or malicious beyond doubt",
+    State.NEEDS_REVIEW: "waiting for a reviewer",
+    State.PUBLISHED: "published and installable",
+    State.TIER1_FAILED: "failed the static scan",
+    State.REJECTED: "rejected; see the reason",
+    State.BLOCKED: "blocked: on the blocklist, or known to be malicious",
     State.DEQUEUED: "cancelled, or deleted by its owner",
 }
 

@@ -267,7 +267,9 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
 def make_due(record: Submission, step: Step) -> Submission:
     """A submission that waits for a worker, due now. The state stays, and the history says who wanted it."""
     if record.state is not State.RECEIVED or record.claim is not None:
-        raise TransitionError("only a submission that waits for a worker is made due", submission=record.id)
+        raise TransitionError(
+            "only a submission that waits for a worker can be made due", submission=record.id
+        )
     event = _event(record, State.RECEIVED, step)
     return msgspec.structs.replace(
         record, updated_at=event.at, history=(*record.history, event), next_attempt_at=step.at
@@ -329,7 +331,7 @@ def renew(record: Submission, token: str, now: int) -> Submission:
     """The same record, held for longer: no history, and `updated_at` stays. An end further ahead than a claim's
     length is from before the clock went back: it is put right, or the holder would count as dead."""
     if not record.held_by(token) or record.claim is None:
-        raise TransitionError("only the holder renews a claim", submission=record.id)
+        raise TransitionError("only the worker that holds a claim can renew it", submission=record.id)
     until = now + CLAIM_MS
     if record.claim.until <= until + CLOCK_SLACK_MS:
         until = max(record.claim.until, until)
@@ -430,7 +432,9 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
     what was submitted now.
     """
     if record.state is not State.RECEIVED or record.claim is not None:
-        raise TransitionError("only a submission that waits for a worker is refreshed", submission=record.id)
+        raise TransitionError(
+            "only a submission that waits for a worker can be refreshed", submission=record.id
+        )
     kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
     submitters = _submitters(record, submitter)
     return msgspec.structs.replace(
@@ -488,7 +492,7 @@ def _interrupted(record: Submission, ids: Iterator[str], worker: str, now: int) 
     lost = "its worker's claim expired"
     actor = f"worker:{worker}"
     if count >= MAX_INTERRUPTED:
-        reason = f"{lost}; its worker died {count} times over this submission, so a person must look at it"
+        reason = f"{lost}; its worker died {count} times over this submission, so a reviewer must look at it"
         return move(record, State.NEEDS_REVIEW, Step(next(ids), now, actor, reason), attempts=attempts)
     if record.state is State.AUTO_APPROVED:
         return msgspec.structs.replace(record, attempts=attempts)

@@ -110,7 +110,7 @@ def claim(task: Task, *, token: str, worker: str, now: int) -> Task:
 def renew(task: Task, now: int) -> Task:
     """Held for longer."""
     if task.claim is None:
-        raise TransitionError("only a held task is renewed", task=task.key)
+        raise TransitionError("only a claimed task can be renewed", task=task.key)
     return msgspec.structs.replace(task, claim=msgspec.structs.replace(task.claim, until=now + CLAIM_MS))
 
 

@@ -76,7 +76,7 @@ async def receive_report(digest: str, provider: str, call: SignedCall) -> tuple[
     sent = _decode(call.body)
     _check_address(sent, digest, provider)
     if not await require_env("blobs").blobs.has(digest):
-        raise NotFound(f"there is no content {digest}", digest=digest)
+        raise NotFound(f"There is no content {digest}.", digest=digest)
     now = require_env("clock").clock.now()
     report = ExternalReport(
         provider=provider,

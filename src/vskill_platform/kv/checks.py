@@ -41,7 +41,7 @@ def check_key(key: str) -> None:
     if key and key.isascii() and len(key) <= MAX_KEY and "\0" not in key:
         return
     if not key or "\0" in key:
-        raise InvalidInput(f"{key!r} is no key: a key is not empty and has no NUL", field="key")
+        raise InvalidInput(f"{key!r} is not a valid key: a key is not empty and has no NUL", field="key")
     size = len(_encode(key, "key"))
     if size > MAX_KEY:
         raise InvalidInput(f"a key of {size} bytes is too long; at most {MAX_KEY}", field="key")

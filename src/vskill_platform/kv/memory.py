@@ -197,7 +197,7 @@ class MemoryKV(KV):
         try:
             return 0 if entry is None else int(entry.value)
         except ValueError as error:
-            raise RecordMalformed(f"{key} is no counter", key=key, reason="not an integer") from error
+            raise RecordMalformed(f"{key} is not a counter", key=key, reason="not an integer") from error
 
     def _write(self, operation: Operation) -> None:
         match operation:
@@ -271,7 +271,7 @@ class MemoryKV(KV):
         try:
             return int(cursor)
         except ValueError as error:
-            raise InvalidInput(f"{cursor!r} is no cursor of this store", field="after") from error
+            raise InvalidInput(f"{cursor!r} is not a cursor of this store", field="after") from error
 
     # Everything at once.
 

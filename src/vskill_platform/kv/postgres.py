@@ -400,7 +400,7 @@ def _outcome(row: Sequence[object]) -> int:
         assert isinstance(version, int)  # noqa: S101 - what the function returns where nothing is refused
         return version
     if actual == _NOT_A_COUNTER:
-        raise RecordMalformed(f"{refused_key} is no counter", key=refused_key, reason="not an integer")
+        raise RecordMalformed(f"{refused_key} is not a counter", key=refused_key, reason="not an integer")
     raise Conflict(
         f"{refused_key} is at version {actual}, not the one named", key=refused_key, version=actual
     )
@@ -422,5 +422,5 @@ def _place(cursor: str) -> tuple[int, int]:
         not (xid.isascii() and xid.isdigit() and seq.isascii() and seq.isdigit())
         or max(len(xid), len(seq)) > 19
     ):
-        raise InvalidInput(f"{cursor!r} is no cursor of this store", field="after")
+        raise InvalidInput(f"{cursor!r} is not a cursor of this store", field="after")
     return int(xid), int(seq)

@@ -7,7 +7,7 @@ from itertools import product
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.kv.collections import RecordKind, Value, collection_holding
 from vskill_platform.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
-from vskill_platform.kv.query import Between, Condition, In, Is, Query
+from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)
@@ -189,9 +189,7 @@ def _bounds(query: Query, arguments: Arguments) -> list[str]:
     if query.after is not None:
         value, key = query.after
         if type(value) is not kind or not _storable(collection, query.order_by, value):
-            raise InvalidInput(
-                "this cursor belongs to another order; leave it out to start over", field="after"
-            )
+            raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
         sign = "<" if query.descending else ">"
         bounds.append(
             f"({name}, key) {sign} ({arguments.add(value)}, {arguments.add(key.partition(chr(0))[0])})"

@@ -14,6 +14,9 @@ from vskill_platform.kv.checks import check_texts
 from vskill_platform.kv.collections import Field, RecordKind, Value
 from vskill_platform.kv.entries import Entry, EntryPage
 
+#: What to do about a cursor that cannot be used.
+FIRST_PAGE = "leave it out to start from the first page"
+
 
 class Is(msgspec.Struct, frozen=True):
     """The field has this value; None: it has none."""
@@ -179,7 +182,7 @@ def _decode_cursor(after: str | None, ordered_by: Field | None) -> tuple[Value, 
         decoded = base64.urlsafe_b64decode(after.encode())
         value, key = msgspec.json.decode(decoded, type=tuple[str | int | None, str])
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("this is no cursor of ours; leave it out to start over", field="after") from error
+        raise InvalidInput("The cursor is not valid.", field="after", fix=FIRST_PAGE) from error
     if value is not None if ordered_by is None else not ordered_by.fits(value):
-        raise InvalidInput("this cursor belongs to another order; leave it out to start over", field="after")
+        raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
     return value, key

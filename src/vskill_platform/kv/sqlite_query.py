@@ -14,7 +14,7 @@ import msgspec
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.kv.collections import RecordKind, Value
 from vskill_platform.kv.fields import column, end_of, kept_fields
-from vskill_platform.kv.query import Between, Condition, In, Is, Query
+from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 from vskill_platform.kv.sqlite_fields import search_table
 
 Row = tuple[Any, ...]
@@ -217,7 +217,7 @@ def _beyond(query: Query, name: str, kind: type) -> Clause | None:
         return None
     value, key = query.after
     if type(value) is not kind or not _storable(value):
-        raise InvalidInput("this cursor belongs to another order; leave it out to start over", field="after")
+        raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
     return Clause(f"({name}, key) {'<' if query.descending else '>'} (?, ?)", (value, key))
 
 

@@ -49,7 +49,7 @@ def _begin(path: Path) -> sqlite3.Connection:
         raise
     if not version:
         connection.close()
-        raise NotFound(f"there is no store in {path}", file=str(path))
+        raise NotFound(f"There is no store in {path}.", file=str(path))
     return connection
 
 

@@ -148,7 +148,7 @@ def _refused(host: str, code: int, words: bytes | str) -> str:
         raise SourceUnavailable(f"the mail server {host} says: {shown}", host=host)
     if code in (530, 534, 535):
         raise InvalidInput(
-            f"The mail server {host} does not let us in: {shown}",
+            f"The mail server {host} refused the sign-in: {shown}",
             field="VSKILL_SMTP_URL",
             fix="correct user name and password",
         )

@@ -39,7 +39,7 @@ class AlertCode(enum.StrEnum):
 MEANING: dict[AlertCode, str] = {
     AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
     AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
-    AlertCode.NO_COMPLETION: "the same, and nothing has ended for as long: perhaps no worker is alive",
+    AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
     AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
     AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
@@ -118,9 +118,7 @@ def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
         text = f"Work has waited for {minutes} min and nothing has ended since; are workers running?"
         yield Alert(AlertCode.NO_COMPLETION, text)
     if waited > facts.stuck_threshold_ms:
-        text = (
-            f"The oldest submission has waited for {minutes} min; more workers would help, or one is stuck."
-        )
+        text = f"The oldest submission has waited for {minutes} min; start more workers, or look for a stuck one."
         yield Alert(AlertCode.OLDEST_WAITING, text)
 
 
@@ -136,10 +134,10 @@ def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
 def _of_the_queue(facts: AlertFacts) -> Iterator[Alert]:
     letters = facts.dead_letters
     if isinstance(letters, QueueUnavailable):
-        text = f"The queue's server does not answer; what is accepted meanwhile waits for it. {letters}"
+        text = f"The queue's server does not answer; new submissions wait for it. {letters}"
         yield Alert(AlertCode.QUEUE_AWAY, text)
     elif letters.recent:
-        text = f"{letters.recent} dead letters in the last hour, {letters.total} in all; look at why, then replay."
+        text = f"{letters.recent} dead letters in the last hour, {letters.total} in total; find the cause, then replay."
         yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
 
 

@@ -83,7 +83,7 @@ async def _handle(message: Message) -> str:
     try:
         body = decode_body(message.body)
     except msgspec.DecodeError as error:
-        await message.dead_letter(f"not a message of ours: {error}")
+        await message.dead_letter(f"not a message of this platform: {error}")
         return "malformed"
     if isinstance(body, TaskMessage):
         return await handle_task(message, body)

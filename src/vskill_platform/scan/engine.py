@@ -174,7 +174,7 @@ class _Scan:
             layer = self._layers[number]
             text = searchable(layer.flowing)
             if len(text) < len(layer.flowing):
-                self.reading.problem(layer.path, "not fully searched: it speaks of curl or wget too often")
+                self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
             for leaf, offset, length in self._matcher.rest(text):
                 self._spots.setdefault(leaf, []).append((number, offset, length))
 

@@ -89,7 +89,9 @@ def _headline(one: Scanned) -> Text:
     report = one.report
     line = Text()
     line.append(one.exit.name if one.exit is Exit.ERROR else report.verdict.value, style=_STYLES[one.exit])
-    line.append(f"  {printable(one.path)}  score {report.score}")
+    line.append(f"  {printable(one.path)}")
+    if report.status is ScanStatus.COMPLETE:
+        line.append(f"  score {report.score}")
     if report.problem:
         line.append(f"  {report.status.value}: {printable(report.problem)}", style="magenta")
     if report.coverage.sampled:

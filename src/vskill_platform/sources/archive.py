@@ -147,9 +147,7 @@ def _check_zip_member(member: zipfile.ZipInfo) -> None:
     if member.flag_bits & 0x1:
         raise _refused(name, "is encrypted", "pack it without a password")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _refused(
-            name, "is packed by a method that is not read here", "pack it with the usual one, deflate"
-        )
+        raise _refused(name, "uses an unsupported compression method", "compress it with deflate")
     if member.file_size > RATIO_FROM_BYTES and member.file_size > MOST_RATIO * member.compress_size:
         raise _refused(name, f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
 
@@ -158,7 +156,7 @@ def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     with archive.open(member) as stream:
         data = stream.read(member.file_size + 1)
     if len(data) != member.file_size:
-        raise _refused(member.filename, "has another size than the archive says", "pack it again")
+        raise _refused(member.filename, "has a different size than the archive says", "pack it again")
     return data
 
 
@@ -175,7 +173,7 @@ def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
         data = _gunzipped(data, limits)
     if data[257:262] != b"ustar":
         raise InvalidInput(
-            "The file is not an archive that is read here.",
+            "The file is not a supported archive.",
             field="archive",
             fix="pack it as zip, tar or tar.gz",
         )

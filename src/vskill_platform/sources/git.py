@@ -190,7 +190,10 @@ class GitSource:
         except CommitGone:
             await _remove(folder)
             if commit is None:
-                raise NoSkillFound("The repository has no commit at its head, and so no SKILL.md.") from None
+                message = (
+                    "The repository is empty: its default branch has no commit, so there is no SKILL.md."
+                )
+                raise NoSkillFound(message) from None
             raise
         except BaseException:
             await _remove(folder)

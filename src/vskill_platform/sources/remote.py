@@ -151,7 +151,9 @@ class Remote:
         target = await self._location(route)
         base, found, _ = target.partition(_INFO_REFS)
         if not found or urlsplit(base).scheme != route.protocol:
-            raise SourceGone(f"{route.host} redirects to what is not a repository over {route.protocol}.")
+            raise SourceGone(
+                f"{route.host} redirects to an address that is not a repository over {route.protocol}."
+            )
         try:
             place = normalise(base)
         except InvalidInput as error:
@@ -182,7 +184,7 @@ class Remote:
             name, _, value = line.partition(":")
             if name.strip().lower() == "location":
                 return urljoin(url, value.strip())
-        raise SourceUnavailable(f"{route.host} redirects without saying where to.", host=route.host)
+        raise SourceUnavailable(f"{route.host} redirects without an address.", host=route.host)
 
 
 def is_commit(text: str) -> bool:

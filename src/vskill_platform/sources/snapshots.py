@@ -172,7 +172,7 @@ class Snapshot:
         hint = f"there is one in {others}{rest}" if named else "there is none anywhere in its default branch"
         near = await self._near(folder)
         if near:
-            hint = f"there is {near!r}, but names are compared with case"
+            hint = f"there is {near!r}, but names are case-sensitive"
         return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
 
     async def _near(self, folder: str) -> str:
@@ -194,7 +194,7 @@ class Snapshot:
         if cut or len(lines) > self._limits.files:
             count = f"more than {self._limits.files}" if cut else f"{len(lines)}"
             raise LimitExceeded(
-                f"The skill's folder holds {count} files, and at most {self._limits.files} are accepted.",
+                f"The skill's folder holds {count} files; at most {self._limits.files} are allowed.",
                 limit="files",
                 allowed=self._limits.files,
             )
@@ -262,7 +262,7 @@ class Snapshot:
             total += size
         if total > self._limits.bytes_total:
             raise LimitExceeded(
-                f"The skill's files have {total} bytes, and at most {self._limits.bytes_total} are accepted.",
+                f"The skill's files have {total} bytes; at most {self._limits.bytes_total} are allowed.",
                 limit="bytes_total",
                 allowed=self._limits.bytes_total,
             )

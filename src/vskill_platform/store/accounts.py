@@ -94,7 +94,7 @@ def check_name(name: str) -> str:
         or name in _RESERVED
     ):
         fix = f"use 1 to {MOST_NAME} of a-z, 0-9 and single hyphens"
-        raise InvalidInput(f"{name[:80]!r} is no name for an account; {fix}.", field="name", fix=fix)
+        raise InvalidInput(f"{name[:80]!r} is not a valid account name; {fix}.", field="name", fix=fix)
     return name
 
 
@@ -173,7 +173,7 @@ async def create_user(
             return user
         if (await read_user(name))[0] is not None:
             raise InvalidInput(
-                f"There is an account {name!r} already.", field="name", fix="choose another name"
+                f"The account {name!r} already exists.", field="name", fix="choose another name"
             )
         put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
         await env.kv.commit([put, audit, *operations, *ended])

@@ -58,7 +58,7 @@ async def get_attestation(canonical: str, number: str) -> bytes:
     ref = await _live_version(canonical, number)
     entry = await require_env("kv").kv.get(keys.attestation(canonical, ref.number))
     if entry is None:
-        raise NotFound(f"{canonical} {number} has no attestation", skill=canonical, version=number)
+        raise NotFound(f"{canonical} {number} has no attestation.", skill=canonical, version=number)
     return entry.value
 
 
@@ -74,7 +74,7 @@ async def _live_version(canonical: str, number: str) -> VersionRef:
     skill = await get_skill(canonical)
     ref = next((ref for ref in skill.versions if ref.number == number), None)
     if ref is None:
-        raise NotFound(f"{canonical} has no version {number}", skill=canonical, version=number)
+        raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)
     if ref.status is VersionStatus.TAKEN_DOWN:
         raise Blocked(f"{canonical} {number} was taken down: {ref.reason}", skill=canonical, version=number)
     reason = await why_blocked(skill.identity, (skill.name,), ref.digest)

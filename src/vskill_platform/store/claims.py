@@ -185,7 +185,7 @@ class HeldClaim:
     async def _apply(self, build: Build, event_id: str | None) -> None:
         async with self._lock:
             if self.over:
-                raise ClaimLost("this claim was given up already", submission=self.record.id)
+                raise ClaimLost("this claim was already released", submission=self.record.id)
             await self._write(build, event_id)
 
     async def _renewal(self, record: Submission) -> RecordChange:
@@ -205,7 +205,7 @@ class HeldClaim:
                 continue
             except StoreUnavailable as error:
                 if self._expired():
-                    raise ClaimLost(f"the store was away until the claim's end: {error}") from error
+                    raise ClaimLost(f"the store was unavailable until the claim expired: {error}") from error
                 await asyncio.sleep(pause / 1000)
                 pause = min(pause * 2, 1_000)
 

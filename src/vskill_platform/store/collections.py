@@ -62,7 +62,7 @@ async def create_collection(
         if await was_audited(entry_id):
             return made
         if await env.kv.get(keys.collection(name)) is not None:
-            raise _Taken(f"There is a collection {name!r} already.", collection=name)
+            raise _Taken(f"The collection {name!r} already exists.", collection=name)
         audit = record_audit("collection created", name, by=by, reason=reason, entry_id=entry_id)
         await env.kv.commit([Put(keys.collection(name), msgspec.json.encode(made), ABSENT), audit])
         return made

@@ -70,7 +70,9 @@ async def _between(prefix: str, start: str | None, end: str | None) -> list[str]
 def _checked(text: str) -> str:
     """A cursor comes from outside: it must be an id, and nothing else."""
     if len(text) != _ID_LENGTH or not set(text) <= set(_DIGITS):
-        raise InvalidInput("The cursor is not valid.", field="before", fix="give what the page before said")
+        raise InvalidInput(
+            "The cursor is not valid.", field="before", fix="use the `before` of the previous page"
+        )
     return text
 
 

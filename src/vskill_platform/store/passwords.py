@@ -30,7 +30,7 @@ def check_password(password: str, name: str) -> str:
         raise InvalidInput(f"The password has the wrong length; {fix}.", field="password", fix=fix)
     if len(set(password)) < 4 or password.casefold() == name.casefold():
         raise InvalidInput(
-            "The password can be guessed.", field="password", fix="use a longer sentence of your own"
+            "The password is too easy to guess.", field="password", fix="use a longer sentence of your own"
         )
     return password
 

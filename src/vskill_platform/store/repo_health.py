@@ -114,7 +114,7 @@ async def get_health(identity: Identity) -> RepoHealth:
     """The record, or NotFound: never checked is not the same as gone."""
     health, _ = await read_health(identity)
     if health is None:
-        raise NotFound(f"{identity.url} was not checked yet", repo=identity.repo_key)
+        raise NotFound(f"{identity.url} has not been checked yet.", repo=identity.repo_key)
     return health
 
 

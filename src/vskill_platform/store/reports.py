@@ -181,7 +181,7 @@ async def decide_report(
         if report.decision is not None and report.decision.id == decision_id:
             return report
         if report.status is not ReportStatus.OPEN:
-            raise TransitionError(f"the report is {report.status.value} already", report=report_id)
+            raise TransitionError(f"The report is already {report.status.value}.", report=report_id)
         decision = ReportDecision(decision_id, by, env.kv.now(), reason, blocked)
         decided = msgspec.structs.replace(report, status=status, decision=decision)
         details = {"skill": report.skill, "blocked": blocked} if blocked else {"skill": report.skill}
@@ -224,11 +224,11 @@ def _report(
 def _check_decision(status: ReportStatus, block: BlockTarget | None) -> None:
     if status is ReportStatus.OPEN:
         raise InvalidInput(
-            "A report is not decided by leaving it open.", field="status", fix="uphold or dismiss it"
+            "A decision must uphold or dismiss the report.", field="status", fix="uphold or dismiss it"
         )
     if block is not None and status is not ReportStatus.UPHELD:
         raise InvalidInput(
-            "A dismissed report blocks nothing.", field="block", fix="uphold it, or block nothing"
+            "A dismissed report cannot block anything.", field="block", fix="uphold it, or block nothing"
         )
 
 
@@ -249,7 +249,7 @@ def _entry(report: Report, target: BlockTarget, severity: Severity, decision: Re
 async def _read(report_id: str) -> tuple[Report, int]:
     entry = await require_env("kv").kv.get(keys.report(report_id))
     if entry is None:
-        raise NotFound(f"there is no report {report_id}", report=report_id)
+        raise NotFound(f"There is no report {report_id}.", report=report_id)
     return decode(entry, Report), entry.version
 
 

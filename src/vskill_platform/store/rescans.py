@@ -34,7 +34,7 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
         if unknown not in (None, versions):
             # That try may have been applied, and what stands there now may have been judged after it.
             raise _outdated(
-                "it has changed since, and nobody knows whether this was applied", published, digest
+                "it has changed since, so it is unknown whether this was applied", published, digest
             )
         await _require_grounds(published, digest, decision)
         changed = _judged_again(published, digest, decision)
@@ -75,7 +75,7 @@ async def _require_grounds(published: PublishedSkill, digest: str, decision: Res
         return
     names = (published.name, *published.aliases)
     if await why_blocked(published.identity, names, digest) is None:
-        raise _outdated("no entry of the blocklist hits it, so it is not blocked", published, digest)
+        raise _outdated("no blocklist entry matches it, so it is not blocked", published, digest)
 
 
 def _outdated(why: str, published: PublishedSkill, digest: str) -> TransitionError:

@@ -51,7 +51,7 @@ async def check_setup(token: str) -> int:
     link = None if entry is None else decode(entry, SetupLink)
     fits = hmac.compare_digest(_hash(token), "" if link is None else link.token_hash)
     if entry is None or link is None or not fits or link.expires_at <= kv.now() or await find_admins():
-        raise NotFound("This link is not good, or not any more: start the server again for a new one.")
+        raise NotFound("This link is not valid or has expired; restart the server to get a new one.")
     return entry.version
 
 

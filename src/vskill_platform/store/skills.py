@@ -31,7 +31,7 @@ async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
     """The record and its version, or NotFound."""
     skill, version = await read_skill(canonical)
     if skill is None:
-        raise NotFound(f"there is no skill {canonical}", skill=canonical)
+        raise NotFound(f"There is no skill {canonical}.", skill=canonical)
     return skill, version
 
 
@@ -114,7 +114,7 @@ async def get_version(canonical: str, number: str) -> SkillVersion:
     """The immutable record of one version, or NotFound."""
     entry = await require_env("kv").kv.get(keys.version(canonical, number))
     if entry is None:
-        raise NotFound(f"{canonical} has no version {number}", skill=canonical, version=number)
+        raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)
     return decode(entry, SkillVersion)
 
 

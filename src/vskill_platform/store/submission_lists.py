@@ -62,7 +62,7 @@ async def find_submissions(
         where["state"] = In(tuple(sorted(State)))
     if states and order is Order.CREATED and submitter is None:
         raise InvalidInput(
-            "Submissions of some states are listed by their last change only.",
+            "A list of some states can only be sorted by `updated`.",
             field="sort",
             fix="use updated",
         )
@@ -92,7 +92,9 @@ async def _search(
     text: str, states: Collection[State], submitter: str | None, after: str | None, limit: int
 ) -> FoundSubmissions:
     if after is not None:
-        raise InvalidInput("A search has one page.", field="after", fix="leave it out, or ask for more words")
+        raise InvalidInput(
+            "A search has only one page.", field="after", fix="leave it out, or refine the search"
+        )
     where: dict[str, Condition] = {}
     if states:
         where["state"] = In(tuple(sorted(states)))

@@ -30,7 +30,7 @@ async def add_webhook(url: str, secret: str, events: tuple[str, ...], *, by: str
     """Deliver these events to this address from now on."""
     env = require_env("kv")
     if not events:
-        raise InvalidInput("No event was chosen.", field="events", fix="name at least one")
+        raise InvalidInput("No event was chosen.", field="events", fix="choose at least one")
     if len(await list_webhooks()) >= MOST_WEBHOOKS:
         raise InvalidInput(
             f"There are {MOST_WEBHOOKS} webhooks already.", field="url", fix="remove one first"
@@ -85,5 +85,5 @@ async def remove_webhook(webhook_id: str, *, by: str) -> None:
 async def _entry(webhook_id: str) -> Entry:
     entry = await require_env("kv").kv.get(keys.webhook(webhook_id))
     if entry is None:
-        raise NotFound(f"there is no webhook {webhook_id}", webhook=webhook_id)
+        raise NotFound(f"There is no webhook {webhook_id}.", webhook=webhook_id)
     return entry

@@ -117,7 +117,7 @@ async def form_of(request: Request) -> dict[str, str | UploadFile]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _FORM_TYPES:
         raise InvalidInput(
-            "This takes what a form sends.", field="content-type", fix=f"send {_FORM_TYPES[0]}"
+            "This address accepts only form data.", field="content-type", fix=f"send {_FORM_TYPES[0]}"
         )
     return dict(await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS))
 

@@ -90,7 +90,7 @@ async def user_of_token(settings: Settings, token: str) -> GitHubUser:
     checked = await _ask("POST", url, _Checked, json={"access_token": token}, auth=basic)
     user = None if checked is None else checked.user
     if user is None or user.id < 1 or not _is_login(user.login):
-        raise NotSignedIn("GitHub does not know this token as one of this registry's app.")
+        raise NotSignedIn("GitHub says that this token does not belong to this registry's app.")
     return user
 
 

@@ -165,9 +165,7 @@ class Hub:
         """A stream that begins after a cursor, or now. RateLimited where one address has too many."""
         if self._by_address[address] >= self._env.settings.max_streams_per_address:
             most = self._env.settings.max_streams_per_address
-            raise RateLimited(
-                f"There are {most} streams open from your address; close one first.", limit=most
-            )
+            raise RateLimited(f"Your address already has {most} open streams; close one first.", limit=most)
         stream = Subscription(address, channel, self._limits.most_waiting_bytes)
         self._by_address[address] += 1
         try:

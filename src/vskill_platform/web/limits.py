@@ -70,7 +70,7 @@ class Limiter:
         request.scope["rate_limit"] = _headers(allowance, amount, state.remaining, wait_s)
         if not allowed:
             raise RateLimited(
-                f"At most {amount} requests of this kind are taken in an hour; ask again in {wait_s} s.",
+                f"Only {amount} requests of this kind are allowed per hour; try again in {wait_s} s.",
                 limit=amount,
                 retry_after_s=wait_s,
             )

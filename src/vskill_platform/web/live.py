@@ -128,7 +128,7 @@ def _names(text: str | None, field: str) -> frozenset[str]:
     found = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if text is not None and not found:
         # It would be a stream of everything, which was not meant.
-        raise InvalidInput(f"{field}: there is no name in it.", field=field, fix="name one, or leave it out")
+        raise InvalidInput(f"{field} contains no name.", field=field, fix="name one, or leave it out")
     return found
 
 

@@ -20,25 +20,25 @@ from vskill_platform.web.routing import Endpoint, path_pattern
 JSON = "application/json"
 REFERENCE = "#/components/schemas/{name}"
 TAGS = {
-    "skills": "Published skills: found, read, downloaded, counted.",
-    "submissions": "Skills on their way: handed in, followed, taken back.",
-    "queue": "Whether anything is stuck, how fast the line moves, and what operators do about it.",
-    "blocklist": "What may not be installed, and why.",
-    "external scans": "What other analysers say about a content.",
+    "skills": "Find, read and download published skills.",
+    "submissions": "Submit skills, follow submissions, cancel them.",
+    "queue": "Check the health and speed of the queue, and operate it.",
+    "blocklist": "Blocked skills, and why they are blocked.",
+    "external scans": "Reports of other analysers.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
     "repositories": "Whether the repositories of published skills are still there.",
-    "review": "What reviewers decide about submissions that wait for them.",
-    "reports": "What people say is wrong with a skill.",
-    "account": "One's own account and tokens.",
-    "accounts": "Accounts and tokens of everybody, for admins.",
-    "webhooks": "Where decisions are told to others.",
-    "collections": "Lists of skills that an organisation is offered as one.",
-    "keys": "What lets anyone check offline what this registry vouches for.",
-    "operations": "For operators and their machines.",
+    "review": "Decisions of reviewers about waiting submissions.",
+    "reports": "Reports about problematic skills.",
+    "account": "Your account and tokens.",
+    "accounts": "All accounts and tokens, for admins.",
+    "webhooks": "Send decisions to other systems.",
+    "collections": "Curated lists of skills for Claude Code.",
+    "keys": "Public keys that verify attestations offline.",
+    "operations": "Health checks and metrics for operators.",
 }
 _ABOUT = (
     "The API of a verified registry for agent skills. Errors are problem documents (RFC 9457). An unknown query "
-    "parameter is refused. Lists are paged by cursor: give `after` back as it came."
+    "parameter is refused. Lists are paged by cursor: pass `after` unchanged."
 )
 Document = dict[str, Any]
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from vskill_platform.actions.action import Action, Allowance
+from vskill_platform.actions.checks import FORMS, explain_complaint, split_complaint, values_at
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import PLAIN, Asked
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn
@@ -158,8 +159,8 @@ def check_path(parts: Mapping[str, str]) -> None:
         if has_control_characters(value):
             raise InvalidInput(f"{name} has control characters.", field=name, fix="remove them")
         if name in PATH_PATTERNS and not re2.fullmatch(PATH_PATTERNS[name], value):
-            fix = f"give what matches {PATH_PATTERNS[name]}"
-            raise InvalidInput(f"{value[:80]!r} is no {name}.", field=name, fix=fix)
+            fix = f"give {FORMS.get(name, 'a whole number')}"
+            raise InvalidInput(f"{value[:80]!r} is not a valid {name}.", field=name, fix=fix)
 
 
 def query_of(request: Request, kind: type[T]) -> T:
@@ -179,7 +180,7 @@ def decode_body(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
-        raise invalid(str(error), "body") from None
+        raise invalid(str(error), kind, "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"The body is not JSON: {error}"
         raise InvalidInput(message, field="body", fix="send a JSON object") from None
@@ -216,7 +217,7 @@ def bounded(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) ->
 
 def _too_large(limit: int) -> LimitExceeded:
     return LimitExceeded(
-        f"The body is larger than {limit:,} bytes.", field="body", fix="send less", allowed=limit
+        f"The body is larger than {limit:,} bytes.", field="body", fix="send a smaller body", allowed=limit
     )
 
 
@@ -251,7 +252,7 @@ def _convert(given: dict[str, str], kind: type[T]) -> T:
     try:
         return msgspec.convert(given, type=kind, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid(str(error), "query") from None
+        raise invalid(str(error), kind, "query") from None
 
 
 def _refuse_null(given: dict[str, str], kind: type[T]) -> None:
@@ -271,8 +272,7 @@ def _takes_text(given: dict[str, str], kind: type[T]) -> bool:
     return any(getattr(found, field) in given.values() for field in fields)
 
 
-def invalid(message: str, place: str) -> InvalidInput:
-    """Msgspec's complaint, with the field that it is about."""
-    what, _, where = message.partition(" - at ")
-    field = where.strip("`").removeprefix("$").lstrip(".") or place
-    return InvalidInput(f"{field}: {what}.", field=field, fix=what)
+def invalid(message: str, kind: Any, root: str) -> InvalidInput:
+    """Msgspec's complaint as an error that names the field as it was sent; `root` names the whole value."""
+    what, place = split_complaint(message)
+    return explain_complaint(what, place or root, values_at(kind, place))

@@ -253,7 +253,9 @@ async def _read_resource(_context: Context, params: ReadResourceRequestParams) -
 async def _read(uri: str) -> ReadResourceResult:
     parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
     if not uri.startswith(SCHEME) or len(parts) < 3:
-        raise InvalidInput(f"{uri[:200]!r} is no skill.", field="uri", fix=f"use {SCHEME}owner/repo/slug")
+        raise InvalidInput(
+            f"{uri[:200]!r} is not the address of a skill.", field="uri", fix=f"use {SCHEME}owner/repo/slug"
+        )
     services = services_of(_asking.get())
     skill = await find_skill(services, principal_of(_asking.get()), "/".join(parts[:3]))
     ref = await find_installable(services, skill, None)

@@ -135,7 +135,7 @@ def packets(data: bytes) -> Iterator[bytes]:
         except ValueError:
             size = -1
         if len(head) < 4 or size < 0 or at + size > len(data):
-            raise InvalidInput("The request is not git's.", field="body", fix="use git to fetch")
+            raise InvalidInput("The request does not come from git.", field="body", fix="use git to fetch")
         if size > 4:
             yield data[at + 4 : at + size]
         at += max(size, 4)

@@ -136,7 +136,7 @@ async def artifact(request: Request) -> Response:
     given = request.path_params
     number, _, kind = given["file"].rpartition(".")
     if kind not in ("md", "zip"):
-        raise NotFound("A version is VERSION.md or VERSION.zip.", file=given["file"][:100])
+        raise NotFound("Ask for VERSION.md or VERSION.zip.", file=given["file"][:100])
     skill = await asked_skill(request)
     ref = await find_installable(services_of(request), skill, number)
     files = await read_files(services_of(request), ref.digest)

@@ -80,9 +80,9 @@ async def back_of(request: Request, default: str) -> str:
 
 
 async def require_confirmed(request: Request) -> None:
-    """The box that says that one means it."""
+    """Require the confirmation checkbox."""
     if await text_of(request, "confirm") != "yes":
-        raise InvalidInput("Nothing was done", field="confirm", fix="tick the box to confirm it")
+        raise InvalidInput("Nothing was changed", field="confirm", fix="tick the box to confirm")
 
 
 async def number_of(request: Request, name: str) -> int:

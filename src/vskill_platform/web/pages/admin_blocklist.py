@@ -58,7 +58,7 @@ def _count(count: int, what: str) -> str:
 async def lift(request: Request) -> Response:
     await require_confirmed(request)
     done = await act_by_form(request, LIFT)
-    told = f"No longer blocked: {done.kind} {done.target}. Submissions that no other entry hits run again."
+    told = f"No longer blocked: {done.kind} {done.target}. Submissions that no other entry blocks run again."
     if done.versions:
         told += f" {_count(done.versions, 'version')} came back: {', '.join(done.skills[:5])}."
     return see_other(request, LIST, told)

@@ -20,10 +20,10 @@ MOST_SHOWN = 50
 
 
 WORDS = {
-    BulkVerb.AGAIN: "start a new run, or make a waiting one due now",
-    BulkVerb.CANCEL: "take off the queue",
-    BulkVerb.APPROVE: "be published with these bytes",
-    BulkVerb.REJECT: "end as rejected",
+    BulkVerb.AGAIN: "Run again",
+    BulkVerb.CANCEL: "Cancel",
+    BulkVerb.APPROVE: "Approve and publish",
+    BulkVerb.REJECT: "Reject",
 }
 
 
@@ -69,11 +69,11 @@ async def do_bulk(request: Request) -> Response:
     await require_confirmed(request)
     items = [_seen(value) for value in await values_of(request, "item") if value]
     if not items:
-        raise InvalidInput("No submission was chosen.", field="item", fix="look at the list again")
+        raise InvalidInput("No submission was chosen.", field="item", fix="choose at least one in the list")
     done = await act_by_form(request, BULK, items=items)
-    text = f"Done to {len(done.done)} submissions."
+    text = f"Applied to {len(done.done)} submissions."
     if done.refused:
-        text += f" {len(done.refused)} were left alone: {done.refused[0].reason}"
+        text += f" {len(done.refused)} were skipped: {done.refused[0].reason}"
     return see_other(request, PLACE, text)
 
 

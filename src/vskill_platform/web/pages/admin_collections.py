@@ -36,7 +36,7 @@ async def collections(request: Request) -> Response:
 @acting(LIST)
 async def create(request: Request) -> Response:
     made = await act_by_form(request, CREATE_COLLECTION)
-    return see_other(request, LIST, f"The collection {made.name} is there, and empty.")
+    return see_other(request, LIST, f"The collection {made.name} was created. It is empty.")
 
 
 @acting(LIST)
@@ -58,7 +58,7 @@ async def remove(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     await require_confirmed(request)
     await act_by_form(request, DELETE_COLLECTION)
-    return see_other(request, LIST, f"The collection {await text_of(request, 'name', 100)} is gone.")
+    return see_other(request, LIST, f"The collection {await text_of(request, 'name', 100)} was deleted.")
 
 
 ENDPOINTS = (

@@ -49,14 +49,16 @@ async def pause(request: Request) -> Response:
     """Always with its end (B3)."""
     minutes = await number_of(request, "minutes")
     await act_by_form(request, PAUSE, duration_ms=minutes * MINUTE_MS)
-    text = f"The queue is paused for {minutes} minutes, and then goes on by itself."
+    text = f"The queue is paused for {minutes} min; it resumes automatically."
     return see_other(request, PLACE, text)
 
 
 @acting(PLACE)
 async def resume(request: Request) -> Response:
     done = await act_by_form(request, RESUME)
-    return see_other(request, PLACE, "The queue goes on." if done.was_paused else "The queue was not paused.")
+    return see_other(
+        request, PLACE, "The queue is running again." if done.was_paused else "The queue was not paused."
+    )
 
 
 @acting(PLACE)
@@ -69,7 +71,7 @@ async def replay(request: Request) -> Response:
 async def discard(request: Request) -> Response:
     await require_confirmed(request)
     await act_by_form(request, DISCARD)
-    return see_other(request, PLACE, "The dead letter is gone; its record stays as it is.")
+    return see_other(request, PLACE, "The dead letter was discarded; the submission stays as it is.")
 
 
 async def jobs(request: Request) -> Response:
@@ -81,7 +83,7 @@ async def jobs(request: Request) -> Response:
 async def run_now(request: Request) -> Response:
     done = await act_by_form(request, RUN_JOB)
     name = done.job.name
-    text = f"{name} has run; the table says how it went." if done.ran else f"{name} is running already."
+    text = f"{name} has run; see the table for the result." if done.ran else f"{name} is running already."
     return see_other(request, JOBS_PLACE, text)
 
 

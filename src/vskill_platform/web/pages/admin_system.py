@@ -56,7 +56,7 @@ async def add(request: Request) -> Response:
 async def remove(request: Request) -> Response:
     await require_confirmed(request)
     await act_by_form(request, REMOVE_WEBHOOK, webhook_id=await text_of(request, "webhook", 100))
-    return see_other(request, WEBHOOKS, "It gets nothing more.")
+    return see_other(request, WEBHOOKS, "The webhook was removed.")
 
 
 async def audit(request: Request) -> Response:

@@ -154,7 +154,7 @@ async def report(request: Request) -> Response:
 def _report_errors(values: dict[str, str]) -> dict[str, str]:
     errors = {}
     if values["category"] not in REPORT_KINDS:
-        errors["category"] = "Choose one of the kinds."
+        errors["category"] = f"Choose one of: {', '.join(REPORT_KINDS)}."
     if not values["reason"]:
         errors["reason"] = "Say what is wrong, in a sentence or two."
     return errors

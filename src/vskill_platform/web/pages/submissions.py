@@ -177,7 +177,7 @@ async def cancel(request: Request) -> Response:
 @acting("/queue")
 async def appeal(request: Request) -> Response:
     await act_by_form(request, APPEAL)
-    return see_other(request, _place(request), "A reviewer will look at it.")
+    return see_other(request, _place(request), "Your appeal was filed. A reviewer will decide it.")
 
 
 @acting("/queue")
@@ -188,7 +188,7 @@ async def resubmit(request: Request) -> Response:
     record, _ = await read_run(services, principal, request.path_params["submission_id"])
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")
-        return see_other(request, _place(request), "A new run has begun.")
+        return see_other(request, _place(request), "A new run has started.")
     wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=EntryPoint.WEB.value)
     done = await SUBMIT(services, principal, wanted)
     kind = "bad" if done.blocked else "good"
@@ -203,9 +203,9 @@ async def resubmit(request: Request) -> Response:
 
 _OUTCOMES = {
     IntakeOutcome.CREATED: "It was submitted.",
-    IntakeOutcome.DUPLICATE: "It is on its way already.",
-    IntakeOutcome.ALREADY_VERIFIED: "These very bytes are published already.",
-    IntakeOutcome.REQUEUED: "A new run has begun.",
+    IntakeOutcome.DUPLICATE: "It is already in the queue.",
+    IntakeOutcome.ALREADY_VERIFIED: "This content is already published.",
+    IntakeOutcome.REQUEUED: "A new run has started.",
     IntakeOutcome.BLOCKED: "It is blocked.",
 }
 
