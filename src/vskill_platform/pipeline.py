@@ -1,7 +1,7 @@
-"""The whole way of one submission, on one screen: fetch, keep the bytes, scan, judge, decide, publish.
+"""The pipeline of one submission: fetch, store the content, scan, judge, decide, publish.
 
-Every stage writes what it learnt through the claim, and content is kept by digest before any record names it, so
-the next attempt goes on from the record wherever this one breaks off.
+Every stage writes its results through the claim, and content is stored by digest before a record refers to it, so
+the next attempt continues from the record wherever this one stopped.
 """
 
 import msgspec
@@ -37,7 +37,7 @@ from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
 from vskill_platform.worker_context import require_env
 
-#: No other attempt would end differently: the author must change something.
+#: Another attempt would fail the same way: the author must change something.
 FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
 
 #: Rows of the decision that no answer of the judge would change.
@@ -47,7 +47,7 @@ DECIDED_WITHOUT_JUDGE = frozenset(
 
 
 async def process_submission(claim: HeldClaim) -> None:
-    """From the claim to the end of the run, or to an exception that says how this attempt ended."""
+    """Run the pipeline to the end of the run; an exception says how this attempt failed."""
     try:
         await _verify_and_publish(claim)
     except Blocked as error:
@@ -83,7 +83,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
         suppressed=grounds["suppressed"],
         trusted_vendor=grounds["trusted_vendor"],
     )
-    # However this run ends, what was found in these bytes stands in the record.
+    # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
     decision = decide(report, judge, **grounds)
     recorded = _recorded(decision)
@@ -110,7 +110,7 @@ async def _fetch(claim: HeldClaim) -> Content:
 async def _judge(
     claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds
 ) -> JudgeReport:
-    """Ask the judge only where its answer can matter."""
+    """Ask the judge only if its answer can change the decision."""
     judge = require_env("judge").judge
     if judge is None:
         return NO_JUDGE

@@ -45,7 +45,7 @@ INLINE_BYTES = 64 * 1024
 
 
 class TakenDown(Exception):
-    """A reviewer has taken these very bytes down, so passing the checks once more does not bring them back."""
+    """A reviewer took this content down, so passing the checks again does not restore it."""
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class _Seal(msgspec.Struct, frozen=True):
 
 
 class VerifiedContent(msgspec.Struct, frozen=True):
-    """What this very attempt has scanned, and the approval that is written with the publication."""
+    """The content that this attempt scanned, and the approval to write with the publication."""
 
     content: Content
     approved: Passed
@@ -122,7 +122,7 @@ async def _make_seal(content: Content) -> _Seal | None:
 async def _publication(
     record: Submission, content: Content, seal: _Seal | None, asserted: Assert | None
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
-    """The commit asserts the blocklist at which nothing hit the skill, whenever that was looked at."""
+    """The writes of a publication; they assert the blocklist version that was checked."""
     if asserted is None:
         names = (record.skill_name, content.manifest.name)
         asserted = await require_unblocked(all_targets(record.identity, names, content.digest))
@@ -143,7 +143,7 @@ async def _publication(
 
 
 def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest: str) -> None:
-    """What a block or a rescan took down comes back by passing; what a reviewer did, by a reviewer's yes only."""
+    """Raise TakenDown if a reviewer took this content down and none has approved it since."""
     versions = skill.versions if skill is not None else ()
     latest = next((ref for ref in reversed(versions) if ref.digest == digest), None)
     if latest is None or latest.status is not VersionStatus.TAKEN_DOWN or latest.by == "system":

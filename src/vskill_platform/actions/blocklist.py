@@ -1,4 +1,4 @@
-"""What nobody may publish: reviewers block a place, a repository, a content or a name, and lift a block again. An entry
+"""The blocklist: reviewers block a place, a repository, a content or a name, and lift a block again. An entry
 is effective once written; what is queued or live is ended or brought back before the action answers."""
 
 import enum

@@ -60,7 +60,7 @@ class Dossier(msgspec.Struct, frozen=True):
 async def read_dossier(
     services: Services, reader: Principal, name: str, number: str | None = None
 ) -> Dossier:
-    """By canonical or flat name; without a number the current version, or the last one where none is live."""
+    """Read a version by canonical or flat name; by default the current version, or the last if none is live."""
     skill = await find_skill(services, reader, name)
     ref = _chosen(skill, number)
     blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
@@ -79,7 +79,7 @@ async def read_dossier(
 
 
 async def read_dossier_files(services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
-    """The version's files; NotFound where its content is not shown, or not kept any more."""
+    """Read the version's files; NotFound if they are withheld or no longer stored."""
     data = await services.blobs.get(dossier.ref.digest) if dossier.readable else None
     if data is None:
         message = f"The content of {dossier.skill.canonical} {dossier.ref.number} is not available."
@@ -135,7 +135,7 @@ async def _assembled(
 async def _earlier_scan(
     services: Services, ref: VersionRef, submission: Submission | None, skips: Skips
 ) -> StaticReport | None:
-    """After the rules changed, until the rescan has come by: what it was published with."""
+    """The report of the rules that it was published under, until the rescan with the current rules is done."""
     evidence = submission.evidence if submission else None
     if evidence is None or evidence.digest != ref.digest or evidence.ruleset == services.scanner.ruleset:
         return None

@@ -239,7 +239,7 @@ async def upload_files(
 
 
 def _own_namespace(actor: Principal, wanted: str) -> str:
-    """Nobody uploads into somebody else's namespace; the operator of the server's machine chooses one."""
+    """The namespace of an upload: the account's own; only the operator may choose another."""
     namespace = wanted or actor.account or LOCAL_NAMESPACE
     if namespace != actor.account and not actor.operator:
         message = f"The account {actor.account} cannot upload into the namespace {namespace}."

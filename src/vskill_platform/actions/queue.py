@@ -162,7 +162,7 @@ class PauseQueue(ActionRequest, frozen=True, kw_only=True):
 
     #: how long, in milliseconds; at most 7 days
     duration_ms: int
-    #: why, for whoever finds it paused
+    #: why the queue is paused; shown to everyone
     reason: Reason
 
 

@@ -16,7 +16,7 @@ from vskill_platform.store.owners import controls_place
 
 
 class Right(enum.StrEnum):
-    """What an action asks of whoever performs it."""
+    """What an action requires of its caller."""
 
     ANYONE = "anyone"
     #: Whoever may read the object; today everybody.
@@ -73,7 +73,7 @@ def admit(principal: Principal, right: Right, scope: TokenScope) -> None:
 
 
 def is_unlimited(principal: Principal) -> bool:
-    """Whether nobody counts what the principal asks for."""
+    """Whether rate limits do not apply to the principal."""
     return principal.is_admin
 
 

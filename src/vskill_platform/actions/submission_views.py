@@ -73,7 +73,7 @@ class PositionView(Wire, frozen=True):
 
     #: from 1
     place: int
-    #: there are at least so many; nobody counted on
+    #: true if counting stopped at a limit: the position is a minimum
     at_least: bool
     #: when its turn comes if the line goes on as fast as lately; null where that is unknown
     estimate_ms: int | None

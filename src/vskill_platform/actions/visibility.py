@@ -31,7 +31,7 @@ class Viewer(msgspec.Struct, frozen=True):
         return record.submitter if self.sees_private(record) else None
 
     def worker(self, record: Submission) -> str | None:
-        """Who holds it; None is nobody."""
+        """The worker that holds it, or None."""
         return (
             None
             if record.claim is None

@@ -1,4 +1,4 @@
-"""Webhooks: where decisions are told to other systems."""
+"""Webhooks: send decisions to other systems."""
 
 from typing import Annotated
 
@@ -52,7 +52,7 @@ class AddWebhook(ActionRequest, frozen=True, kw_only=True):
 
     #: the address that deliveries are posted to
     url: Annotated[str, msgspec.Meta(pattern=_ADDRESS, max_length=2048)]
-    #: what it is told
+    #: an event to send
     events: Annotated[tuple[NoticeType, ...], msgspec.Meta(min_length=1, max_length=10)]
 
 

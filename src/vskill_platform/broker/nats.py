@@ -394,7 +394,7 @@ class NatsBroker(Broker):
             raise QueueUnavailable(f"{self.place.shown} cannot be reached", reason="not connected")
 
     async def _settled(self, calls: "Iterable[Any]") -> list[bool]:
-        """All of them to their end; then the first error, if there was one."""
+        """Await all calls; then raise the first error, if any."""
         results: list[bool | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
         for one in results:
             if isinstance(one, BaseException):

@@ -199,7 +199,7 @@ def subject_taken(error: APIError) -> bool:
 
 @contextlib.contextmanager
 def translated(shown: str) -> Iterator[None]:
-    """The driver's errors as ours; each says which server."""
+    """Translate the driver's errors into PlatformErrors that name the server."""
     try:
         yield
     except (NatsError, OSError, TimeoutError) as error:

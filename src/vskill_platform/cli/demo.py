@@ -44,7 +44,7 @@ def demo(*, as_json: bool) -> None:
 
 
 async def _loaded_visibly() -> "list[Loaded]":
-    """Something moves meanwhile, where there is a person to see it."""
+    """Load the examples with a progress indicator if the output is a terminal."""
     out = console()
     if not out.is_terminal:
         return await _loaded()

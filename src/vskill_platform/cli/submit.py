@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
-#: Which door they come through.
+#: The entry point that the record names.
 SOURCE = "cli"
 #: The exit code after Ctrl-C, as of a shell.
 INTERRUPTED = 130
@@ -168,7 +168,7 @@ class _Submitting:
     async def submit_all(
         self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]
     ) -> list[SubmittedSkill]:
-        """Some at a time, each told as it is done. A single one that is refused ends the command with its error."""
+        """Submit several targets at once and print each result; a single refused target raises its error."""
         from vskill_platform.cli.output import console
 
         self.registry = caller.registry
@@ -196,7 +196,7 @@ class _Submitting:
 
     async def _settled(self, caller: "Caller", target: str, kind: str) -> list[SubmittedSkill]:
         try:
-            return await _DOORS[kind](caller, target, self._options)
+            return await _SUBMITTERS[kind](caller, target, self._options)
         except PlatformError as error:
             if self._alone:
                 raise
@@ -288,11 +288,11 @@ async def _upload(
     return await _done(caller, target, await caller.call(UPLOAD, wanted))
 
 
-_DOORS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
+_SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
 
 
 def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
-    """One line each. The moving line is stopped meanwhile: it would stand in front of the text."""
+    """Print one line per skill; the spinner stops meanwhile, so that it does not mix with the text."""
     if status is not None:
         status.stop()
     for one in done:
@@ -309,7 +309,7 @@ def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
 
 
 async def _followed(caller: "Caller", done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
-    """The same with each run as it ended; where a person reads, a block for each says what became of it."""
+    """Follow each run to its end and print its result, unless quiet."""
     from vskill_platform.cli.submit_watch import follow_all, print_ends
 
     followed = [(one, one.view) for one in done if one.view is not None]

@@ -1,4 +1,4 @@
-"""SQLite's errors as ours, in one place. Each names the file, because the operator's next question is which."""
+"""Translates SQLite's errors into PlatformErrors that name the file."""
 
 import sqlite3
 from pathlib import Path

@@ -218,7 +218,7 @@ class PostgresDatabase:
             await asyncio.sleep(POLL_S)
 
     def _lost(self, reason: str) -> None:
-        """An outage is one line at its beginning and one at its end, however often the server is looked for."""
+        """Log an outage once at its beginning; `_log_recovery` logs its end."""
         if not self._away:
             self._away = True
             _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
@@ -359,7 +359,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
 
 @contextlib.contextmanager
 def translated(place: str) -> Iterator[None]:
-    """The driver's errors as ours; each says which server."""
+    """Translate the driver's errors into PlatformErrors that name the server."""
     try:
         yield
     except DRIVER_ERRORS as error:

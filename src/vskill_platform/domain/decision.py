@@ -26,7 +26,7 @@ from vskill_platform.domain.scan import (
 from vskill_platform.domain.skill import Certification, certification_for
 from vskill_platform.domain.states import State
 
-#: below it the judge rejects; from it on up it clears, approves
+#: The judge rejects below the first score, clears findings from the second, approves from the third.
 JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80
 
 
@@ -173,7 +173,7 @@ def decide_rescan(
 
 
 def _kept(decision: Decision, before: Certification) -> RescanDecision:
-    """A judge that is down or gone takes VERIFIED from nobody: it did read these very bytes."""
+    """Keep the version. VERIFIED stays while the judge is down: the judge has approved this content before."""
     after = decision.certification
     if after is Certification.SCANNED and before is Certification.VERIFIED:
         after = before

@@ -25,9 +25,9 @@ RENEW_EVERY_MS = 5_000
 FAILED_DELAYS_MS = (10_000, 60_000, 300_000)
 #: In a decision's rules: no rule, but the number of attempts, ended the run.
 EXHAUSTED = "attempts-exhausted"
-#: A worker died over it this many times: a person looks at it.
+#: After this many dead workers, a reviewer looks at it.
 MAX_INTERRUPTED = 10
-#: From this many on it runs alone in its worker process.
+#: After this many dead workers, it runs alone in a worker process.
 SUSPECT_INTERRUPTED = 3
 UNAVAILABLE_FIRST_MS = 10_000
 UNAVAILABLE_MOST_MS = 900_000
@@ -41,7 +41,7 @@ CLOCK_SLACK_MS = 5_000
 
 
 class EntryPoint(enum.StrEnum):
-    """Which door a submission came through."""
+    """The entry point that a submission came through."""
 
     WEB = "web"
     API = "api"
@@ -197,7 +197,7 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.claim is not None and self.claim.token == token
 
     def wrote(self, event_id: str) -> bool:
-        """Whether this history holds that event: how an unknown outcome is told."""
+        """Whether the history has this event: decides whether a write with unknown outcome was applied."""
         return any(event.id == event_id for event in self.history)
 
 
@@ -277,7 +277,7 @@ def make_due(record: Submission, step: Step) -> Submission:
 
 
 class Owed(Protocol):
-    """What a submission and a task have in common: when somebody must look at it."""
+    """What a submission and a task have in common: a claim and a next attempt."""
 
     @property
     def claim(self) -> Claim | None: ...
@@ -286,7 +286,7 @@ class Owed(Protocol):
 
 
 def claimable(record: Submission, now: int) -> bool:
-    """Whether a worker may take it up: active, due, and nobody alive holds it."""
+    """Whether a worker may claim it: active, due, and no live worker holds it."""
     return record.state.active and is_due(record, now)
 
 
@@ -304,12 +304,12 @@ def is_due(record: Owed, now: int, longest_delay_ms: int = UNAVAILABLE_MOST_MS) 
 
 
 def due_at(record: Owed) -> int | None:
-    """When somebody must look at it next: its claim's end, or its next attempt. None at rest."""
+    """When it is due: the end of its claim, or its next attempt. None at rest."""
     return record.claim.until if record.claim else record.next_attempt_at
 
 
 def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: Sequence[str]) -> Submission:
-    """Take it up. Taking over from a worker that died says so first, and counts it; too often ends the run.
+    """Claim it. Taking over from a dead worker is recorded and counted first; too many end the run.
 
     The caller checks `claimable`. The answer is claimed by `token`, or NEEDS_REVIEW where it was interrupted too
     often.
@@ -339,7 +339,7 @@ def renew(record: Submission, token: str, now: int) -> Submission:
 
 
 def failed(record: Submission, step: Step) -> Submission:
-    """This content failed an attempt: again after a while, and REJECTED after the last one."""
+    """Record a failed attempt: retry after a delay, or end as REJECTED after the last one."""
     attempts = msgspec.structs.replace(
         _reachable(record.attempts), failed=record.attempts.failed + 1, last_error=step.reason
     )
@@ -357,7 +357,7 @@ def failed(record: Submission, step: Step) -> Submission:
 
 
 def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
-    """A dependency is down: not an attempt. Back off to 15 minutes; after 24 hours a person looks at it."""
+    """Record that a dependency is down; this is not an attempt. Back off to 15 minutes; NEEDS_REVIEW after 24 hours."""
     before = record.attempts
     since = before.unavailable_since if before.unavailable_since is not None else step.at
     attempts = msgspec.structs.replace(
@@ -377,7 +377,7 @@ def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
 
 
 def hand_back(record: Submission, step: Step) -> Submission:
-    """The worker stops and gives it back: counted nowhere, due now."""
+    """Return it to the queue because the worker stops: due now, not counted as an attempt."""
     return _back(record, step, record.attempts, 0)
 
 
@@ -453,7 +453,7 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
 
 
 def cancel_rerun(record: Submission) -> Submission:
-    """Cancelling and blocking also forget that it was to run again."""
+    """Forget the requested rerun, for cancelling and blocking."""
     return msgspec.structs.replace(record, rerun_requested=None)
 
 
@@ -476,7 +476,7 @@ def violation(record: Submission, now: int, grace_ms: int) -> str | None:
 
 
 def owed_violation(record: Owed, state: str, now: int, grace_ms: int) -> str | None:
-    """The part about what is owed work: it has a next attempt, or somebody alive holds it."""
+    """The invariant of active work: it has a next attempt, or a live worker holds it."""
     if record.claim is None:
         return None if record.next_attempt_at is not None else f"{state} with neither claim nor next attempt"
     if record.claim.until + grace_ms >= now:

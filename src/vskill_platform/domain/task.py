@@ -115,12 +115,12 @@ def renew(task: Task, now: int) -> Task:
 
 
 def done(task: Task, outcome: str, now: int) -> Task:
-    """It did what it was for."""
+    """Mark the task as done."""
     return _end(task, TaskState.DONE, outcome, now)
 
 
 def failed(task: Task, reason: str, delays_ms: tuple[int, ...], now: int) -> Task:
-    """Again after the next delay, or for good after the last."""
+    """Record a failed attempt: retry after the next delay, or fail for good after the last."""
     attempts = msgspec.structs.replace(task.attempts, failed=task.attempts.failed + 1, last_error=reason)
     task = msgspec.structs.replace(task, attempts=attempts)
     if attempts.failed > len(delays_ms):

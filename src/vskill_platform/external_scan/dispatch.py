@@ -213,7 +213,7 @@ async def _version(analyser: Analyser, folder: Path, limits: SandboxLimits) -> s
 def _reported(
     analyser: Analyser, layout: Layout, finished: EndedProcess, limits: SandboxLimits, report: ExternalReport
 ) -> ExternalReport:
-    """From what a process left behind to what is stored."""
+    """Make the stored report from the output of a finished process."""
     if finished.ending is Ending.TIMED_OUT:
         problem = f"it took longer than {limits.seconds:g} s and was ended"
         return msgspec.structs.replace(report, status=ExternalStatus.TIMED_OUT, problem=problem)

@@ -30,7 +30,7 @@ _SHOWN = 200
 
 
 async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
-    """Have the decision told by mail, once, where mail is configured and somebody would get it."""
+    """Queue a mail about the decision, once, if mail is configured and there is a recipient."""
     settings = require_env("settings").settings
     to = recipient(submitter, settings)
     if not settings.smtp_url or to is None or notice.type is not NoticeType.SUBMISSION_DECIDED:
@@ -62,7 +62,7 @@ async def send_mail(task: Task) -> TaskEnd:
 
 
 def recipient(submitter: str | None, settings: Settings) -> str | None:
-    """Who is told: the submitter where their name is an address, else the operator; None where nobody is."""
+    """The recipient: the submitter if their name is an address, else the operator; None if neither."""
     if submitter is not None and "@" in submitter and parseaddr(submitter)[1] == submitter:
         return submitter
     return settings.mail_to or None

@@ -19,7 +19,7 @@ class NoticeType(enum.StrEnum):
 
 
 class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
-    """What happened, for whoever listens."""
+    """A decision, for webhooks and mail."""
 
     submission_id: str
     run: int

@@ -43,7 +43,7 @@ RETRY_AFTER_ERROR_MS = 5_000
 
 
 async def handle_submission_queue(batch: Batch, env: Env) -> None:
-    """Process every message of a batch; each settles by itself, and one that fails disturbs no other."""
+    """Process every message of a batch independently: one failure does not affect the others."""
     await run_with_worker_env(env, lambda: _handle_messages(batch))
 
 
@@ -71,7 +71,7 @@ async def _handle_settled(message: Message) -> None:
 
 
 async def _retry_or_leave(message: Message, delay_ms: int) -> None:
-    """If even this fails, the lease ends by itself and the message comes again."""
+    """Return the message to the queue; if this fails too, its lease expires and it is delivered again."""
     try:
         await message.retry(delay_ms)
     except PlatformError as error:

@@ -100,7 +100,7 @@ async def queue_health() -> QueueHealth:
 
 
 def _stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:
-    """Workers may all be dead: what is long overdue and what ended lately are compared, and nobody is asked."""
+    """Whether work is long overdue while nothing has ended lately: perhaps all workers are dead."""
     return oldest_due is not None and oldest_due <= since and (last_ended is None or last_ended <= since)
 
 

@@ -1,5 +1,4 @@
-"""Keeping hold of work while it goes on: claim and lease are renewed side by side, and a claim that is lost ends
-the work at once."""
+"""Renews claim and lease while a message is handled; a lost claim cancels the work at once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,11 +14,11 @@ class Renewable(Protocol):
     """A claim, whatever it is on."""
 
     async def renew(self) -> None:
-        """Raises ClaimLost if it is not ours any more."""
+        """Extend the claim; ClaimLost if another worker has it."""
 
 
 class Keeper:
-    """What is kept alive while a message is handled."""
+    """The claim and the lease of a message that is being handled."""
 
     def __init__(self, message: Message, handling: "asyncio.Task[object]") -> None:
         self.message = message
@@ -58,7 +57,7 @@ class Keeper:
 
 @asynccontextmanager
 async def kept_alive(message: Message) -> AsyncIterator[Keeper]:
-    """Renew while the body runs. A claim that is lost ends the body with ClaimLost, and nothing around it."""
+    """Renew while the body runs. A lost claim cancels the body, which then raises ClaimLost."""
     keeper = Keeper(message, _current_task())
     try:
         yield keeper

@@ -1,4 +1,4 @@
-"""Recovery: finds every submission that is owed work and puts its message back on the queue.
+"""Recovery: finds every submission that is due without a live worker and requeues its message.
 
 It reads records only and sends messages only, so running it twice, or on ten machines at once, is harmless.
 The schedule calls it page by page, an admin all at once.
@@ -20,9 +20,9 @@ from vskill_platform.queue.control import current_pause
 from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
-#: Of the waiting ones, how many one run looks at; the next run goes on after them, so none is ever left out.
+#: Waiting submissions per run; the next run continues after them, so none is left out.
 WAITING_AT_ONCE = 5_000
-#: Of the tasks that are not due yet, how many one run looks at.
+#: Tasks that are not due yet, per run.
 AHEAD_AT_ONCE = 500
 
 #: Everything active but RECEIVED: a worker has or had it, so there are only ever a few.
@@ -32,7 +32,7 @@ _HELD = tuple(sorted(ACTIVE_STATES - {State.RECEIVED}))
 class Recovered(msgspec.Struct, frozen=True):
     """What one run of recovery did."""
 
-    #: Submissions that were owed work.
+    #: Submissions and tasks that were due.
     found: int = 0
     #: Messages that were not on the queue already.
     sent: int = 0
@@ -67,7 +67,7 @@ async def recover_stuck_submissions(*, after: str | None = None, limit: int = WA
 
 
 async def recover_everything(*, limit: int = WAITING_AT_ONCE) -> Recovered:
-    """Send a message for every submission and task that is owed work, page after page to the end."""
+    """Send a message for every due submission and task, page by page."""
     env = require_env("kv")
     if await current_pause() is not None:
         return Recovered(paused=True)
@@ -105,7 +105,7 @@ def _finish(
 
 
 async def _send_held(env: Env, skips: Skips, now: int, limit: int) -> list[tuple[int, int]]:
-    """For claims that expired, and for claims and attempts that a clock that went back left too far ahead."""
+    """Requeue expired claims, and claims and attempts that lie too far ahead after the clock was set back."""
     stray = Between(least=now + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS)
     return [
         await _send_all(env, skips, _HELD, Between(most=now), limit),
@@ -115,7 +115,7 @@ async def _send_held(env: Env, skips: Skips, now: int, limit: int) -> list[tuple
 
 
 def _ahead_of(now: int) -> Between:
-    """Claims that end later than any claim that was made now."""
+    """Times later than the end of a claim made now."""
     return Between(least=now + CLAIM_MS + CLOCK_SLACK_MS)
 
 
@@ -184,7 +184,7 @@ async def _send_owed_tasks(env: Env, skips: Skips, page: EntryPage) -> tuple[int
 
 
 async def _send_stray_tasks(env: Env, skips: Skips, page: EntryPage, now: int) -> tuple[int, int]:
-    """Those whose time was set on a clock that has gone back since."""
+    """Requeue tasks whose time was set before the clock was set back."""
     skips.failed(page.failed)
     tasks = [skips.decode(entry, Task) for entry in page.items]
     return await _send_tasks(env, [task for task in tasks if task is not None and is_due(task, now)])

@@ -15,7 +15,7 @@ from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.store.jobs import JobRecord, finish_tick, read_jobs, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
-#: How often a running job says so.
+#: How often a running job renews its tick.
 RENEW_EVERY_S = 5.0
 #: A job that has not succeeded for this many intervals is stale.
 STALE_INTERVALS = 3
@@ -75,7 +75,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
             raise
         except Exception as problem:
             error = str(problem) or repr(problem)
-            # An error of ours says all that there is to say.
+            # A PlatformError explains itself: no traceback.
             env.log.error("job failed", error=error, exc_info=not isinstance(problem, PlatformError))  # noqa: TRY400
         _count(env, job, error)
         duration_ms = int((env.clock.monotonic() - started) * 1000)
@@ -85,7 +85,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
 
 @asynccontextmanager
 async def _kept(taken: JobRecord) -> AsyncIterator[None]:
-    """Say again and again that it still runs."""
+    """Renew the tick while the job runs."""
 
     async def renew() -> None:
         still_ours = True

@@ -1,8 +1,8 @@
 """The scanner of the workers: child processes, each with one skill at a time, so that a scan that runs wild costs one
 child and not the worker. Waiting for a free child does not count against a skill's budget.
 
-A child that exceeds its time or memory, or dies, is ended and replaced by itself, and the skill's report says so: it is
-timed out, or an error, and never clean. The event loop only ever waits for sockets.
+A child that exceeds its time or memory, or dies, is replaced, and the skill's report says so: it is timed out, or an
+error, and never clean. The event loop only ever waits for sockets.
 """
 
 import asyncio

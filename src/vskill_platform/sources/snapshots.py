@@ -58,7 +58,7 @@ class Snapshot:
         self._blobs: dict[str, bytes] | None = None
         #: The commit itself, of a snapshot that is in memory.
         self._about: bytes | None = None
-        #: What keeping it costs.
+        #: Disk and memory that it uses.
         self.disk_bytes = 0
         self.memory_bytes = 0
 
@@ -164,7 +164,7 @@ class Snapshot:
         return [entry for entry in map(entry_of, lines) if entry.path in paths]
 
     async def no_skill(self, folder: str) -> NoSkillFound:
-        """The refusal, with what is there instead: the way to the right address."""
+        """The error for a folder without SKILL.md; it names folders that have one."""
         named, _, _ = await self.skill_folders("")
         where = f"in {folder!r}" if folder else "at the root of the repository"
         others = ", ".join(path or "the root" for path in named[:5])
@@ -293,7 +293,7 @@ def _committed_at(about: bytes) -> int | None:
 
 @contextmanager
 def _in_full() -> Iterator[None]:
-    """The reason of a rejection is all that its author reads, so it says the fix as well."""
+    """Add the fix to an error's message: the author of a rejected skill reads only the message."""
     try:
         yield
     except InvalidInput as error:

@@ -85,7 +85,7 @@ def record_token_use(
 async def note(
     action: str, target: str, *, by: str, reason: str, details: Mapping[str, str] | None = None
 ) -> None:
-    """An entry by itself, for what was done somewhere that has no commit of ours: the queue, a job."""
+    """Write an audit entry in its own commit, for actions outside the store (the queue, a job)."""
     entry = record_audit(action, target, by=by, reason=reason, details=details)
     await require_env("kv").kv.commit([entry])
 

@@ -122,7 +122,7 @@ class HeldClaim:
         self.over = False
 
     async def renew(self) -> None:
-        """Keep it for longer. Raises ClaimLost if it is not ours any more."""
+        """Extend the claim; ClaimLost if another worker has it."""
         async with self._lock:
             if not self.over:
                 await self._write(self._renewal, None)

@@ -61,7 +61,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def ownership_of(repo: Identity) -> Ownership:
-    """The record; one without owners where nobody has proved anything."""
+    """The record; without owners if nobody has proved control."""
     return (await _read(repo))[0]
 
 

@@ -14,7 +14,7 @@ from vskill_platform.store.skills import iter_skills, update_skill
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
-#: An age is told in steps of this, so that a skill's record does not change every day.
+#: Ages are rounded down to this step, so that a record does not change every day.
 AGE_STEP_MS = 91 * 24 * 3_600_000
 
 
@@ -28,7 +28,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 async def refresh_standing() -> int:
-    """Write what changed; how many skills that were."""
+    """Write the changed skills; return their number."""
     known = Known(await installs_by_skill(), await _open_reports(), await _owned())
     changed = 0
     async for skill in iter_skills():
@@ -40,7 +40,7 @@ async def refresh_standing() -> int:
 
 
 async def _write(canonical: str, facts: TrustFacts) -> bool:
-    """Only the standing is ours: what both tiers said stays as the record has it at the moment of writing."""
+    """Write only age, installs, reports and provenance; keep the scan results that the record has at that moment."""
 
     def changed(skill: PublishedSkill) -> PublishedSkill:
         standing = {
@@ -69,7 +69,7 @@ async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:
 
 
 async def _provenance(skill: PublishedSkill, known: Known) -> Provenance:
-    """Whether whoever submitted it has shown control of the repository."""
+    """Whether the submitter has proved control of the repository."""
     if keys.owner(skill.identity) not in known.owned or skill.submission is None:
         return Provenance.UNKNOWN
     found = await read_submission(skill.submission)

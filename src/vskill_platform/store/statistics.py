@@ -150,7 +150,7 @@ class LinePosition(msgspec.Struct, frozen=True):
 
     #: From 1.
     place: int
-    #: There are at least so many; nobody counted on.
+    #: True if counting stopped at a limit: the place is a minimum.
     at_least: bool = False
 
 
@@ -172,7 +172,7 @@ class WaitingLine(msgspec.Struct, frozen=True):
 
 
 def waits(record: Submission, now: int) -> bool:
-    """Whether it stands in the line: nobody has it, and its time has come."""
+    """Whether it is in the queue: unclaimed and due."""
     due = record.next_attempt_at
     return record.state is State.RECEIVED and record.claim is None and due is not None and due <= now
 

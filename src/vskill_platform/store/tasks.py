@@ -23,7 +23,7 @@ async def read_task(kind: str, task_id: str) -> tuple[Task | None, int]:
 async def ask_for(
     kind: str, task_id: str, subject: dict[str, str], *, delay_ms: int = 0, again: bool = True
 ) -> Task:
-    """Have it done: one task however often it is asked for. `again=False` leaves one that is there as it is."""
+    """Request a task; repeated requests make one task. `again=False` leaves an existing task unchanged."""
 
     async def write() -> Task:
         env = require_env("kv")

@@ -93,7 +93,7 @@ async def _following(
 
 
 async def _refuse_blocked(before: PublishedSkill, after: PublishedSkill) -> None:
-    """What is blocked stays blocked, whoever asks."""
+    """Raise Blocked if the blocklist matches: a blocked version cannot come back."""
     known = {ref.number: ref for ref in before.versions}
     back = [ref.digest for ref in after.versions if ref != known[ref.number]]
     targets: set[BlockTarget] = set()

@@ -1,7 +1,7 @@
 """Who a request comes from: by its session cookie, or by its bearer token; and whether a form was sent by a page of
 ours. `web.routing` asks here before any view runs.
 
-A request that brings neither costs nothing. A token that is not good is refused, never taken for nobody: a program
+A request that brings neither costs nothing. An invalid token is refused, never treated as anonymous: a program
 whose token has expired must hear of it.
 """
 
@@ -27,7 +27,7 @@ from vskill_platform.web.browser import (
 )
 from vskill_platform.web.principal import principal_of, services_of
 
-#: A form of ours has far fewer.
+#: The platform's own forms have far fewer.
 MOST_FIELDS = 1_000
 MOST_FILES = 10
 #: What a signed-in script of our own pages sends instead of a field.
@@ -76,7 +76,7 @@ async def _by_session(request: Request) -> Principal:
 async def check_csrf(request: Request, *, is_form: bool = True) -> None:
     """CrossSite unless what changes something was sent by a page of this site.
 
-    A token is nothing that a browser sends by itself, and an API call without a session has no rights to abuse.
+    A browser never sends a token on its own, and an API call without a session has no rights to abuse.
     """
     principal = principal_of(request)
     if principal.token is not None or not (is_form or principal.account is not None):
@@ -158,7 +158,7 @@ def finished(request: Request, response: Response) -> Response:
 
 
 def safe_next(wanted: str | None, default: str = "/account") -> str:
-    """An address of this site, whatever was asked for: nobody is sent elsewhere by a link to our sign-in page."""
+    """An address of this site: a link to the sign-in page must not redirect elsewhere."""
     if not wanted or len(wanted) > 2_000 or not wanted.startswith("/") or wanted.startswith(("//", "/\\")):
         return default
     if has_control_characters(wanted) or "\\" in wanted:

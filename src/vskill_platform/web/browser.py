@@ -15,7 +15,7 @@ from vskill_platform.web.principal import services_of
 
 SESSION_COOKIE = "vskill_session"
 VISITOR_COOKIE = "vskill_visitor"
-#: Longer values are none of ours.
+#: The platform never sets longer values.
 MOST_COOKIE = 200
 
 

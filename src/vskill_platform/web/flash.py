@@ -1,5 +1,5 @@
-"""What was done, told once on the next page: every form answers with a redirect, and the page after it says how it
-went. The text travels in a cookie that is signed under the session's own secret, so nobody else can put words there."""
+"""Flash messages: a form answers with a redirect, and the next page shows the result once. The text is in a cookie
+that is signed with the session's secret, so nobody can forge it."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from vskill_platform.web.browser import browser_of, drop_cookie, set_cookie
 
 FLASH_COOKIE = "vskill_flash"
 MOST_TEXT = 500
-#: Told within a minute, or not at all.
+#: A message that is not shown within this time is dropped.
 FLASH_S = 60
 
 
@@ -26,7 +26,7 @@ class Flash(msgspec.Struct, frozen=True):
 
 
 def see_other(request: Request, where: str, text: str = "", kind: str = "good") -> Response:
-    """After a form: go there (an address of ours), and say this."""
+    """Redirect to an address of this site after a form, with a message for the next page."""
     response = RedirectResponse(where, 303, {"cache-control": "no-store"})
     if text:
         body = (
@@ -37,7 +37,7 @@ def see_other(request: Request, where: str, text: str = "", kind: str = "good") 
 
 
 def flash_of(request: Request) -> Flash | None:
-    """The message for this page, if there is one that is ours."""
+    """The message for this page; None without a valid signature."""
     body, _, mac = request.cookies.get(FLASH_COOKIE, "").partition(".")
     if not body or not hmac.compare_digest(mac.encode("utf-8", "replace"), _mac(request, body).encode()):
         return None
@@ -49,7 +49,7 @@ def flash_of(request: Request) -> Flash | None:
 
 
 def told(request: Request, response: Response) -> Response:
-    """The page was shown: it is not told again."""
+    """Drop the message after the page that shows it."""
     if FLASH_COOKIE in request.cookies:
         drop_cookie(request, response, FLASH_COOKIE)
     return response

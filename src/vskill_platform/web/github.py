@@ -44,7 +44,7 @@ class _Checked(msgspec.Struct, frozen=True):
 
 
 def require_github(settings: Settings) -> None:
-    """NotFound where nobody has arranged it."""
+    """NotFound if GitHub sign-in is not configured."""
     if not settings.github_client_id:
         raise NotFound("Signing in with GitHub is not set up here.")
 

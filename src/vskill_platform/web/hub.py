@@ -6,7 +6,7 @@ comes back with the cursor of the last frame that it saw is given what it missed
 somebody watches. It reads a batch of changes, reads each changed record once, and lets each kind of stream write
 its frames once, however many clients share them.
 
-A frame says what a record is now. Of several changes of one record in one batch only the last is told; the steps in
+A frame says what a record is now. Of several changes of one record in one batch only the last is sent; the steps in
 between stand in the record's history. Nothing is lost, and a frame can come twice: after a resume that met a live one.
 """
 
@@ -41,11 +41,11 @@ class StreamLimits(msgspec.Struct, frozen=True):
 
     #: A client hears from us at least this often, and proxies keep the connection.
     heartbeat_s: float = 15.0
-    #: Changes that come close together are told together.
+    #: Changes within this time are sent in one batch.
     gather_s: float = 0.2
     #: After a failed read of the store.
     pause_s: float = 1.0
-    #: A client that missed more changes than this is told to load its page again.
+    #: A client that missed more changes than this must reload its page.
     most_replayed: int = 1_000
     #: What may wait for one client; who reads slower than that is let go, and comes back with its cursor.
     most_waiting_bytes: int = 256 * 1024
@@ -66,7 +66,7 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class EventBatch(msgspec.Struct, frozen=True):
-    """Changes that are told together."""
+    """A batch of changes."""
 
     updates: tuple[Update, ...]
     #: Where a client stands that has seen all of it.
@@ -155,7 +155,7 @@ class Hub:
         self._by_address: Counter[str] = Counter()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._starting = asyncio.Lock()
-        #: Up to where every open stream has been told; "" while nobody watches.
+        #: The position up to which every open stream has been sent; "" without open streams.
         self._cursor = ""
         self._closed = False
 
@@ -193,7 +193,7 @@ class Hub:
             self._stop_following()
 
     def close(self) -> None:
-        """The server stops: every stream ends at once, and nobody waits for one."""
+        """End every stream at once because the server stops."""
         self._closed = True
         for stream in self._streams:
             stream.end()

@@ -1,4 +1,4 @@
-"""What a process keeps between requests, each with the mark by which it is known to be still true.
+"""The caches of a web process: each entry has a mark that tells whether it is still valid.
 
 Nothing here ages: before a kept answer is used, the store is asked for its present mark (a record's version, the
 blocklist's version, the position of the last change), and another mark means another answer. So a block, a takedown
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Again(Response):
-    """An answer as it was prepared: nothing is computed but whether the client has it already."""
+    """A cached answer, or 304 if the client already has it."""
 
     def __init__(self, found: Answer, request: Request) -> None:
         self.background = None
@@ -68,12 +68,12 @@ class KeptThings:
         self.openapi: dict[str, Any] | None = None
 
     def answer(self, key: object, seen: str | None) -> Answer | None:
-        """What was answered, if nothing in the store has changed since."""
+        """The cached answer, if nothing in the store has changed since."""
         found = self.answers.get(key)
         return found if found is not None and seen is not None and found.seen == seen else None
 
     def same(self, key: object, mark: object, seen: str | None) -> Answer | None:
-        """What was answered, if the records that it is made of are still the same."""
+        """The cached answer, if its records are unchanged."""
         found = self.answers.get(key)
         if found is None or found.mark != mark:
             return None
@@ -139,7 +139,7 @@ async def _still_true(known: Answer | None, blocklist_version: int) -> Answer | 
 
 
 def kept_of(request: Request) -> KeptThings:
-    """What this process keeps."""
+    """The caches of this process."""
     found: KeptThings = request.scope["app"].kept
     return found
 

@@ -1,4 +1,4 @@
-"""How often one client may ask for what costs us much: counted in this process, by the `limits` package.
+"""Rate limits for expensive requests, per client and counted in this process by the `limits` package.
 
 A client is its account where it has one, otherwise the address of its connection, or what a trusted proxy says that
 address is; of an IPv6 address the part that a provider gives to one customer. Administrators are not counted.
@@ -25,12 +25,12 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 #: One customer's share of the IPv6 addresses.
 _IPV6_SHARE = 64
-#: A list of proxies that is longer than this is not one that we arranged.
+#: A longer list of proxies is not trusted.
 _MOST_HOPS = 32
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """How many an hour: for an address, and for an account."""
+    """Requests per hour, for an address and for an account."""
 
     address: int
     account: int
@@ -76,7 +76,7 @@ class Limiter:
             )
 
     def client(self, request: Request) -> str:
-        """Whose connection it is, as far as an address tells."""
+        """The client's address, or its IPv6 network."""
         return _share(client_address(request, self._proxies))
 
     def _is_exempt(self, principal: Principal, address: str) -> bool:
@@ -120,7 +120,7 @@ def _is_address(text: str) -> bool:
 
 
 def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """An IPv4 address that came in IPv6's clothes is one of IPv4."""
+    """The address; an IPv4-mapped IPv6 address becomes IPv4."""
     address = ipaddress.ip_address(text)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

@@ -105,7 +105,7 @@ def http_problem(request: Request, error: HTTPException) -> Response:
 
 
 def unforeseen_problem(request: Request, error: Exception) -> Response:
-    """A mistake of ours: its text stays in the log, the client gets the id to ask about."""
+    """An internal error: its text goes to the log, the client gets only the request id."""
     internal = PlatformError(cause=type(error).__name__)
     return _problem(request, internal.status, internal.code, internal.message, {}, {})
 

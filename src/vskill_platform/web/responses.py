@@ -17,7 +17,7 @@ REVALIDATE = "public, max-age=0, must-revalidate"
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """An answer that is nobody else's business or true only now: it is never kept."""
+    """A private or momentary answer: `no-store`."""
     body = encode(value) if isinstance(value, Wire) else msgspec.json.encode(camel(value))
     return Response(body, status, {"cache-control": "no-store"}, JSON_TYPE)
 

@@ -154,7 +154,7 @@ def path_pattern(name: str) -> str:
 
 
 def check_path(parts: Mapping[str, str]) -> None:
-    """InvalidInput for what no address of ours has; said by the part's name, before anything is looked up."""
+    """Check the parts of the path before anything is looked up; InvalidInput names the part."""
     for name, value in parts.items():
         if has_control_characters(value):
             raise InvalidInput(f"{name} has control characters.", field=name, fix="remove them")
@@ -198,7 +198,7 @@ async def read_body(request: Request, limit: int = MOST_BODY) -> bytes:
 
 
 def bounded(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> Receive:
-    """The request's body up to a limit, whoever reads it and however it is sent; raises LimitExceeded beyond it."""
+    """Wrap `receive` so that reading more than `limit` bytes of the body raises LimitExceeded."""
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
             raise _too_large(limit)

@@ -92,7 +92,7 @@ async def _drain(server: uvicorn.Server, seconds: float) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's server without its hold on signals: the command line owns them, for every role."""
+    """Uvicorn's server without signal handlers: the command line handles signals for every role."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

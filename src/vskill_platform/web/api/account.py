@@ -1,4 +1,4 @@
-"""What clients ask about one's own account: its namespaces, and a token for whoever GitHub knows."""
+"""The caller's account for clients: its namespaces, and a token in exchange for one of GitHub's."""
 
 from typing import Annotated
 
@@ -95,7 +95,7 @@ ENDPOINTS = (
         body=GitHubToken,
         answer=ClientToken,
         tag="account",
-        summary="A token for whoever shows one that GitHub gave to this registry's app",
+        summary="Exchange a token of this registry's GitHub app for a token of the registry",
         problems=(401, 403, 404, 409, 429),
     ),
 )

@@ -206,7 +206,7 @@ def _card(skill: PublishedSkill, shared: frozenset[str]) -> dict[str, Any]:
 
 
 def _version(ref: VersionRef) -> dict[str, Any]:
-    """Its licence is not told: the protocol knows one licence only, which is nobody's choice here."""
+    """Leave the licence out: the protocol knows only one, which skills here did not choose."""
     return {"version": ref.number, "createdAt": ref.published_at, "changelog": "", "license": None}
 
 

@@ -109,7 +109,7 @@ async def _from_form(request: Request) -> tuple[PublishBody, tuple[SkillFile, ..
 
 
 def _check_owner(handle: str, account: str) -> None:
-    """Nobody publishes into somebody else's namespace."""
+    """Refuse another account's namespace."""
     plain = handle.removeprefix("@").removeprefix(UPLOADS)
     if plain and plain.lower() != account.lower():
         raise NotPermitted(f"You are {account}, and cannot publish as {plain[:100]}.", owner=plain[:100])

@@ -1,5 +1,5 @@
-"""What the views behind forms have in common: a refusal is told on the page that the form came from, a dangerous
-action is confirmed, and every decision has a reason."""
+"""Shared parts of the views behind forms: errors are shown on the page that the form came from, dangerous actions
+need a confirmation, and every decision needs a reason."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ _SERVER_ERROR = 500
 
 
 def acting(back: str) -> Callable[[View], View]:
-    """For a form's view: what is refused becomes a message on the page before, named by the form or by `back`."""
+    """Decorate a form's view: an error becomes a message on the previous page, which the form or `back` names."""
 
     def decorate(view: Callable[[Request], Awaitable[Response]]) -> View:
         async def wrapped(request: Request) -> Response:
@@ -72,7 +72,7 @@ async def form_request(request: Request, action: Action[Req, Any], **given: obje
 
 
 async def back_of(request: Request, default: str) -> str:
-    """Where the form says that it came from, if that is a page of ours."""
+    """The page that the form came from, if it is a page of this site."""
     try:
         return safe_next(await text_of(request, "back"), default)
     except InvalidInput:
@@ -94,7 +94,7 @@ async def number_of(request: Request, name: str) -> int:
 
 
 def admin_page(request: Request, template: str, status: int = 200, **context: object) -> Response:
-    """A page of the admin area: never kept by anybody, with what was just done at its top."""
+    """Render an admin page: `no-store`, with the flash message on top."""
     areas = areas_for(principal_of(request))
     shown = render(request, f"admin/{template}", status, flash=flash_of(request), areas=areas, **context)
     shown.headers["cache-control"] = "no-store"

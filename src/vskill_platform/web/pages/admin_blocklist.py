@@ -1,4 +1,4 @@
-"""The blocklist: what nobody may publish."""
+"""Admin pages for the blocklist: what must not be published."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -1,4 +1,4 @@
-"""Collections, for whoever curates them: what an organisation is offered as a marketplace of its own."""
+"""Admin pages for collections: curated lists that an organisation adds as a marketplace."""
 
 from starlette.requests import Request
 from starlette.responses import Response

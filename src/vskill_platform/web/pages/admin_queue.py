@@ -46,7 +46,7 @@ async def recover(request: Request) -> Response:
 
 @acting(PLACE)
 async def pause(request: Request) -> Response:
-    """Always with its end (B3)."""
+    """A pause always has an end (B3)."""
     minutes = await number_of(request, "minutes")
     await act_by_form(request, PAUSE, duration_ms=minutes * MINUTE_MS)
     text = f"The queue is paused for {minutes} min; it resumes automatically."

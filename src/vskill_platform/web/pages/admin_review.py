@@ -74,7 +74,7 @@ async def reject(request: Request) -> Response:
 
 
 async def _lead_on(request: Request, decided: SubmissionView, told: str) -> Response:
-    """To the next submission that waits, further down the list or else from its top; to the list where none does."""
+    """Redirect to the next waiting submission, from here down and then from the top; to the list if there is none."""
     waits = await WAITING(services_of(request), principal_of(request), ListWaiting(limit=NEXT_OF))
     began = decided.history[-2].at if len(decided.history) > 1 else ""
     rest = [one for one in waits.items if one.since <= began] or list(waits.items)
@@ -90,7 +90,7 @@ async def run_again(request: Request) -> Response:
 
 
 def rerun_words(record: SubmissionView) -> str:
-    """What will happen, in words."""
+    """A sentence that says when the next run starts."""
     if record.rerun_requested:
         return f"{record.skill_name}: the next run begins when run {record.run} is over."
     return f"{record.skill_name}: run {record.run} is due now."

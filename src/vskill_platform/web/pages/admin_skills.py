@@ -1,4 +1,4 @@
-"""Published skills, for whoever takes one down or brings it back."""
+"""Admin pages for published skills: take one down, or restore it."""
 
 from urllib.parse import quote
 

@@ -31,7 +31,7 @@ async def home(request: Request) -> Response:
 
 
 async def _health(request: Request) -> HealthAnswer | None:
-    """None where it cannot be told just now: the page says so instead of failing as a whole."""
+    """None if the store cannot be read: the page says so instead of failing."""
     try:
         return await recent_health(request)
     except PlatformError as error:

@@ -73,7 +73,7 @@ async def owner(request: Request) -> Response:
 
 
 async def _claimable(principal: Principal, profile: Profile) -> list[str]:
-    """The repositories that whoever is signed in could claim."""
+    """The repositories that the signed-in account could claim."""
     if principal.account is None:
         return []
     shown = [url for url, _ in profile.repositories[:MOST_REPOSITORIES]]

@@ -108,14 +108,14 @@ async def _look(request: Request, query: QueueQuery) -> QueueLook:
 
 
 async def recent_health(request: Request) -> HealthAnswer:
-    """Whether anything is stuck, looked at once for everybody who asks meanwhile, so it has nobody's name in it."""
+    """Queue health, computed once for all concurrent readers, so it contains no names."""
     recent: Recent = request.app.state.recent
     services = services_of(request)
     return await recent.get("queue health", HEALTH_AGE_S, lambda: HEALTH(services, ANYBODY, WholeQueue()))
 
 
 def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
-    """The page with a dash for every number, and the reason."""
+    """The page without numbers, with the reason why the store cannot be read."""
     context = _always(query, None)
     shown = render(
         request,

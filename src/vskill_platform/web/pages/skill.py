@@ -225,7 +225,7 @@ def _address(dossier: Dossier) -> str:
 
 
 def _why_not(dossier: Dossier) -> tuple[str, ...]:
-    """Why it cannot be installed, in the words of whoever decided that; empty where it can."""
+    """The reasons why it cannot be installed, as entered by those who decided; empty if it can be."""
     if dossier.blocks:
         return tuple(dict.fromkeys(entry.reason for entry in dossier.blocks))
     if dossier.ref.status is VersionStatus.LIVE:
