@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fuzz.targets import SEPARATOR
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.sources.examples import ExampleFile, bundled
+from vskill_platform.sources.examples import ExampleFile, bundled_repositories
 
 MOST_SCANNER_SEEDS = 400
 
@@ -172,7 +172,7 @@ def seeds(target: str) -> list[bytes]:
 
 
 def _skills() -> Iterator[tuple[ExampleFile, ...]]:
-    for repository in bundled():
+    for repository in bundled_repositories():
         for skill in repository.skills:
             yield from skill.versions
 

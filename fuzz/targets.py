@@ -22,9 +22,9 @@ from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.intake.manifest import DESCRIPTION_LENGTH, NAME_LENGTH, read_manifest
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.normal import decoded, normalised
+from vskill_platform.scan.normal import decode_text, normalise_text
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.segments import segment_file
 from vskill_platform.sources.archive import read_archive
 
 Target = Callable[[bytes], None]
@@ -75,10 +75,10 @@ PATHS = (
 def markdown(data: bytes) -> None:
     """Pieces lie in the text, in order and without overlap, whatever the text is."""
     path = PATHS[data[0] % len(PATHS)] if data else PATHS[0]
-    text = decoded(data[1:])
+    text = decode_text(data[1:])
     if text is None:
         return
-    layer = segmented(path, normalised(text))
+    layer = segment_file(path, normalise_text(text))
     at = 0
     for piece in layer.pieces:
         hold(piece.start >= at, "pieces follow one another")

@@ -52,7 +52,7 @@ def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:
 def zip_archive(files: Iterable[SkillFile]) -> bytes:
     """The files as a zip; `NoSkillFound` where there is no SKILL.md at the root."""
     body, directory = bytearray(), bytearray()
-    ordered = _ordered(files)
+    ordered = _sort_files(files)
     for file in ordered:
         name, facts = file.path.encode(), _zip_facts(file)
         mode = int(file.mode, 8) << 16
@@ -67,13 +67,13 @@ def zip_archive(files: Iterable[SkillFile]) -> bytes:
 def tar_archive(files: Iterable[SkillFile]) -> bytes:
     """The files as a tar.gz; `NoSkillFound` where there is no SKILL.md at the root."""
     parts: list[bytes] = []
-    for file in _ordered(files):
+    for file in _sort_files(files):
         parts += _tar_entry(file)
     parts.append(bytes(2 * _BLOCK))
     return _gzip(b"".join(parts))
 
 
-def _ordered(files: Iterable[SkillFile]) -> tuple[SkillFile, ...]:
+def _sort_files(files: Iterable[SkillFile]) -> tuple[SkillFile, ...]:
     ordered = tuple(sorted(files, key=lambda file: file.path.encode()))
     skill_file_of(ordered)
     for before, after in itertools.pairwise(ordered):
@@ -97,10 +97,10 @@ def _tar_entry(file: SkillFile) -> Iterable[bytes]:
         # The plain header holds 100 bytes of ASCII; POSIX puts any other path into an entry before it.
         record = _pax_record(b"path", name)
         yield _tar_header(b"PaxHeader", "100644", len(record), b"x")
-        yield _padded(record)
+        yield _pad(record)
         name = hashlib.sha256(name).hexdigest().encode()
     yield _tar_header(name, file.mode, len(file.data), b"0")
-    yield _padded(file.data)
+    yield _pad(file.data)
 
 
 def _tar_header(name: bytes, mode: str, size: int, kind: bytes) -> bytes:
@@ -140,7 +140,7 @@ def _pax_record(key: bytes, value: bytes) -> bytes:
     return b"%d" % length + rest
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % _BLOCK)
 
 

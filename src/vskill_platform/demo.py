@@ -21,7 +21,7 @@ from vskill_platform.intake.discover import Wanted, submit_many
 from vskill_platform.sources.examples import (
     Example,
     ExampleRepository,
-    bundled,
+    bundled_repositories,
     examples_folder,
     write_commit,
 )
@@ -71,17 +71,17 @@ async def submit_examples(patience_s: float = PATIENCE_S) -> None:
     progress = await _begin(root)
     if progress.finished:
         return
-    last = max(one.submit for one in bundled())
+    last = max(one.submit for one in bundled_repositories())
     for commit in range(progress.commit + 1, last + 1):
         await _submit_commit(root, commit, patience_s)
         await asyncio.to_thread(_note, root, DemoProgress(commit))
-    for repository in bundled():
+    for repository in bundled_repositories():
         await asyncio.to_thread(write_commit, repository, root, repository.commits)
     await asyncio.to_thread(_note, root, DemoProgress(last, finished=True))
     env.log.info("examples submitted", skills=sum(1 for _ in _submitted_examples()))
 
 
-async def loaded() -> list[Loaded]:
+async def read_examples() -> list[Loaded]:
     """Every example that the demonstration submits, with its submission."""
     found: list[Loaded] = []
     for repository, skill in _submitted_examples():
@@ -108,10 +108,10 @@ async def _begin(root: Path) -> DemoProgress:
 async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
     """Bring the repositories to this commit, submit what it changes, and wait until it is decided."""
     wanted: list[Wanted] = []
-    for repository in bundled():
+    for repository in bundled_repositories():
         if commit <= min(repository.commits, repository.submit):
             await _write(repository, root, commit)
-            wanted += _changed(repository, commit)
+            wanted += _changed_skills(repository, commit)
     for settled in await submit_many(wanted, source=EntryPoint.CLI):
         if settled.error is not None:
             _tell_refused(settled.repo_url, settled.skill_path, settled.error)
@@ -125,7 +125,7 @@ async def _write(repository: ExampleRepository, root: Path, commit: int) -> None
         raise Unsupported(f"the examples cannot be written to {root}: {error}") from error
 
 
-def _changed(repository: ExampleRepository, commit: int) -> list[Wanted]:
+def _changed_skills(repository: ExampleRepository, commit: int) -> list[Wanted]:
     return [Wanted(repository.url, one.name) for one in repository.skills if one.changes_in(commit)]
 
 
@@ -153,7 +153,7 @@ async def _is_decided(number: str) -> bool:
 
 
 def _submitted_examples() -> Iterator[tuple[ExampleRepository, Example]]:
-    for repository in bundled():
+    for repository in bundled_repositories():
         for skill in repository.skills:
             if skill.since <= repository.submit:
                 yield repository, skill

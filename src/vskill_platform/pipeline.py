@@ -86,7 +86,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
     decision = decide(report, judge, **grounds)
-    recorded = _recorded(decision)
+    recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
         await _end(claim, decision.next_state, recorded, decision.block)
         return None
@@ -120,7 +120,7 @@ async def _judge(
     return await judge.review(files, report)
 
 
-def _recorded(decision: Decision) -> RecordedDecision:
+def _record_of(decision: Decision) -> RecordedDecision:
     certification = decision.certification.value if decision.certification else None
     return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
 

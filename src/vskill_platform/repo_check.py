@@ -37,7 +37,7 @@ from vskill_platform.store.repo_health import (
     StoredFacts,
     health_write,
     read_health,
-    renewed,
+    renew_health,
 )
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
@@ -156,7 +156,7 @@ async def check_repository(task: Task) -> TaskEnd:
     identity = Identity(subject["host"], subject["owner"], subject["repo"])
     known, version = await read_health(identity)
     seen = await _observe(identity, known)
-    health = renewed(known, identity, seen, require_env("kv").kv.now())
+    health = renew_health(known, identity, seen, require_env("kv").kv.now())
     started = 0
     if seen.status is Reach.REACHABLE and seen.facts.commit is not None:
         started = await start_runs(identity, seen.facts.commit)

@@ -278,7 +278,7 @@ def describe_settings() -> tuple[SettingFacts, ...]:
             name,
             variable(name),
             sentences[name],
-            _accepted(kinds[name]),
+            _accepted_values(kinds[name]),
             written_value(getattr(defaults, name)),
             name in SECRETS,
         )
@@ -404,20 +404,20 @@ def _parse(name: str, text: str, kind: Any) -> Any:
     try:
         return msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError:
-        fix = f"give {_accepted(kind)}, or leave the variable unset"
+        fix = f"give {_accepted_values(kind)}, or leave the variable unset"
         shown = "set to a value" if _is_secret(kind) else f"{text!r},"
         raise InvalidSettings(
             f"{name} is {shown} which is not valid: {fix}.", setting=name, fix=fix
         ) from None
 
 
-def _accepted(kind: Any) -> str:
+def _accepted_values(kind: Any) -> str:
     """In words, what a setting of this type takes."""
     origin = get_origin(kind)
     if origin is Literal:
         return " or ".join(get_args(kind))
     if origin is tuple:
-        return f"a list, each {_accepted(get_args(kind)[0])}"
+        return f"a list, each {_accepted_values(get_args(kind)[0])}"
     description = next(
         (meta.description for meta in kind.__metadata__ if isinstance(meta, msgspec.Meta)), None
     )

@@ -102,7 +102,7 @@ async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> li
     find = _stuck_by_index if indexed else _stuck_by_reading
     found = await find(env, skips, now - threshold_ms)
     skips.report(env)
-    return [_stuck(fields, now) for fields in found]
+    return [_stuck_view(fields, now) for fields in found]
 
 
 async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
@@ -199,7 +199,7 @@ async def _decoded_one_by_one(
             return found
 
 
-def _stuck(fields: _StuckFields, now: int) -> StuckSubmission:
+def _stuck_view(fields: _StuckFields, now: int) -> StuckSubmission:
     return StuckSubmission(
         id=fields.id,
         state=fields.state,

@@ -18,7 +18,7 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.repo_check import REPO_CHECK
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.repo_health import Observation, Reach, StoredFacts, health_write, renewed
+from vskill_platform.store.repo_health import Observation, Reach, StoredFacts, health_write, renew_health
 from vskill_platform.store.tasks import read_task
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ async def env(tmp_path):
 
 async def seen(env, url: str, status: Reach, **facts) -> None:
     identity = normalise(url)
-    health = renewed(None, identity, Observation(status, "", StoredFacts(**facts)), env.kv.now())
+    health = renew_health(None, identity, Observation(status, "", StoredFacts(**facts)), env.kv.now())
     await env.kv.commit([health_write(health, identity, 0)])
 
 

@@ -13,7 +13,7 @@ from vskill_platform.sources.addresses import parse_rewrite
 from vskill_platform.sources.examples import (
     BUNDLED,
     _skill_files,
-    bundled,
+    bundled_repositories,
     commit_of,
     example_rewrites,
     known_bad_digests,
@@ -22,13 +22,13 @@ from vskill_platform.sources.examples import (
 
 
 def skills():
-    return [skill for repository in bundled() for skill in repository.skills]
+    return [skill for repository in bundled_repositories() for skill in repository.skills]
 
 
 def test_there_are_twenty_good_ones_of_several_owners_and_one_for_every_verdict():
     good = [skill for skill in skills() if skill.expect is State.PUBLISHED]
     assert len(good) >= 20
-    assert len({repository.owner for repository in bundled()}) >= 5
+    assert len({repository.owner for repository in bundled_repositories()}) >= 5
     assert {skill.expect for skill in skills()} == {
         State.PUBLISHED,
         State.TIER1_FAILED,
@@ -78,7 +78,7 @@ def test_a_front_matter_that_must_be_refused_is_refused():
 
 
 def test_every_installation_makes_the_same_commits_and_never_goes_back(tmp_path):
-    repository = next(one for one in bundled() if one.commits >= 3)
+    repository = next(one for one in bundled_repositories() if one.commits >= 3)
     for root in (tmp_path / "a", tmp_path / "b"):
         assert commit_of(repository, root) == 0
         for number in (1, 2, 2, 3, 1):

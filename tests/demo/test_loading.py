@@ -11,7 +11,7 @@ from tests.support.envs import open_test_env, submit_skill
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from vskill_platform import demo
-from vskill_platform.sources.examples import bundled, commit_of, examples_folder
+from vskill_platform.sources.examples import bundled_repositories, commit_of, examples_folder
 from vskill_platform.submission_store import count_submissions
 
 TOUR_ENDS = {
@@ -35,7 +35,7 @@ def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(comman
     loaded = json.loads(command("demo", "--json"))
     expected = {
         (repository.url, skill.name): skill.expect.value
-        for repository in bundled()
+        for repository in bundled_repositories()
         for skill in repository.skills
         if repository.owner != "vskill-examples"
     }
@@ -87,9 +87,9 @@ async def test_a_store_with_work_of_its_own_is_left_alone(tmp_path):
 async def test_without_a_worker_loading_submits_and_goes_on(tmp_path):
     async with open_test_env("sqlite", tmp_path) as env:
         await demo.load(env, patience_s=0.05)
-        found = await demo.loaded()
+        found = await demo.read_examples()
         assert found and all(one.submission is not None for one in found)
-        (tour,) = [one for one in bundled() if one.url == demo.TOUR_URL]
+        (tour,) = [one for one in bundled_repositories() if one.url == demo.TOUR_URL]
         at = await asyncio.to_thread(commit_of, tour, examples_folder(env.settings))
         assert at == tour.commits
         before = await count_submissions()

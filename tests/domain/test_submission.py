@@ -247,11 +247,11 @@ def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
     record = submission(at=NOW)
     delays = []
     for number in range(3):
-        record = domain.failed(claim_again(record, number), step(number, at=NOW, reason="boom"))
+        record = domain.record_failure(claim_again(record, number), step(number, at=NOW, reason="boom"))
         assert record.next_attempt_at is not None
         delays.append(record.next_attempt_at - NOW)
     assert delays == [10_000, 60_000, 300_000]
-    ended = domain.failed(claim_again(record, 9), step(9, reason="boom"))
+    ended = domain.record_failure(claim_again(record, 9), step(9, reason="boom"))
     assert ended.state is State.REJECTED and ended.decision is not None
     assert ended.decision == RecordedDecision("4 attempts failed; the last one: boom", (EXHAUSTED,))
     assert (ended.history[-1].id, ended.history[-1].reason) == ("e9", ended.decision.reason)
@@ -265,13 +265,13 @@ def claim_again(record: Submission, number: int) -> Submission:
 
 
 def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it():
-    record = domain.unavailable(claimed(), step(), "github.com")
+    record = domain.record_unavailable(claimed(), step(), "github.com")
     assert record.attempts.failed == 0
     assert (record.attempts.unavailable, record.attempts.waiting_for) == (1, "github.com")
-    failed = domain.failed(claim_again(record, 3), step(4))
+    failed = domain.record_failure(claim_again(record, 3), step(4))
     assert (failed.attempts.unavailable, failed.attempts.waiting_for) == (0, None)
     late = step(5, at=NOW + UNAVAILABLE_END_MS)
-    given_up = domain.unavailable(claim_again(record, 5), late, "github.com")
+    given_up = domain.record_unavailable(claim_again(record, 5), late, "github.com")
     assert given_up.state is State.NEEDS_REVIEW
     assert given_up.attempts == Attempts(
         started=2, unavailable=2, unavailable_since=NOW, waiting_for="github.com", last_error="because"
@@ -286,19 +286,19 @@ def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it
 def test_what_is_unavailable_is_asked_for_less_and_less_often_until_a_day_is_over():
     record, delays = submission(at=NOW), []
     for number in range(9):
-        record = domain.unavailable(claim_again(record, number), step(number), "host")
+        record = domain.record_unavailable(claim_again(record, number), step(number), "host")
         assert record.next_attempt_at is not None
         delays.append((record.next_attempt_at - NOW) // 1000)
     assert delays == [10, 20, 40, 80, 160, 320, 640, 900, 900]
     assert (record.attempts.unavailable, record.attempts.unavailable_since) == (9, NOW)
     assert record.attempts.last_error == "because"
     almost = step(10, at=NOW + UNAVAILABLE_END_MS - 1)
-    assert domain.unavailable(claim_again(record, 10), almost, "host").state is State.RECEIVED
+    assert domain.record_unavailable(claim_again(record, 10), almost, "host").state is State.RECEIVED
 
 
 def test_a_failure_forgets_when_an_outage_began():
-    record = domain.unavailable(claimed(), step(), "host")
-    failed = domain.failed(claim_again(record, 1), step(2, reason="boom"))
+    record = domain.record_unavailable(claimed(), step(), "host")
+    failed = domain.record_failure(claim_again(record, 1), step(2, reason="boom"))
     assert failed.attempts == Attempts(started=2, failed=1, last_error="boom")
 
 
@@ -398,7 +398,7 @@ def test_a_run_is_exhausted_by_failures_or_dead_workers_and_by_nothing_else(reco
 
 
 def test_submitting_again_while_it_waits_looks_at_the_new_content_now():
-    waiting = domain.failed(claimed(), step())
+    waiting = domain.record_failure(claimed(), step())
     record = domain.refresh(waiting, now=NOW + 1, submitter="you", upload="new")
     assert (record.upload, record.next_attempt_at, record.attempts.failed) == ("new", NOW + 1, 0)
     assert record.submitter == "you"
@@ -463,9 +463,9 @@ def act(record: Submission, action: str, number: int, now: int) -> Submission:
             record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"]
         )
     if action == "failed" and held:
-        return domain.failed(record, at)
+        return domain.record_failure(record, at)
     if action == "unavailable" and held:
-        return domain.unavailable(record, at, "host")
+        return domain.record_unavailable(record, at, "host")
     if action == "hand_back" and held:
         return domain.hand_back(record, at)
     if action == "die" and record.claim is not None:

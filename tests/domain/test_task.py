@@ -72,7 +72,7 @@ def test_taking_over_counts_and_too_many_dead_workers_end_it():
 
 
 def test_what_is_done_rests():
-    assert domain.done(held(), "nothing new", NOW + 3) == ended(
+    assert domain.finish(held(), "nothing new", NOW + 3) == ended(
         held(), TaskState.DONE, "nothing new", updated_at=NOW + 3
     )
 
@@ -80,7 +80,7 @@ def test_what_is_done_rests():
 def test_failures_wait_as_long_as_their_kind_says_and_end_it_after_the_last():
     task = held()
     for number, delay in enumerate(DELAYS, 1):
-        task = domain.failed(task, "boom", DELAYS, NOW + 3)
+        task = domain.record_failure(task, "boom", DELAYS, NOW + 3)
         assert task == replaced(
             held(),
             claim=None,
@@ -89,7 +89,7 @@ def test_failures_wait_as_long_as_their_kind_says_and_end_it_after_the_last():
             updated_at=NOW + 3,
             attempts=Attempts(started=1, failed=number, last_error="boom"),
         )
-    assert domain.failed(task, "bang", DELAYS, NOW + 4) == ended(
+    assert domain.record_failure(task, "bang", DELAYS, NOW + 4) == ended(
         task,
         TaskState.FAILED,
         "3 attempts failed; the last one: bang",
@@ -101,7 +101,7 @@ def test_failures_wait_as_long_as_their_kind_says_and_end_it_after_the_last():
 def test_an_outage_is_asked_about_less_and_less_often_until_a_day_is_over():
     task, delays = held(), []
     for _ in range(9):
-        task = domain.unavailable(task, "no route", "host", NOW)
+        task = domain.record_unavailable(task, "no route", "host", NOW)
         assert task.next_attempt_at is not None
         delays.append((task.next_attempt_at - NOW) // 1000)
     assert delays == [10, 20, 40, 80, 160, 320, 640, 900, 900]
@@ -110,8 +110,8 @@ def test_an_outage_is_asked_about_less_and_less_often_until_a_day_is_over():
         started=1, unavailable=9, unavailable_since=NOW, waiting_for="host", last_error="no route"
     )
     over = NOW + UNAVAILABLE_END_MS
-    assert domain.unavailable(task, "no route", "host", over - 1).state is TaskState.ACTIVE
-    given_up = domain.unavailable(task, "no route", "host", over)
+    assert domain.record_unavailable(task, "no route", "host", over - 1).state is TaskState.ACTIVE
+    given_up = domain.record_unavailable(task, "no route", "host", over)
     assert (given_up.state, given_up.outcome) == (
         TaskState.FAILED,
         "host was unavailable for 24 hours: no route",
@@ -133,12 +133,12 @@ def test_asking_again_is_a_note_while_held_due_now_while_waiting_and_a_new_run_a
     assert domain.ask_again(delayed, subject, NOW + 3) == replaced(
         waiting(), subject=subject, next_attempt_at=NOW + 3, updated_at=NOW + 3
     )
-    used = replaced(domain.done(held(), "done", NOW), rerun_requested=True)
+    used = replaced(domain.finish(held(), "done", NOW), rerun_requested=True)
     following = replaced(
         waiting(), run=2, subject=subject, next_attempt_at=NOW + 3, updated_at=NOW + 3, outcome="done"
     )
     assert domain.ask_again(used, subject, NOW + 3) == following
-    assert domain.done(noted, "done", NOW + 3) == following
+    assert domain.finish(noted, "done", NOW + 3) == following
 
 
 def test_it_is_due_at_its_time_or_once_the_clock_went_back():
@@ -156,4 +156,4 @@ def test_it_is_due_at_its_time_or_once_the_clock_went_back():
         assert domain.is_due(delayed, NOW) is due
     ahead = NOW + CLOCK_SLACK_MS + 1
     assert not domain.is_due(replaced(held(), updated_at=ahead), NOW)
-    assert not domain.is_due(replaced(domain.done(held(), "done", ahead), updated_at=ahead), NOW)
+    assert not domain.is_due(replaced(domain.finish(held(), "done", ahead), updated_at=ahead), NOW)

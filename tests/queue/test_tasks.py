@@ -141,7 +141,7 @@ async def test_asking_again_while_it_runs_runs_it_once_more(env):
     assert isinstance(held, HeldTask)
     await held.renew()
     assert (await ask_for("demo", "one", {"digest": "new"})).rerun_requested
-    await held.write(lambda current: domain.done(current, "first", env.kv.now()))
+    await held.write(lambda current: domain.finish(current, "first", env.kv.now()))
     after = await task()
     assert (after.run, after.state, after.subject) == (2, TaskState.ACTIVE, {"digest": "new"})
     await held.renew()

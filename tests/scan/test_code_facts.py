@@ -7,14 +7,14 @@ from vskill_platform.scan import code
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.facts import facts_of
 from vskill_platform.scan.model import FACTS, Layer
-from vskill_platform.scan.normal import normalised
+from vskill_platform.scan.normal import normalise_text
 from vskill_platform.scan.ruleset import Ruleset, read_rules
-from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.segments import segment_file
 from vskill_platform.scan.signs import Signs
 
 
 def layer_of(path: str, text: str) -> Layer:
-    layer = segmented(path, normalised(text))
+    layer = segment_file(path, normalise_text(text))
     code.refine(layer, Signs([layer], wide=True).telling(layer))
     return layer
 

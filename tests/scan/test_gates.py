@@ -11,10 +11,10 @@ from vskill_platform.scan import code
 from vskill_platform.scan.engine import Engine, fits
 from vskill_platform.scan.examples import cases, skill_of
 from vskill_platform.scan.model import COMMON_FACTS, Fact, Layer
-from vskill_platform.scan.normal import decoded, normalised
+from vskill_platform.scan.normal import decode_text, normalise_text
 from vskill_platform.scan.outline import code_spans
 from vskill_platform.scan.ruleset import Ruleset, bundled_rules, read_rules
-from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.segments import segment_file
 from vskill_platform.scan.signs import Signs, Telling
 
 
@@ -29,9 +29,9 @@ class Everything:
 
 def layers(files: tuple[SkillFile, ...]) -> Iterator[Layer]:
     for file in files:
-        text = decoded(file.data)
+        text = decode_text(file.data)
         if text is not None:
-            yield segmented(file.path, normalised(text))
+            yield segment_file(file.path, normalise_text(text))
 
 
 def asked(facts: list[Fact]) -> set[tuple[str, int, str]]:
@@ -92,7 +92,7 @@ def test_no_fact_of_an_example_is_lost_by_leaving_code_unread():
     ],
 )
 def test_a_download_that_is_run_is_read_however_the_way_to_run_it_is_named(path, text):
-    whole, gated = (segmented(path, normalised(text)) for _ in range(2))
+    whole, gated = (segment_file(path, normalise_text(text)) for _ in range(2))
     everything = read_all(whole)
     assert {name for name, _, _ in everything} >= {"exec.fetched"}
     assert read_what_tells(gated) == everything
@@ -106,7 +106,7 @@ def test_a_download_that_is_run_is_read_however_the_way_to_run_it_is_named(path,
     ],
 )
 def test_code_that_downloads_and_runs_something_else_is_not_read(text):
-    layer = segmented("a.py", normalised(text))
+    layer = segment_file("a.py", normalise_text(text))
     rules = bundled_rules()
     assert not Signs([layer], wide=False, asked=rules.by_fact, ways=rules.ways_of_running).telling(layer)
 

@@ -9,7 +9,7 @@ import pytest
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.normal import decoded, normalised, written_column
+from vskill_platform.scan.normal import decode_text, normalise_text, written_column
 from vskill_platform.scan.ruleset import Ruleset, read_rules
 
 RULES = b"""\
@@ -135,8 +135,8 @@ def test_decoding_ends_at_its_limits():
     ],
 )
 def test_files_are_read_in_the_encoding_they_are_in(data, text):
-    assert decoded(data) == text
+    assert decode_text(data) == text
 
 
 def test_windows_line_ends_are_no_columns():
-    assert normalised("a\r\nb").text == b"a\nb"
+    assert normalise_text("a\r\nb").text == b"a\nb"

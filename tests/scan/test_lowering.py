@@ -4,7 +4,7 @@ import pytest
 import yara_x
 
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.lowering import lowered
+from vskill_platform.scan.lowering import lower_pattern
 from vskill_platform.scan.matcher import literal
 from vskill_platform.scan.ruleset import bundled_rules
 
@@ -21,12 +21,12 @@ from vskill_platform.scan.ruleset import bundled_rules
     ],
 )
 def test_letters_become_small_and_nothing_else_changes(pattern, expected):
-    assert lowered(pattern) == expected
+    assert lower_pattern(pattern) == expected
 
 
 @pytest.mark.parametrize("pattern", ["[A-z]", "[!-~]", "[+-_]", r"[\x20-\x7e]", "[0-Z]", "(?P<A>x)", "(?i)A"])
 def test_a_pattern_whose_meaning_would_change_is_left_alone(pattern):
-    assert lowered(pattern) is None
+    assert lower_pattern(pattern) is None
 
 
 def spots(pattern, text):
@@ -46,7 +46,7 @@ def test_every_bundled_pattern_finds_the_same_in_the_examples_of_all_rules():
     patterns = {leaf.pattern for leaf in rules.leaves if leaf.pattern and not leaf.condition.case}
     compared = 0
     for pattern in sorted(patterns):
-        small = lowered(pattern)
+        small = lower_pattern(pattern)
         assert small is not None, pattern
         found = spots(f"/{literal(pattern)}/ nocase", text)
         assert spots(f"/{literal(small)}/", text.lower()) == found, pattern

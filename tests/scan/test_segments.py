@@ -7,13 +7,13 @@ import pytest
 from vskill_platform.scan import code
 from vskill_platform.scan.engine import polarity_at
 from vskill_platform.scan.model import Layer, Polarity, TextRole
-from vskill_platform.scan.normal import normalised
-from vskill_platform.scan.segments import segmented
+from vskill_platform.scan.normal import normalise_text
+from vskill_platform.scan.segments import segment_file
 from vskill_platform.scan.signs import Signs
 
 
 def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> Layer:
-    layer = segmented(path, normalised(text), referenced=referenced)
+    layer = segment_file(path, normalise_text(text), referenced=referenced)
     code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     return layer
 
@@ -211,6 +211,6 @@ HOSTILE = {
 def test_hostile_text_takes_time_linear_in_its_size(path):
     """Ten times the bound of an honest file of this size, so that a busy machine does not fail it."""
     began = time.thread_time()
-    layer = segmented(path, normalised(HOSTILE[path].decode()))
+    layer = segment_file(path, normalise_text(HOSTILE[path].decode()))
     code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     assert time.thread_time() - began < 3

@@ -18,7 +18,7 @@ from vskill_platform.store.repo_health import (
     health_write,
     list_health,
     read_health,
-    renewed,
+    renew_health,
 )
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def env(request, tmp_path):
 def history(*seen: Observation) -> RepoHealth:
     health = None
     for now, one in enumerate(seen, start=1):
-        health = renewed(health, REPO, one, now)
+        health = renew_health(health, REPO, one, now)
     assert health is not None
     return health
 
@@ -98,7 +98,7 @@ async def test_a_record_of_the_first_age_is_readable(env):
 async def test_lists_page_skip_what_is_malformed_and_never_hide_a_failure(env):
     for name in ("a", "b", "c"):
         place = normalise(f"https://github.com/ann/{name}")
-        await env.kv.commit([health_write(renewed(None, place, REACHED, 1), place, 0)])
+        await env.kv.commit([health_write(renew_health(None, place, REACHED, 1), place, 0)])
     await env.kv.put("repohealth:github.com/ann/bad", b"{")
     first = await list_health(limit=2)
     rest = await list_health(after=first.after, limit=10)

@@ -11,7 +11,7 @@ from tests.support.html import Page
 from tests.support.site import open_site
 from vskill_platform.domain.states import State
 from vskill_platform.settings import Settings
-from vskill_platform.sources.examples import bundled, examples_folder, write_commit
+from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.sessions import open_session
 from vskill_platform.submission_store import get_submission, list_submissions
@@ -26,7 +26,7 @@ TOUR = "https://github.com/vskill-examples/tour"
 async def site(tmp_path):
     """A site whose examples' repositories stand in for the public host."""
     root = examples_folder(Settings(data_dir=str(tmp_path)))
-    for repository in await asyncio.to_thread(bundled):
+    for repository in await asyncio.to_thread(bundled_repositories):
         await asyncio.to_thread(write_commit, repository, root, repository.commits)
     async with open_site("sqlite", tmp_path) as opened:
         yield opened

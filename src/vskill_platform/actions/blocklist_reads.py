@@ -118,7 +118,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
         raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
     blocklist = await current_blocklist(services)
     place = None if not query.repo_url else normalise(query.repo_url)
-    identity, names = await _meant(services, reader, query.name, query.repo_url)
+    identity, names = await _find_meant_skill(services, reader, query.name, query.repo_url)
     hits = _hits(query, blocklist, place, identity, names)
     home = identity or place
     taint = blocklist.taint(home) if home else None
@@ -133,7 +133,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
     )
 
 
-async def _meant(
+async def _find_meant_skill(
     services: Services, reader: Principal, name: str | None, repo_url: str | None
 ) -> tuple[Identity | None, tuple[str, ...]]:
     """The published skill of that name, if there is exactly one: another one's block does not hit it (D10)."""

@@ -54,7 +54,7 @@ class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 def check_request(request: Req) -> Req:
     """The request with its texts stripped; InvalidInput names the field and the fix."""
     kind = type(request)
-    plain = msgspec.to_builtins(_stripped(request), builtin_types=(bytes,))
+    plain = msgspec.to_builtins(_strip_texts(request), builtin_types=(bytes,))
     try:
         checked = msgspec.convert(plain, type=kind, builtin_types=(bytes,))
     except msgspec.ValidationError as error:
@@ -65,7 +65,7 @@ def check_request(request: Req) -> Req:
     return checked
 
 
-def _stripped(request: Req) -> Req:
+def _strip_texts(request: Req) -> Req:
     texts = {field: text.replace("\r\n", "\n").strip() for field, text in _texts(request)}
     return msgspec.structs.replace(request, **texts) if texts else request
 

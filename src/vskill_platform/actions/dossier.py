@@ -62,7 +62,7 @@ async def read_dossier(
 ) -> Dossier:
     """Read a version by canonical or flat name; by default the current version, or the last if none is live."""
     skill = await find_skill(services, reader, name)
-    ref = _chosen(skill, number)
+    ref = _choose_version(skill, number)
     blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
     wanted = {
         "version": keys.version(skill.canonical, ref.number),
@@ -75,7 +75,7 @@ async def read_dossier(
     settled = await services.kv.get_many([*wanted.values(), *blocks])
     for error in settled.failed.values():
         raise error
-    return await _assembled(services, skill, ref, wanted, blocks, settled)
+    return await _assemble(services, skill, ref, wanted, blocks, settled)
 
 
 async def read_dossier_files(services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
@@ -87,7 +87,7 @@ async def read_dossier_files(services: Services, dossier: Dossier) -> tuple[Skil
     return unpack(data, dossier.ref.digest)
 
 
-def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
+def _choose_version(skill: PublishedSkill, number: str | None) -> VersionRef:
     wanted = number or skill.current_version or (skill.versions[-1].number if skill.versions else "")
     for ref in skill.versions:
         if ref.number == wanted:
@@ -97,7 +97,7 @@ def _chosen(skill: PublishedSkill, number: str | None) -> VersionRef:
     )
 
 
-async def _assembled(
+async def _assemble(
     services: Services,
     skill: PublishedSkill,
     ref: VersionRef,

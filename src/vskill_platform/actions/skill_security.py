@@ -137,7 +137,7 @@ def security_of(
             _own(known.static),
             *_judge(known.judge),
             *map(_other, known.others),
-            *map(_owed, known.owed),
+            *map(_pending_view, known.owed),
         ),
         findings=tuple(map(finding_view, findings)),
     )
@@ -192,7 +192,7 @@ def _other(report: ExternalReport) -> ProviderView:
     )
 
 
-def _owed(provider: str) -> ProviderView:
+def _pending_view(provider: str) -> ProviderView:
     return ProviderView(provider, PENDING, None, 0, 0, None, "has not reported yet", "", None)
 
 

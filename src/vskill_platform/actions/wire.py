@@ -91,11 +91,11 @@ def field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            texts |= _commented(inspect.getsource(getattr(base, DECLARED_AS, base)))
+            texts |= _read_comments(inspect.getsource(getattr(base, DECLARED_AS, base)))
     return {wire[name]: text for name, text in texts.items() if name in wire}
 
 
-def _commented(source: str) -> dict[str, str]:
+def _read_comments(source: str) -> dict[str, str]:
     found: dict[str, str] = {}
     lines: list[str] = []
     for line in map(str.strip, source.splitlines()):

@@ -38,7 +38,7 @@ from vskill_platform.broker.nats_server import (
     connect,
     create_queues,
     subject_taken,
-    translated,
+    translate_errors,
 )
 from vskill_platform.broker.nats_wire import (
     ACK,
@@ -125,7 +125,7 @@ class NatsBroker(Broker):
         client = await connect(place)
         broker = cls(client, place, lease_ms, longest_delay_ms, clock, answer_s)
         try:
-            with translated(place.shown):
+            with translate_errors(place.shown):
                 await create_queues(broker._js, place, lease_ms)
         except BaseException:
             await client.close()
@@ -139,7 +139,7 @@ class NatsBroker(Broker):
         new = 0
         for start in range(0, len(kept), SENDS_AT_ONCE):
             chunk = kept[start : start + SENDS_AT_ONCE]
-            new += sum(await self._settled(self._send(send) for send in chunk))
+            new += sum(await self._gather(self._send(send) for send in chunk))
         return new
 
     async def _send(self, send: Send) -> bool:
@@ -148,7 +148,7 @@ class NatsBroker(Broker):
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
         """False if the subject has its message already. Missing streams are made, once."""
         self._check_connected()
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             try:
                 return await self._publish_once(subject, payload, headers)
             except NoStreamResponseError:
@@ -167,7 +167,7 @@ class NatsBroker(Broker):
     async def _create_again(self) -> None:
         """A server that lost its disk, or a new one: the records are the truth, so an empty queue will do."""
         _log.warning("the queue's streams are gone; making them again", broker=self.place.shown)
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             await create_queues(self._js, self.place, self._lease_ms)
 
     # Receiving.
@@ -209,7 +209,7 @@ class NatsBroker(Broker):
         self._asking.add(inbox)
         request = pull_request(batch, wait_s)
         try:
-            with translated(self.place.shown):
+            with translate_errors(self.place.shown):
                 await self._client.publish(self.place.next_subject, request, inbox.subject)
                 async with asyncio.timeout(wait_s + self._answer_s):
                     await self._collect(inbox, batch, taken)
@@ -236,7 +236,7 @@ class NatsBroker(Broker):
             else:
                 self._give_back([message])
 
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
         return inbox
 
@@ -289,7 +289,7 @@ class NatsBroker(Broker):
         for one in settlements:
             if one.outcome is not None:
                 first.setdefault(one.delivery.id, one)
-        return await self._settled(
+        return await self._gather(
             self._settle(one) if one.outcome is None or first[one.delivery.id] is one else _refuse()
             for one in settlements
         )
@@ -309,7 +309,7 @@ class NatsBroker(Broker):
     async def _tell(self, delivery: NatsDelivery, words: bytes) -> bool:
         """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
         self._check_connected()
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             try:
                 await self._client.request(delivery.reply, words, timeout=self._answer_s)
             except NoRespondersError:
@@ -326,7 +326,7 @@ class NatsBroker(Broker):
     async def depth(self) -> Depth:
         """The server does not tell delayed from leased: both count as leased, and so does what was given back."""
         self._check_connected()
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             work, dead, consumer = await asyncio.gather(
                 self._js.stream_info(self.place.work),
                 self._js.stream_info(self.place.dead),
@@ -350,7 +350,7 @@ class NatsBroker(Broker):
     async def _dead_letter(self, number: int, *, onwards: bool = False) -> DeadLetter | None:
         self._check_connected()
         subject = self.place.dead_subject if onwards else None
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             try:
                 kept = await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
             except NotFoundError:
@@ -368,7 +368,7 @@ class NatsBroker(Broker):
 
     async def discard(self, dead_letter_id: int) -> bool:
         self._check_connected()
-        with translated(self.place.shown):
+        with translate_errors(self.place.shown):
             try:
                 return await self._js.delete_msg(self.place.dead, dead_letter_id)
             except APIError:
@@ -393,7 +393,7 @@ class NatsBroker(Broker):
         if self._closed or not self._client.is_connected:
             raise QueueUnavailable(f"{self.place.shown} cannot be reached", reason="not connected")
 
-    async def _settled(self, calls: "Iterable[Any]") -> list[bool]:
+    async def _gather(self, calls: "Iterable[Any]") -> list[bool]:
         """Await all calls; then raise the first error, if any."""
         results: list[bool | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
         for one in results:

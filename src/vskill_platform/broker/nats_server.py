@@ -198,7 +198,7 @@ def subject_taken(error: APIError) -> bool:
 
 
 @contextlib.contextmanager
-def translated(shown: str) -> Iterator[None]:
+def translate_errors(shown: str) -> Iterator[None]:
     """Translate the driver's errors into PlatformErrors that name the server."""
     try:
         yield

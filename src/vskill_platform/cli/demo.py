@@ -34,7 +34,7 @@ def demo(*, as_json: bool) -> None:
     """
     from vskill_platform.demo import TOUR_URL
 
-    results = run_in_env(_loaded if as_json else _loaded_visibly)
+    results = run_in_env(_load if as_json else _load_visibly)
     if as_json:
         print_json([_view(one) for one in results])
         return
@@ -43,20 +43,20 @@ def demo(*, as_json: bool) -> None:
     click.echo(f"\nNow submit some yourself: vskill-platform submit {TOUR_URL} --watch")
 
 
-async def _loaded_visibly() -> "list[Loaded]":
+async def _load_visibly() -> "list[Loaded]":
     """Load the examples with a progress indicator if the output is a terminal."""
     out = console()
     if not out.is_terminal:
-        return await _loaded()
+        return await _load()
     with out.status("submitting the examples"):
-        return await _loaded()
+        return await _load()
 
 
-async def _loaded() -> "list[Loaded]":
-    from vskill_platform.demo import loaded, submit_examples
+async def _load() -> "list[Loaded]":
+    from vskill_platform.demo import read_examples, submit_examples
 
     await _while_working(submit_examples)
-    return await loaded()
+    return await read_examples()
 
 
 async def _while_working(work: Callable[[], Awaitable[None]]) -> None:

@@ -56,7 +56,7 @@ async def _examine() -> list[Check]:
         checks.append(Check(stage, ok=True, detail="every variable is known, budgets nest"))
         stage = "open"
         async with env_for(settings) as env:
-            checks.append(Check(stage, ok=True, detail=await _opened(settings, env)))
+            checks.append(Check(stage, ok=True, detail=await _check_opening(settings, env)))
             async for one in _look(env):
                 checks.append(one)  # noqa: PERF401 - what was found stays when a later check raises
     except PlatformError as error:
@@ -64,7 +64,7 @@ async def _examine() -> list[Check]:
     return checks
 
 
-async def _opened(settings: "Settings", env: "Env") -> str:
+async def _check_opening(settings: "Settings", env: "Env") -> str:
     from vskill_platform.bootstrap import schema_version
     from vskill_platform.settings import shown_location
 

@@ -112,7 +112,7 @@ def submit(
 
     async def submit_all(caller: "Caller") -> list[SubmittedSkill]:
         done = await submitting.submit_all(caller, targets, kinds)
-        return await _followed(caller, done, quiet=as_json) if watched else done
+        return await _follow(caller, done, quiet=as_json) if watched else done
 
     try:
         results = [_result(one) for one in run_with_caller(submit_all)]
@@ -185,7 +185,7 @@ class _Submitting:
 
         async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
             async with slots:
-                done = await self._settled(caller, target, kind)
+                done = await self._submit_target(caller, target, kind)
             self.done += done
             if not self._quiet:
                 _tell(done, status)
@@ -194,7 +194,7 @@ class _Submitting:
         work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
         return [skill for done in await asyncio.gather(*work) for skill in done]
 
-    async def _settled(self, caller: "Caller", target: str, kind: str) -> list[SubmittedSkill]:
+    async def _submit_target(self, caller: "Caller", target: str, kind: str) -> list[SubmittedSkill]:
         try:
             return await _SUBMITTERS[kind](caller, target, self._options)
         except PlatformError as error:
@@ -214,7 +214,7 @@ async def _from_repository(caller: "Caller", target: str, options: Options) -> l
             raise
         # The folder is no skill itself: every one below it is meant.
         found = await caller.call(SUBMIT, msgspec.structs.replace(wanted, every=True))
-    done = [await _done(caller, _place(one), one) for one in found.results or (found,)]
+    done = [await _read_outcome(caller, _place(one), one) for one in found.results or (found,)]
     left = len(found.not_submitted)
     notes = [
         f"{left} more skills are below it; --all submits them too" if left else "",
@@ -231,7 +231,7 @@ def _place(outcome: "PlaceOutcome") -> str:
     return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
 
 
-async def _done(caller: "Caller", path: str, outcome: "PlaceOutcome") -> SubmittedSkill:
+async def _read_outcome(caller: "Caller", path: str, outcome: "PlaceOutcome") -> SubmittedSkill:
     from vskill_platform.actions.submissions import SHOW, SubmissionRequest
 
     if outcome.id is None:
@@ -285,7 +285,7 @@ async def _upload(
     wanted = UploadSkill(
         archive=archive, name=options.slug or name, namespace=options.namespace, source=SOURCE
     )
-    return await _done(caller, target, await caller.call(UPLOAD, wanted))
+    return await _read_outcome(caller, target, await caller.call(UPLOAD, wanted))
 
 
 _SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
@@ -301,14 +301,14 @@ def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
         elif one.outcome is not None and one.outcome.error is not None:
             click.echo(f"{one.path}: Error: {one.outcome.error}", err=True)
         elif one.outcome is not None:
-            click.echo(_said(one.path, one.outcome, one.view))
+            click.echo(_outcome_line(one.path, one.outcome, one.view))
         if one.note:
             click.echo(f"  {one.note}")
     if status is not None:
         status.start()
 
 
-async def _followed(caller: "Caller", done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
+async def _follow(caller: "Caller", done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
     """Follow each run to its end and print its result, unless quiet."""
     from vskill_platform.cli.submit_watch import follow_all, print_ends
 
@@ -330,6 +330,6 @@ def _result(done: SubmittedSkill) -> Result:
     return Result(done.path, done.outcome.outcome, reason, done.view)
 
 
-def _said(path: str, outcome: "PlaceOutcome", view: "SubmissionView | None") -> str:
+def _outcome_line(path: str, outcome: "PlaceOutcome", view: "SubmissionView | None") -> str:
     place = f"{view.id}, run {view.run}, {view.state}" if view else "no submission"
     return f"{path}: {outcome.outcome} ({place}){': ' + outcome.reason if outcome.reason else ''}"

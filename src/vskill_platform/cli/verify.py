@@ -138,13 +138,13 @@ def _check_folder(
             raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
         about = f"{record.skill}@{record.version}"
         return check_attestation(bytes(record.attestation), given, files=files, about=about), None
-    name, version = _named(folder, record) if skill is None else split_version(skill)
+    name, version = _name_installed(folder, record) if skill is None else split_version(skill)
     digest = digest_of_files(files)
     asked = run_with_caller(lambda caller: _ask(caller, name, version, digest))
     return check_attestation(asked.envelope, asked.keys, files=files, about=asked.name), asked.status
 
 
-def _named(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
+def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
     """What was installed. Its registry is asked only where the command line names it: anybody could have written the
     record, with the address of a registry of theirs."""
     if record is None:

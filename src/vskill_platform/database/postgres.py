@@ -114,7 +114,7 @@ class PostgresDatabase:
         derive: Derive = derive_nothing,
     ) -> "PostgresDatabase":
         """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
-        with translated(shown_location(location)):
+        with translate_errors(shown_location(location)):
             pool = await asyncpg.create_pool(
                 location,
                 # No least number: the pool would keep it up by itself, and write a traceback at every try of an outage.
@@ -166,7 +166,7 @@ class PostgresDatabase:
         """One connection for several statements."""
         if self._closed:
             raise StoreUnavailable(f"{self.place} is closed")
-        with translated(self.place):
+        with translate_errors(self.place):
             async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
                 try:
                     yield connection
@@ -210,20 +210,20 @@ class PostgresDatabase:
         while True:
             try:
                 await self._hear()
-                self._lost("the connection broke")
+                self._log_outage("the connection broke")
             except (PlatformError, *DRIVER_ERRORS) as error:
-                self._lost(_words(error))
+                self._log_outage(_words(error))
             for channel in CHANNELS:
                 self.wake(channel)
             await asyncio.sleep(POLL_S)
 
-    def _lost(self, reason: str) -> None:
+    def _log_outage(self, reason: str) -> None:
         """Log an outage once at its beginning; `_log_recovery` logs its end."""
         if not self._away:
             self._away = True
             _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
 
-    def _found(self) -> None:
+    def _log_recovery(self) -> None:
         if self._away:
             self._away = False
             _log.info("the store's server is back", store=self.place)
@@ -234,14 +234,14 @@ class PostgresDatabase:
         connection.add_termination_listener(lambda _: broken.set())
         try:
             for channel in CHANNELS:
-                await connection.add_listener(channel, self._heard)
-            self._found()
+                await connection.add_listener(channel, self._wake_waiting)
+            self._log_recovery()
             await broken.wait()
         finally:
             with contextlib.suppress(Exception):
                 await connection.close(timeout=1)
 
-    def _heard(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+    def _wake_waiting(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
         self.wake(channel)
 
     # Closing.
@@ -281,10 +281,10 @@ async def wait_for(event: asyncio.Event, seconds: float) -> None:
 async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
     """A connection of its own whose one transaction sees the database as it is now, and writes nothing."""
     place = shown_location(location)
-    with translated(place):
+    with translate_errors(place):
         connection = await asyncpg.connect(location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
     try:
-        with translated(place):
+        with translate_errors(place):
             await connection.transaction(isolation="repeatable_read", readonly=True).start()
             # The first statement fixes what this transaction sees.
             version = await _read_version(connection)
@@ -358,7 +358,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
 
 
 @contextlib.contextmanager
-def translated(place: str) -> Iterator[None]:
+def translate_errors(place: str) -> Iterator[None]:
     """Translate the driver's errors into PlatformErrors that name the server."""
     try:
         yield

@@ -108,7 +108,7 @@ class Writer:
     def submit(self, job: WriteJob) -> None:
         """Accept it; call this in the job's event loop. The thread gets it at the end of the loop's turn."""
         if self._stopping or self._death is not None:
-            raise self._gone()
+            raise self._closed_error()
         turn = self._turns.get(job.loop)
         if turn is None:
             turn = self._turns[job.loop] = []
@@ -136,9 +136,9 @@ class Writer:
         # Whoever finds the writer gone does this, so several may at once.
         with self._refusing:
             while rest := self._next_group():
-                self._deliver([(job, self._gone()) for job in rest])
+                self._deliver([(job, self._closed_error()) for job in rest])
 
-    def _gone(self) -> StoreUnavailable:
+    def _closed_error(self) -> StoreUnavailable:
         if self._death is None:
             return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
         reason = repr(self._death)
@@ -161,7 +161,7 @@ class Writer:
         self._ended = True
         self._close_connection()
         if self._death is not None:
-            self._deliver([(job, self._gone()) for job in self._in_hand])
+            self._deliver([(job, self._closed_error()) for job in self._in_hand])
             self._refuse_rest()
 
     def _close_connection(self) -> None:

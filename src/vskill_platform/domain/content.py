@@ -103,17 +103,17 @@ def _check_collisions(paths: Sequence[str]) -> None:
     """A file system without case, or one that normalises Unicode, would merge such files."""
     seen: dict[str, str] = {}
     for path in paths:
-        folded = _folded(path)
+        folded = _fold(path)
         if folded in seen:
             raise _bad_path(path, f"rename one of the two: {seen[folded]!r} is the same name on some systems")
         seen[folded] = path
     for path in paths:
-        for folder in _folders(_folded(path)):
+        for folder in _folders(_fold(path)):
             if folder in seen:
                 raise _bad_path(path, f"rename one of the two: {seen[folder]!r} is a file, not a folder")
 
 
-def _folded(path: str) -> str:
+def _fold(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 

@@ -156,7 +156,7 @@ def decide_rescan(
         suppressed=suppressed,
     )
     if decision.next_state is State.AUTO_APPROVED:
-        return _kept(decision, certification)
+        return _keep_version(decision, certification)
     if _is_undecided(decision, judge):
         return RescanDecision(
             RescanOutcome.UNDECIDED, decision.reason, rule_ids=decision.rule_ids, score=decision.score
@@ -172,7 +172,7 @@ def decide_rescan(
     )
 
 
-def _kept(decision: Decision, before: Certification) -> RescanDecision:
+def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
     """Keep the version. VERIFIED stays while the judge is down: the judge has approved this content before."""
     after = decision.certification
     if after is Certification.SCANNED and before is Certification.VERIFIED:
@@ -200,23 +200,23 @@ def _is_undecided(decision: Decision, judge: JudgeReport) -> bool:
 def _before_the_judge(case: _Case) -> Decision | None:
     certain = tuple(finding for finding in case.findings if finding.certain)
     if case.blocklist_hit is not None:
-        return _decided(
+        return _make_decision(
             case, DecisionRow.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist"
         )
     if certain:
         reason = f"known to be malicious ({_names(certain)})"
-        return _decided(
+        return _make_decision(
             case, DecisionRow.CERTAIN, State.BLOCKED, reason, block=BlockScope.DIGEST, findings=certain
         )
     if case.approved_by is not None:
-        return _approved(case, DecisionRow.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
+        return _approve(case, DecisionRow.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
     if case.status is not ScanStatus.COMPLETE:
         problem = case.problem or "no further detail"
         reason = f"the static scan did not finish ({case.status.value}): {problem}"
-        return _decided(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
+        return _make_decision(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
     if case.score < CONCERNS_SCORE and not case.criticals:
         reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
-        return _decided(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
+        return _make_decision(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
     return None
 
 
@@ -228,40 +228,40 @@ def _on_critical(case: _Case) -> Decision | None:
     if _judge_condemns(case):
         reason = f"the judge confirmed a critical finding or failed the skill ({_names(found)})"
         row = DecisionRow.CRITICAL_CONFIRMED
-        return _decided(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
+        return _make_decision(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
     if not _judge_clears(case):
         counted = "1 critical finding" if len(found) == 1 else f"{len(found)} critical findings"
         reason = f"{counted} ({_names(found)}) {'needs' if len(found) == 1 else 'need'} a reviewer"
-        return _decided(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
+        return _make_decision(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
     rest = _without_cleared(case)
     if rest.score < CONCERNS_SCORE:
         reason = f"the static score is only {rest.score} even without the cleared findings ({_names(rest.findings)})"
-        return _decided(rest, DecisionRow.CLEARED_STILL_FAILS, State.REJECTED, reason)
+        return _make_decision(rest, DecisionRow.CLEARED_STILL_FAILS, State.REJECTED, reason)
     return None
 
 
 def _on_the_rest(case: _Case) -> Decision:
     answer = case.judge.answer
     if answer is None:
-        return _unjudged(case)
+        return _decide_without_judge(case)
     points, verdict = answer
     if points >= JUDGE_APPROVES and verdict is Verdict.PASS:
-        return _approved(
+        return _approve(
             case, DecisionRow.JUDGE_PASS, f"passed the static scan and the judge (score {points})"
         )
     if points < JUDGE_REJECTS or verdict is Verdict.FAIL:
         reason = f"rejected by the judge ({verdict.value}, score {points})"
-        return _decided(case, DecisionRow.JUDGE_FAIL, State.REJECTED, reason)
+        return _make_decision(case, DecisionRow.JUDGE_FAIL, State.REJECTED, reason)
     reason = f"the judge is not sure ({verdict.value}, score {points})"
-    return _decided(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+    return _make_decision(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
 
 
-def _unjudged(case: _Case) -> Decision:
+def _decide_without_judge(case: _Case) -> Decision:
     absent = "no judge is configured" if case.judge.status is JudgeStatus.NONE else "the judge is down"
     if verdict_of(case.score) is Verdict.PASS:
-        return _approved(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
+        return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
-    return _decided(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+    return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
 
 
 def _judge_condemns(case: _Case) -> bool:
@@ -286,16 +286,16 @@ def _without_cleared(case: _Case) -> _Case:
     return msgspec.structs.replace(case, findings=left)
 
 
-def _approved(case: _Case, row: DecisionRow, reason: str) -> Decision:
+def _approve(case: _Case, row: DecisionRow, reason: str) -> Decision:
     certification = certification_for(
         judged=case.judge.answer is not None,
         reviewed=case.approved_by is not None,
         trusted_vendor=case.trusted_vendor,
     )
-    return _decided(case, row, State.AUTO_APPROVED, reason, certification=certification)
+    return _make_decision(case, row, State.AUTO_APPROVED, reason, certification=certification)
 
 
-def _decided(
+def _make_decision(
     case: _Case,
     row: DecisionRow,
     state: State,

@@ -269,7 +269,7 @@ def parse(key: str) -> ParsedKey:
     """The inverse of every builder above; `InvalidInput` for what none of them builds."""
     for prefix, count in PARTS.items():
         if key.startswith(prefix):
-            parts = tuple(map(_unescaped, key.removeprefix(prefix).split(":")))
+            parts = tuple(map(_unescape, key.removeprefix(prefix).split(":")))
             if len(parts) == count and _key(prefix, *parts) == key:
                 return ParsedKey(prefix, parts)
             break
@@ -284,14 +284,14 @@ def _key(prefix: str, *parts: str) -> str:
     for part in parts:
         if not part or has_control_characters(part):
             raise _bad_key(part)
-    return prefix + ":".join(map(_escaped, parts))
+    return prefix + ":".join(map(_escape, parts))
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     return part.replace("%", "%25").replace(":", "%3A")
 
 
-def _unescaped(part: str) -> str:
+def _unescape(part: str) -> str:
     return part.replace("%3A", ":").replace("%25", "%")
 
 

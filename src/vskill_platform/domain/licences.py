@@ -80,7 +80,7 @@ def recognise(files: Mapping[str, bytes]) -> tuple[str, str | None]:
 def licence_of(data: bytes) -> str:
     """The licence of one text; the time that it takes grows with the text and with nothing else."""
     text = data[:MOST_BYTES].decode("utf-8", "replace")
-    tagged = _tagged(text)
+    tagged = _find_tag(text)
     if tagged is not None:
         return tagged
     plain = " ".join(text.lower().replace("*", " ").replace("#", " ").split())
@@ -90,7 +90,7 @@ def licence_of(data: bytes) -> str:
     return NOT_RECOGNISED
 
 
-def _tagged(text: str) -> str | None:
+def _find_tag(text: str) -> str | None:
     start = text.lower().find(_TAG)
     # Case folding of odd letters may change the length; the tag is only believed where it stands.
     if start < 0 or text[start : start + len(_TAG)].lower() != _TAG:

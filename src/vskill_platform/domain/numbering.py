@@ -68,7 +68,7 @@ def next_version(
     """
     declared = None if front_matter_version is None else parse_semver(front_matter_version)
     why = _why_not_declared(front_matter_version)
-    published = [_stored(number) for number in numbers]
+    published = [_parse_stored(number) for number in numbers]
     if not published:
         return (str(declared), "") if declared else (FIRST_VERSION, f"{why}; {FIRST_VERSION} is used")
     highest = max(published, key=lambda version: version.precedence)
@@ -80,7 +80,7 @@ def next_version(
     return str(highest.bumped()), f"{why}; {highest.bumped()} is used"
 
 
-def _stored(number: str) -> Semver:
+def _parse_stored(number: str) -> Semver:
     """Passing over a number that cannot be read could give it out a second time."""
     version = parse_semver(number, _STORED_DIGITS)
     if version is None:

@@ -195,14 +195,16 @@ def publish_version(
     return to older content is a new version of the same bytes.
     """
     _check_publication(skill, publication)
-    skill = _described(skill or _new_skill(publication), publication)
+    skill = _describe(skill or _new_skill(publication), publication)
     skill = _brought_back(skill, publication)
     version = publication.version
     if skill.current_digest == version.digest:
         facts = (version.certification, version.score)
         return recertify(skill, version.digest, *facts, version.published_at), None
-    version = _numbered(skill, publication)
-    return _settled(skill, (*skill.versions, _ref(version, publication.by)), version.published_at), version
+    version = _number_version(skill, publication)
+    return _derive_current(
+        skill, (*skill.versions, _ref(version, publication.by)), version.published_at
+    ), version
 
 
 def recertify(
@@ -215,7 +217,7 @@ def recertify(
             return ref
         return msgspec.structs.replace(ref, certification=certification, score=score)
 
-    return _settled(skill, tuple(map(judged, skill.versions)), at)
+    return _derive_current(skill, tuple(map(judged, skill.versions)), at)
 
 
 def _check_publication(skill: PublishedSkill | None, publication: Publication) -> None:
@@ -243,7 +245,7 @@ def _new_skill(publication: Publication) -> PublishedSkill:
     )
 
 
-def _described(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
+def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
     aliases = {*skill.aliases, *alias_names(skill.slug, publication.version.name)}
     return msgspec.structs.replace(
         skill,
@@ -270,7 +272,7 @@ def _renewed_trust(known: TrustFacts, judged: TrustFacts) -> TrustFacts:
 
 def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
     """The same skill in another standing: its age, its installs and reports have changed, its versions have not."""
-    return _listed(msgspec.structs.replace(skill, trust=trust))
+    return _derive_listing(msgspec.structs.replace(skill, trust=trust))
 
 
 def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
@@ -280,11 +282,11 @@ def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedS
         return skill
     at = publication.version.published_at
     change = StatusChange(StatusRole.SYSTEM, publication.by, at, "published again after passing all checks")
-    versions = tuple(_restored(ref, change) if ref is latest else ref for ref in skill.versions)
-    return _settled(skill, versions, at)
+    versions = tuple(_restore(ref, change) if ref is latest else ref for ref in skill.versions)
+    return _derive_current(skill, versions, at)
 
 
-def _numbered(skill: PublishedSkill, publication: Publication) -> SkillVersion:
+def _number_version(skill: PublishedSkill, publication: Publication) -> SkillVersion:
     declared = next((ref.declared for ref in reversed(skill.versions) if ref.declared), None)
     numbers = [ref.number for ref in skill.versions]
     number, notice = next_version(numbers, publication.front_matter_version, declared)
@@ -313,12 +315,12 @@ def _ref(version: SkillVersion, by: str) -> VersionRef:
 
 def yank(skill: PublishedSkill, change: StatusChange, *, number: str | None = None) -> PublishedSkill:
     """The owner withdraws a version, or all that are live."""
-    return _changed(skill, change, {StatusRole.OWNER}, _yanked, number=number)
+    return _change_version(skill, change, {StatusRole.OWNER}, _yank, number=number)
 
 
 def unyank(skill: PublishedSkill, change: StatusChange, *, number: str) -> PublishedSkill:
     """The owner brings a version back that the owner had withdrawn."""
-    return _changed(skill, change, {StatusRole.OWNER}, _unyanked, number=number)
+    return _change_version(skill, change, {StatusRole.OWNER}, _unyank, number=number)
 
 
 def take_down(
@@ -329,7 +331,7 @@ def take_down(
     allowed = {StatusRole.SYSTEM, StatusRole.REVIEWER}
     if change.role is StatusRole.SYSTEM and not skill.trust.ever_blocked:
         skill = with_trust(skill, msgspec.structs.replace(skill.trust, ever_blocked=True))
-    return _changed(skill, change, allowed, _taken_down, number=number, digest=digest)
+    return _change_version(skill, change, allowed, _taken_down, number=number, digest=digest)
 
 
 def taken_down_by_block(ref: VersionRef) -> bool:
@@ -343,19 +345,19 @@ def unblock(skill: PublishedSkill, change: StatusChange, *, digest: str) -> Publ
     """No entry of the blocklist hits these bytes any more: what such an entry took down comes back."""
 
     def lift(ref: VersionRef, change: StatusChange) -> VersionRef:
-        return _restored(ref, change) if taken_down_by_block(ref) else ref
+        return _restore(ref, change) if taken_down_by_block(ref) else ref
 
-    return _changed(skill, change, {StatusRole.SYSTEM}, lift, digest=digest)
+    return _change_version(skill, change, {StatusRole.SYSTEM}, lift, digest=digest)
 
 
 def restore(
     skill: PublishedSkill, change: StatusChange, *, number: str | None = None, digest: str | None = None
 ) -> PublishedSkill:
     """A reviewer, and nobody else, brings taken-down versions back."""
-    return _changed(skill, change, {StatusRole.REVIEWER}, _restored, number=number, digest=digest)
+    return _change_version(skill, change, {StatusRole.REVIEWER}, _restore, number=number, digest=digest)
 
 
-def _changed(
+def _change_version(
     skill: PublishedSkill,
     change: StatusChange,
     allowed: set[StatusRole],
@@ -375,7 +377,7 @@ def _changed(
         found = found or chosen
     if not found and (number, digest) != (None, None):
         raise NotFound(f"{skill.canonical} has no such version.", canonical=skill.canonical)
-    return skill if tuple(versions) == skill.versions else _settled(skill, versions, change.at)
+    return skill if tuple(versions) == skill.versions else _derive_current(skill, versions, change.at)
 
 
 def _step(
@@ -394,12 +396,12 @@ def _step(
         return ref
 
 
-def _yanked(ref: VersionRef, change: StatusChange) -> VersionRef:
+def _yank(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.LIVE)
     return _with_status(ref, VersionStatus.YANKED, change, owner_yanked=True)
 
 
-def _unyanked(ref: VersionRef, change: StatusChange) -> VersionRef:
+def _unyank(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.YANKED)
     return _with_status(ref, VersionStatus.LIVE, change, owner_yanked=False)
 
@@ -413,7 +415,7 @@ def _taken_down(ref: VersionRef, change: StatusChange) -> VersionRef:
     return _with_status(ref, VersionStatus.TAKEN_DOWN, change, owner_yanked=ref.owner_yanked)
 
 
-def _restored(ref: VersionRef, change: StatusChange) -> VersionRef:
+def _restore(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.TAKEN_DOWN)
     status = VersionStatus.YANKED if ref.owner_yanked else VersionStatus.LIVE
     return _with_status(ref, status, change, owner_yanked=ref.owner_yanked)
@@ -433,7 +435,7 @@ def _with_status(
     )
 
 
-def _settled(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> PublishedSkill:
+def _derive_current(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> PublishedSkill:
     """The record with these versions; everything that says which one is current is derived here."""
     versions = tuple(versions)
     current = next((ref for ref in reversed(versions) if ref.status is VersionStatus.LIVE), None)
@@ -448,10 +450,10 @@ def _settled(skill: PublishedSkill, versions: Iterable[VersionRef], at: int) -> 
         withdrawn=current is None,
         updated_at=max(skill.updated_at, at),
     )
-    return _listed(settled)
+    return _derive_listing(settled)
 
 
-def _listed(skill: PublishedSkill) -> PublishedSkill:
+def _derive_listing(skill: PublishedSkill) -> PublishedSkill:
     current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
     if current is None:
         return msgspec.structs.replace(skill, listing=None)

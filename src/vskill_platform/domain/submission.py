@@ -316,7 +316,7 @@ def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: S
     """
     ids = iter(event_ids)
     if record.claim is not None:
-        record = _interrupted(record, ids, worker, now)
+        record = _record_interruption(record, ids, worker, now)
         if not record.state.active:
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
@@ -338,7 +338,7 @@ def renew(record: Submission, token: str, now: int) -> Submission:
     return msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=until))
 
 
-def failed(record: Submission, step: Step) -> Submission:
+def record_failure(record: Submission, step: Step) -> Submission:
     """Record a failed attempt: retry after a delay, or end as REJECTED after the last one."""
     attempts = msgspec.structs.replace(
         _reachable(record.attempts), failed=record.attempts.failed + 1, last_error=step.reason
@@ -356,7 +356,7 @@ def failed(record: Submission, step: Step) -> Submission:
     return _back(record, step, attempts, delay)
 
 
-def unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
+def record_unavailable(record: Submission, step: Step, waiting_for: str) -> Submission:
     """Record that a dependency is down; this is not an attempt. Back off to 15 minutes; NEEDS_REVIEW after 24 hours."""
     before = record.attempts
     since = before.unavailable_since if before.unavailable_since is not None else step.at
@@ -485,7 +485,7 @@ def owed_violation(record: Owed, state: str, now: int, grace_ms: int) -> str | N
     return f"its worker's claim expired {seconds} s ago and nobody took it up"
 
 
-def _interrupted(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
+def _record_interruption(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
     count = record.attempts.interrupted + 1
     attempts = msgspec.structs.replace(record.attempts, interrupted=count)
     # Reasons are public; which worker it was stands in the step before.

@@ -114,12 +114,12 @@ def renew(task: Task, now: int) -> Task:
     return msgspec.structs.replace(task, claim=msgspec.structs.replace(task.claim, until=now + CLAIM_MS))
 
 
-def done(task: Task, outcome: str, now: int) -> Task:
+def finish(task: Task, outcome: str, now: int) -> Task:
     """Mark the task as done."""
     return _end(task, TaskState.DONE, outcome, now)
 
 
-def failed(task: Task, reason: str, delays_ms: tuple[int, ...], now: int) -> Task:
+def record_failure(task: Task, reason: str, delays_ms: tuple[int, ...], now: int) -> Task:
     """Record a failed attempt: retry after the next delay, or fail for good after the last."""
     attempts = msgspec.structs.replace(task.attempts, failed=task.attempts.failed + 1, last_error=reason)
     task = msgspec.structs.replace(task, attempts=attempts)
@@ -128,7 +128,7 @@ def failed(task: Task, reason: str, delays_ms: tuple[int, ...], now: int) -> Tas
     return _later(task, reason, now + delays_ms[attempts.failed - 1], now)
 
 
-def unavailable(task: Task, reason: str, waiting_for: str, now: int) -> Task:
+def record_unavailable(task: Task, reason: str, waiting_for: str, now: int) -> Task:
     """A dependency is down: not an attempt, but not for ever either."""
     before = task.attempts
     since = before.unavailable_since if before.unavailable_since is not None else now

@@ -119,7 +119,7 @@ async def scan(task: Task) -> TaskEnd:
         return await _look_for_callback(digest, provider, int(task.subject["until"]))
     analyser = await find_analyser(provider)
     if analyser is None:
-        return _done(digest, _unavailable(provider))
+        return _finish(digest, _unavailable(provider))
     data = await require_env("blobs").blobs.get(digest)
     if data is None:
         return TaskEnd("nothing to analyse: its bytes are no longer kept")
@@ -128,7 +128,7 @@ async def scan(task: Task) -> TaskEnd:
         report = await analyse(analyser, files)
     if report.status is ExternalStatus.ERROR and task.attempts.failed < len(DELAYS_MS):
         raise PlatformError(f"{provider} failed: {report.problem}")
-    return _done(digest, report)
+    return _finish(digest, report)
 
 
 def _slot(digest: str) -> str:
@@ -137,7 +137,7 @@ def _slot(digest: str) -> str:
     return f"external_scan:{int(digest[:8], 16) % at_once}"
 
 
-def _done(digest: str, report: ExternalReport) -> TaskEnd:
+def _finish(digest: str, report: ExternalReport) -> TaskEnd:
     verdict = f", {report.verdict}" if report.verdict else ""
     env = require_env("log")
     env.log.info(
@@ -194,7 +194,7 @@ async def _run(analyser: Analyser, layout: Layout, folder: Path, report: Externa
     version = await _version(analyser, folder, limits)
     finished = await run(analyser.command(files), folder, limits, analyser.environment)
     report = msgspec.structs.replace(report, version=version, isolated=finished.isolated)
-    return _reported(analyser, layout, finished, limits, report)
+    return _read_report(analyser, layout, finished, limits, report)
 
 
 def _write(layout: Layout, folder: Path) -> None:
@@ -210,7 +210,7 @@ async def _version(analyser: Analyser, folder: Path, limits: SandboxLimits) -> s
     return analyser.parse_version((await run(command, folder, short, analyser.environment)).out)
 
 
-def _reported(
+def _read_report(
     analyser: Analyser, layout: Layout, finished: EndedProcess, limits: SandboxLimits, report: ExternalReport
 ) -> ExternalReport:
     """Make the stored report from the output of a finished process."""

@@ -75,7 +75,7 @@ class RepositorySubmitted(msgspec.Struct, frozen=True):
 async def discover(repo_url: str, skill_path: str = "") -> Discovery:
     """Every folder at or below the path, in the default branch, that has a SKILL.md; NoSkillFound if none has."""
     survey = await _repositories().survey(normalise(repo_url, skill_path))
-    return Discovery(tuple(map(_found, survey.places)), survey.truncated, survey.skipped)
+    return Discovery(tuple(map(_describe_place, survey.places)), survey.truncated, survey.skipped)
 
 
 async def submit_skills(
@@ -95,7 +95,7 @@ async def submit_skills(
     async def submit(one: FoundSkill) -> SettledPlace:
         place = msgspec.structs.replace(asked, path=one.path)
         submitting = submit_place(place, one.place, one.name, source=source, submitter=submitter)
-        return await _settled(place.url, place.path, submitting)
+        return await _submit_place(place.url, place.path, submitting)
 
     results = await some_at_a_time(submit, chosen, AT_ONCE)
     submitted = {one.path for one in chosen}
@@ -110,12 +110,12 @@ async def submit_many(
 
     async def submit(one: Wanted) -> SettledPlace:
         submitting = submit_repository(one.repo_url, one.skill_path, source=source, submitter=submitter)
-        return await _settled(one.repo_url, one.skill_path, submitting)
+        return await _submit_place(one.repo_url, one.skill_path, submitting)
 
     return tuple(await some_at_a_time(submit, wanted, AT_ONCE))
 
 
-async def _settled(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> SettledPlace:
+async def _submit_place(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> SettledPlace:
     try:
         return SettledPlace(repo_url, skill_path, await submitting)
     except PlatformError as error:
@@ -129,7 +129,7 @@ def _repositories() -> Repositories:
     return sources
 
 
-def _found(place: Place) -> FoundSkill:
+def _describe_place(place: Place) -> FoundSkill:
     try:
         manifest = read_manifest(place.skill_md)
     except InvalidManifest as error:

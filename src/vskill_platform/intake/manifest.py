@@ -178,7 +178,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _name(table: Table) -> str:
-    name = _required(table, "name", "the skill's name, such as 'pdf-tools'")
+    name = _read_required(table, "name", "the skill's name, such as 'pdf-tools'")
     fix = f"use 1 to {NAME_LENGTH} of a-z, 0-9 and single hyphens between them"
     parts = name.split("-")
     if len(name) > NAME_LENGTH or not set(name) <= _NAME_CHARACTERS or not all(parts):
@@ -187,7 +187,7 @@ def _name(table: Table) -> str:
 
 
 def _description(table: Table) -> str:
-    text = _required(table, "description", "what the skill does and when to use it")
+    text = _read_required(table, "description", "what the skill does and when to use it")
     if len(text) > DESCRIPTION_LENGTH:
         problem = f"the description has {len(text)} characters"
         fix = f"use at most {DESCRIPTION_LENGTH}"
@@ -195,7 +195,7 @@ def _description(table: Table) -> str:
     return text
 
 
-def _required(table: Table, field: str, meaning: str) -> str:
+def _read_required(table: Table, field: str, meaning: str) -> str:
     value = _text(table, field)
     if value is None:
         line = table.items[field].line if field in table.items else table.line

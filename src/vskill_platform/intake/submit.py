@@ -136,11 +136,11 @@ async def submit(request: Request) -> Submitted:
     What is blocked is refused before its host is asked; a place that moved is checked under both names.
     """
     env = require_env("kv")
-    for admit in (_as_asked, _admitted):
+    for admit in (_as_asked, _admit):
         request = await admit(env, request)
         reason = await _why_blocked(request)
         if reason is not None:
-            return await _blocked(submission_id(request.identity), reason)
+            return await _refuse_blocked(submission_id(request.identity), reason)
     number = submission_id(request.identity)
     created = await create_submission(_first(env, number, request), _token_use(number, request))
     if created is not None:
@@ -152,7 +152,7 @@ async def _as_asked(_env: Env, request: Request) -> Request:
     return request
 
 
-async def _admitted(env: Env, request: Request) -> Request:
+async def _admit(env: Env, request: Request) -> Request:
     """A repository's place must hold a SKILL.md, whoever submits it (A17). The commit that it was seen at goes into
     the record, so that the run verifies that one. A source that cannot look leaves it to the run."""
     if request.upload is not None or request.identity.is_upload or not isinstance(env.sources, Repositories):
@@ -186,7 +186,7 @@ async def _why_blocked(request: Request) -> str | None:
     return reason
 
 
-async def _blocked(number: str, reason: str) -> Submitted:
+async def _refuse_blocked(number: str, reason: str) -> Submitted:
     found = await read_submission(number)
     return Submitted(IntakeOutcome.BLOCKED, found[0] if found else None, reason)
 
@@ -224,7 +224,7 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
     async def decide(record: Submission) -> RecordChange | None:
         nonlocal outcome, seen
         seen = record
-        outcome, change = _renewed(env, record, request, event_id)
+        outcome, change = _renew(env, record, request, event_id)
         if change is None:
             return None
         return RecordChange(change.record, (*change.operations, *_token_use(number, request)))
@@ -236,7 +236,7 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
     return Submitted(outcome, written or seen)
 
 
-def _renewed(
+def _renew(
     env: Env, record: Submission, request: Request, event_id: str
 ) -> tuple[IntakeOutcome, RecordChange | None]:
     if record.state.ends_run:
@@ -268,7 +268,7 @@ def _due_afresh(record: Submission, now: int) -> bool:
 def _after_end(
     env: Env, record: Submission, request: Request, event_id: str
 ) -> tuple[IntakeOutcome, RecordChange | None]:
-    unchanged = _unchanged(record, request)
+    unchanged = _is_unchanged(record, request)
     if unchanged and record.state is State.PUBLISHED:
         return IntakeOutcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
@@ -278,7 +278,7 @@ def _after_end(
     return IntakeOutcome.REQUEUED, RecordChange(_at_commit(change.record, request), change.operations)
 
 
-def _unchanged(record: Submission, request: Request) -> bool:
+def _is_unchanged(record: Submission, request: Request) -> bool:
     """Whether what is submitted is what the run that ended has looked at. For a repository: the same commit; where
     only the rest of the repository changed, the run finds that out."""
     if request.upload is not None:

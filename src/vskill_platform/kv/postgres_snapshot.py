@@ -7,7 +7,7 @@ from typing import Any
 
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.broker.postgres import read_dead_letters
-from vskill_platform.database.postgres import open_view, translated
+from vskill_platform.database.postgres import open_view, translate_errors
 from vskill_platform.kv.contract import StoreSnapshot
 from vskill_platform.kv.entries import StoredRecord
 from vskill_platform.settings import shown_location
@@ -37,10 +37,10 @@ class PostgresSnapshot(StoreSnapshot):
     async def records(
         self, after: str = "", until: str | None = None, limit: int | None = None
     ) -> list[StoredRecord]:
-        with translated(self._place):
+        with translate_errors(self._place):
             rows = await self._connection.fetch(_RECORDS, after, until, self._now, limit)
         return [StoredRecord(*row) for row in rows]
 
     async def dead_letters(self) -> list[DeadLetter]:
-        with translated(self._place):
+        with translate_errors(self._place):
             return await read_dead_letters(self._connection)

@@ -105,21 +105,21 @@ def _send(message: EmailMessage, url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
-        with _connected(parts.scheme, host, parts.port or _PORTS[parts.scheme]) as server:
+        with _connect(parts.scheme, host, parts.port or _PORTS[parts.scheme]) as server:
             if parts.username:
                 _log_in(server, host, unquote(parts.username), unquote(parts.password or ""))
             server.send_message(message)
     except smtplib.SMTPRecipientsRefused as error:
         code, words = next(iter(error.recipients.values()))
-        return _refused(host, code, words)
+        return _raise_refusal(host, code, words)
     except smtplib.SMTPResponseException as error:
-        return _refused(host, error.smtp_code, error.smtp_error)
+        return _raise_refusal(host, error.smtp_code, error.smtp_error)
     except (OSError, smtplib.SMTPException) as error:
         raise SourceUnavailable(f"the mail server {host} cannot be used: {error!r}", host=host) from error
     return "sent"
 
 
-def _connected(scheme: str, host: str, port: int) -> smtplib.SMTP:
+def _connect(scheme: str, host: str, port: int) -> smtplib.SMTP:
     if scheme == "smtps":
         return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_S, context=ssl.create_default_context())
     server = smtplib.SMTP(host, port, timeout=TIMEOUT_S)
@@ -141,7 +141,7 @@ def _log_in(server: smtplib.SMTP, host: str, user: str, password: str) -> None:
     server.login(user, password)
 
 
-def _refused(host: str, code: int, words: bytes | str) -> str:
+def _raise_refusal(host: str, code: int, words: bytes | str) -> str:
     said = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
     shown = f"{code} {_plain(said)[:_SHOWN]}"
     if code < 500:

@@ -228,9 +228,9 @@ class _Consumer:
         task = asyncio.create_task(self._run_batch(batch), context=Context())
         self._running.add(task)
         self._env.metrics.batch_in_flight.set(len(self._running))
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._env.metrics.batch_in_flight.set(len(self._running))
         self._slot_free.set()

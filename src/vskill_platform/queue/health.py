@@ -72,7 +72,7 @@ async def queue_health() -> QueueHealth:
     violations = await _violations(env, counts, now)
     oldest, last = await _oldest_due(env), await _last_ended(env)
     pause = await current_pause()
-    stalled = pause is None and _stalled(oldest, last, now - env.settings.stuck_threshold_ms)
+    stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
     facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
@@ -99,7 +99,7 @@ async def queue_health() -> QueueHealth:
     )
 
 
-def _stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:
+def _is_stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:
     """Whether work is long overdue while nothing has ended lately: perhaps all workers are dead."""
     return oldest_due is not None and oldest_due <= since and (last_ended is None or last_ended <= since)
 

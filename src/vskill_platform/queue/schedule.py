@@ -68,7 +68,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
     state, error = taken.state, None
     with structlog.contextvars.bound_contextvars(job=job.name), env.tracing.span("job", job=job.name):
         try:
-            async with asyncio.timeout(job.budget_ms / 1000), _kept(taken):
+            async with asyncio.timeout(job.budget_ms / 1000), _keep_renewing(taken):
                 state = await job.run(taken.state)
         except asyncio.CancelledError:
             await asyncio.shield(finish_tick(taken, duration_ms=0, error="its schedule stopped", state=state))
@@ -84,7 +84,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
 
 
 @asynccontextmanager
-async def _kept(taken: JobRecord) -> AsyncIterator[None]:
+async def _keep_renewing(taken: JobRecord) -> AsyncIterator[None]:
     """Renew the tick while the job runs."""
 
     async def renew() -> None:

@@ -73,13 +73,13 @@ async def _work(kind: TaskKind, held: HeldTask) -> None:
     try:
         async with timer:
             result = await kind.run(held.task)
-        await held.write(lambda task: domain.done(task, result.outcome, env.kv.now()), result.operations)
+        await held.write(lambda task: domain.finish(task, result.outcome, env.kv.now()), result.operations)
     except TimeoutError as error:
         over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
-        await _failed(kind, held, over if timer.expired() else str(error) or "a step timed out")
+        await _record_failure(kind, held, over if timer.expired() else str(error) or "a step timed out")
     except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
         reason, waiting_for = str(error), str(error.details.get("host") or error.code)
-        await held.write(lambda task: domain.unavailable(task, reason, waiting_for, env.kv.now()))
+        await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, env.kv.now()))
     except ClaimLost:
         raise
     except asyncio.CancelledError:
@@ -87,16 +87,16 @@ async def _work(kind: TaskKind, held: HeldTask) -> None:
         raise
     except Exception as error:
         env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
-        await _failed(kind, held, str(error) or repr(error))
+        await _record_failure(kind, held, str(error) or repr(error))
 
 
 def _is_foreign(error: Exception) -> bool:
     return not isinstance(error, PlatformError)
 
 
-async def _failed(kind: TaskKind, held: HeldTask, reason: str) -> None:
+async def _record_failure(kind: TaskKind, held: HeldTask, reason: str) -> None:
     now = require_env("kv").kv.now()
-    await held.write(lambda task: domain.failed(task, reason, kind.delays_ms, now))
+    await held.write(lambda task: domain.record_failure(task, reason, kind.delays_ms, now))
 
 
 async def _hand_back(held: HeldTask) -> None:

@@ -64,7 +64,7 @@ def _zip_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, 
                 raise TooMuch("it is encrypted")
             allowed = min(room, max(limits.file_bytes, info.compress_size * limits.archive_ratio))
             with archive.open(info) as member:
-                content = _bounded(member, allowed)
+                content = _read_bounded(member, allowed)
             room -= len(content)
             yield info.filename, content
 
@@ -80,12 +80,12 @@ def _tar_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, 
                 if info.size > room:
                     raise TooMuch("a member is larger than it may be")
                 continue
-            content = _bounded(member, room)
+            content = _read_bounded(member, room)
             room -= len(content)
             yield info.name, content
 
 
-def _bounded(member: IO[bytes], allowed: int) -> bytes:
+def _read_bounded(member: IO[bytes], allowed: int) -> bytes:
     parts: list[bytes] = []
     total = 0
     while chunk := member.read(_CHUNK):

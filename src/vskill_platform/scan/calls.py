@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, RunShell, Value, joined
+from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, RunShell, Value, join_values
 from vskill_platform.scan.words import words
 
 
@@ -29,7 +29,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def everything(self) -> Value:
-        return joined([*self.arguments, *self.keywords.values()])
+        return join_values([*self.arguments, *self.keywords.values()])
 
     @property
     def first(self) -> Value:
@@ -87,7 +87,7 @@ def _copy(program: Program, call: Call, _: RunShell) -> Value:
 
 def _shell(program: Program, call: Call, run: RunShell) -> Value:
     command = call.first
-    rest = joined(call.arguments[1:2], " ")
+    rest = join_values(call.arguments[1:2], " ")
     program.fact("exec.shell", call.start, call.length, how=call.last)
     program.execute(
         Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length

@@ -54,7 +54,7 @@ def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
         matched = following < len(matches) and matches[following] < block.end
         if block.language not in PARSED:
             if matched:
-                stretches.extend(_commented(layer, block))
+                stretches.extend(_find_comments(layer, block))
         elif telling(block.start, block.end) or (
             matched and _roles_matter(layer, block, telling, matches[following:])
         ):
@@ -75,7 +75,7 @@ def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Seq
     return (commented or listed) and telling.anything(block.start, block.end)
 
 
-def _commented(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:
+def _find_comments(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:
     for one in _HASH_COMMENT.finditer(layer.flowing, block.start, block.end):
         yield Stretch(one.start(), one.end(), TextRole.COMMENT)
 

@@ -84,13 +84,13 @@ def is_text(data: bytes) -> bool:
 def _text(data: bytes) -> bytes | None:
     """The bytes themselves if they are text, or the text that they are the compressed form of."""
     if data.startswith(_COMPRESSED):
-        data = _inflated(data)
+        data = _inflate(data)
     if is_text(data[:SAMPLE]) and is_text(data):
         return data
     return None
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflate(data: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=47).decompress(data, MOST_BYTES)
     except zlib.error:

@@ -21,11 +21,11 @@ from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, Unit
-from vskill_platform.scan.normal import normalised, written_column
+from vskill_platform.scan.normal import normalise_text, written_column
 from vskill_platform.scan.polarity import is_about
 from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
-from vskill_platform.scan.segments import hidden_layer, segmented
+from vskill_platform.scan.segments import hidden_layer, segment_file
 from vskill_platform.scan.signs import Signs
 
 EXCERPT = 200
@@ -130,8 +130,8 @@ class _Scan:
             self._fact(number, fact)
 
     def _read_text(self, source: ReadText, text: str) -> None:
-        normal = normalised(text)
-        layer = segmented(source.path, normal, referenced=source.referenced)
+        normal = normalise_text(text)
+        layer = segment_file(source.path, normal, referenced=source.referenced)
         layer.origin = source.first_line
         self._add(layer)
         for line, _, said in normal.spelt:
@@ -156,7 +156,9 @@ class _Scan:
     def _search_behind_gates(self) -> None:
         """The common parts of rules whose rarest part was found, where they could belong to it."""
         for rule_id, gate in self._ruleset.gates.items():
-            if not self._ruleset.gate_leaves[rule_id].isdisjoint(self._spots) and possible(gate, self._seen):
+            if not self._ruleset.gate_leaves[rule_id].isdisjoint(self._spots) and possible(
+                gate, self._has_match
+            ):
                 self._budget.check()
                 for number in self._layers_behind(rule_id, gate):
                     self._search_rest(number)
@@ -220,13 +222,13 @@ class _Scan:
     def _promising(self) -> list[TextRule]:
         """The rules that can hold, whatever facts are still to come."""
         conditions = self._ruleset.conditions
-        return [rule for rule in self._touched() if possible(conditions[rule.id], self._may_be_seen)]
+        return [rule for rule in self._matched_rules() if possible(conditions[rule.id], self._may_be_seen)]
 
     def _may_be_seen(self, leaf: Leaf) -> bool:
         later = leaf.condition.fact is not None and leaf.condition.fact not in KNOWN_EARLY
         return later or leaf.number in self._spots
 
-    def _touched(self) -> list[TextRule]:
+    def _matched_rules(self) -> list[TextRule]:
         """The rules of which anything was found, in order."""
         touched = {self._ruleset.by_leaf[number].id: self._ruleset.by_leaf[number] for number in self._spots}
         return [touched[rule_id] for rule_id in sorted(touched)]
@@ -242,13 +244,13 @@ class _Scan:
 
     def judge(self) -> None:
         """Each rule whose condition can hold by what was seen."""
-        for rule in self._touched():
+        for rule in self._matched_rules():
             condition = self._ruleset.conditions[rule.id]
-            if possible(condition, self._seen):
+            if possible(condition, self._has_match):
                 self._budget.check()
                 self.findings.extend(self._findings(rule, places(condition, self._find, self._layers)))
 
-    def _seen(self, leaf: Leaf) -> bool:
+    def _has_match(self, leaf: Leaf) -> bool:
         return leaf.number in self._spots
 
     def _find(self, leaf: Leaf) -> list[Hit]:

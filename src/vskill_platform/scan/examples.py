@@ -55,7 +55,7 @@ def _data(path: str, content: str | bytes) -> bytes:
     return data
 
 
-def found(engine: Engine, case: Case) -> tuple[Finding, ...]:
+def find_in_case(engine: Engine, case: Case) -> tuple[Finding, ...]:
     """The findings of the case's own rule."""
     report = engine.scan(skill_of(case.example))
     if report.problem:
@@ -63,7 +63,7 @@ def found(engine: Engine, case: Case) -> tuple[Finding, ...]:
     return tuple(finding for finding in report.findings if finding.rule_id == case.rule.id)
 
 
-def compiled(rules: list[TextRule], complain: Callable[[str], object]) -> Engine:
+def compile_rules(rules: list[TextRule], complain: Callable[[str], object]) -> Engine:
     """An engine of the rules that compile; of the others it says why not, so that one does not stop the
     rest."""
     while True:
@@ -86,14 +86,14 @@ def readable(complain: Callable[[str], object]) -> list[TextRule]:
 
 
 def main(wanted: list[str]) -> int:
-    engine = compiled(readable(sys.stdout.write), sys.stdout.write)
+    engine = compile_rules(readable(sys.stdout.write), sys.stdout.write)
     ruleset = engine.ruleset
     tried = wrong = 0
     for case in cases(ruleset):
         if wanted and case.rule.id not in wanted:
             continue
         tried += 1
-        findings = found(engine, case)
+        findings = find_in_case(engine, case)
         if bool(findings) is not case.must_match:
             wrong += 1
             where = "; ".join(f"{one.file}:{one.line} {one.excerpt}" for one in findings)

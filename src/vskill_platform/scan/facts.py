@@ -32,7 +32,7 @@ def facts_of(layer: Layer, asked: Container[str] = FACTS) -> Iterator[Fact]:
     if "url" in asked and b"://" in text:
         yield from _addresses(text)
     if "declared" in asked and text.startswith(b"---"):
-        yield from _declared(layer)
+        yield from _declared_facts(layer)
     if "password.archive" in asked and _PASSWORD_SIGN.search(text):
         yield from _locked_archives(layer, text)
 
@@ -47,7 +47,7 @@ def _addresses(text: bytes) -> Iterator[Fact]:
         yield Fact("url", match.start(), match.end() - match.start(), attributes)
 
 
-def _declared(layer: Layer) -> Iterator[Fact]:
+def _declared_facts(layer: Layer) -> Iterator[Fact]:
     head = layer.piece_at(0)
     if head.role is not TextRole.CONFIG:
         return

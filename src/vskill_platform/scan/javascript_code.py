@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, join_values, literal
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
 
@@ -29,7 +29,7 @@ class JavaScriptCode:
             self._children(root)
 
     def _children(self, node: Node) -> Value:
-        return joined(map(self._value, node.named_children))
+        return join_values(map(self._value, node.named_children))
 
     def _value(self, node: Node) -> Value:
         try:
@@ -85,16 +85,16 @@ class JavaScriptCode:
             return NOTHING
         if value.type in _COLLECTIONS:
             self._program.note_list(self._text(name), value.start_byte, value.end_byte)
-        return self._bound(name, value)
+        return self._bind_assigned(name, value)
 
     def on_assignment(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is None or right is None:
             return NOTHING
-        return self._bound(left, right)
+        return self._bind_assigned(left, right)
 
-    def _bound(self, target: Node, node: Node) -> Value:
-        module = self._required(node)
+    def _bind_assigned(self, target: Node, node: Node) -> Value:
+        module = self._required_module(node)
         if module and target.type == "identifier":
             self._aliases[self._text(target)] = module
         elif module and target.type == "object_pattern":
@@ -117,15 +117,15 @@ class JavaScriptCode:
             for child in target.named_children:
                 self._bind(child, Value(value.tags, value.text))
 
-    def _required(self, node: Node) -> str:
+    def _required_module(self, node: Node) -> str:
         """The module that `require("x")`, or a member of it, names."""
-        name = self._dotted(node)
+        name = self._dotted_name(node)
         if node.type == "await_expression" and node.named_children:
-            return self._required(node.named_children[0])
+            return self._required_module(node.named_children[0])
         if node.type in {"call_expression", "member_expression"} and name.startswith("<"):
             return name.strip("<>").replace(">", "")
         first = name.split(".")[0]
-        return self._resolved(name) if first in self._aliases and node.type == "member_expression" else ""
+        return self._resolve(name) if first in self._aliases and node.type == "member_expression" else ""
 
     def on_definition(self, node: Node) -> Value:
         name = node.child_by_field_name("name")
@@ -159,14 +159,14 @@ class JavaScriptCode:
         return self._program.look_up(self._text(node))
 
     def on_member(self, node: Node) -> Value:
-        name = self._resolved(self._dotted(node))
+        name = self._resolve(self._dotted_name(node))
         if name == "process.env":
             return self._environment(node)
         known = self._program.look_up(self._text(node))
         if known is not NOTHING:
             return known
         base = node.child_by_field_name("object")
-        if base is not None and self._resolved(self._dotted(base)) == "process.env":
+        if base is not None and self._resolve(self._dotted_name(base)) == "process.env":
             return NOTHING
         return self._value(base) if base is not None else NOTHING
 
@@ -197,10 +197,10 @@ class JavaScriptCode:
             else:
                 value = self._children(child)
                 parts.append(Value(value.tags, value.text))
-        return joined(parts)
+        return join_values(parts)
 
     def on_array(self, node: Node) -> Value:
-        return joined(map(self._value, node.named_children), " ")
+        return join_values(map(self._value, node.named_children), " ")
 
     def on_pair(self, node: Node) -> Value:
         key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
@@ -218,7 +218,7 @@ class JavaScriptCode:
         arguments = node.child_by_field_name("arguments")
         if function is None:
             return NOTHING
-        name = self._resolved(self._dotted(function))
+        name = self._resolve(self._dotted_name(function))
         receiver = NOTHING
         if function.type == "member_expression":
             base = function.child_by_field_name("object")
@@ -231,7 +231,7 @@ class JavaScriptCode:
             if child.type != "comment" or self.on_comment(child) is None
         ]
         if name.rpartition(".")[2] in _PROMISED:
-            self._promised(given, receiver)
+            self._pass_promise(given, receiver)
         call = Call(
             name,
             receiver,
@@ -240,9 +240,9 @@ class JavaScriptCode:
             node.start_byte,
             node.end_byte - node.start_byte,
         )
-        return self._called(call)
+        return self._evaluate_call(call)
 
-    def _promised(self, given: list[Node], receiver: Value) -> None:
+    def _pass_promise(self, given: list[Node], receiver: Value) -> None:
         """What a callback is given is what the promise held."""
         for function in given:
             parameters = function.child_by_field_name("parameters") or function.child_by_field_name(
@@ -252,10 +252,10 @@ class JavaScriptCode:
                 if receiver.tags:
                     self._program.assign(self._text(one).split(":")[0], Value(receiver.tags))
 
-    def _called(self, call: Call) -> Value:
+    def _evaluate_call(self, call: Call) -> Value:
         program = self._program
         if call.name in {"path.join", "path.resolve", "join", "path.posix.join"}:
-            return joined(call.arguments, "/")
+            return join_values(call.arguments, "/")
         if call.name in {"os.homedir", "homedir"}:
             return Value(frozenset({"path:home"}), "~")
         if call.last in {"existsSync", "log", "error", "warn", "isArray", "accessSync"}:
@@ -280,7 +280,7 @@ class JavaScriptCode:
 
     # Names.
 
-    def _dotted(self, node: Node) -> str:
+    def _dotted_name(self, node: Node) -> str:
         parts: list[str] = []
         while node.type == "member_expression":
             member = node.child_by_field_name("property")
@@ -302,10 +302,10 @@ class JavaScriptCode:
                 and arguments is not None
                 and self._text(function) in {"require", "import"}
             ):
-                return f"<{self._module(joined(map(self._value, arguments.named_children)).text)}>"
+                return f"<{self._module(join_values(map(self._value, arguments.named_children)).text)}>"
         return ""
 
-    def _resolved(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
         first, dot, rest = name.partition(".")
         return (self._aliases.get(first, first) + dot + rest).replace("<", "").replace(">", "")
 

@@ -10,7 +10,7 @@ _UPPER = range(ord("A"), ord("Z") + 1)
 _HEX_DIGITS = 2
 
 
-def lowered(pattern: str) -> str | None:
+def lower_pattern(pattern: str) -> str | None:
     """The same pattern for a text in lower case; None where that cannot be told."""
     written: list[str] = []
     in_class = False

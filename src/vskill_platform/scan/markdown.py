@@ -293,13 +293,13 @@ class _Cutter:
 
     def on_fence(self, start: int, end: int) -> None:
         role = TextRole.LOAD if self.block.said == LOADED else fence_role(self.block.said)
-        warns = self._excused(role)
+        warns = self._is_excused(role)
         self._add(start, end, role, start if warns else -1)
         if not warns:
             marked = polarity.marked_lines(self.text, start, end)
             self._overlay_from(0, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
-    def _excused(self, role: TextRole) -> bool:
+    def _is_excused(self, role: TextRole) -> bool:
         """Whether code is shown to warn of it. What runs at load time runs whatever is said about it."""
         if role is TextRole.LOAD:
             return False
@@ -334,7 +334,7 @@ class _Cutter:
         segment, section = self.block.segment, self.block.section
         for begin, stop in polarity.sentences(self.text, start, end):
             about = (begin, stop) if polarity.is_about(self.text, begin, stop) else (-1, -1)
-            for low, high, denied_from in polarity.warned(self.text, begin, stop):
+            for low, high, denied_from in polarity.warned_stretches(self.text, begin, stop):
                 self.pieces.append(Piece(low, high, role, segment, section, denied_from, *about))
 
     def _code_spans(self, first: int, start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yara_x
 
-from vskill_platform.scan.lowering import lowered
+from vskill_platform.scan.lowering import lower_pattern
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
@@ -41,13 +41,13 @@ class Matcher:
         """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
         second or more."""
         given = compiled or {}
-        leaves = _grouped(ruleset)
-        self._by_name = {name: _Group(ruleset, leaves[name], given.get(_stored(name))) for name in leaves}
+        leaves = _group_leaves(ruleset)
+        self._by_name = {name: _Group(ruleset, leaves[name], given.get(_file_name(name))) for name in leaves}
         self._groups = [self._by_name[name] for name in GROUPS if name not in {FORBIDDING, REST}]
         self._forbidding = self._by_name[FORBIDDING]
 
     def serialised(self) -> dict[str, bytes]:
-        return {_stored(name): group.serialised() for name, group in self._by_name.items()}
+        return {_file_name(name): group.serialised() for name, group in self._by_name.items()}
 
     def matches(self, text: bytes, roles: frozenset[TextRole]) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
@@ -65,12 +65,12 @@ class Matcher:
         return self._forbidding.matches(text, text.lower())
 
 
-def _stored(name: str) -> str:
+def _file_name(name: str) -> str:
     """A group's name on disk: one that was compiled for text as it is written must not be taken for it."""
     return f"{name}-lower"
 
 
-def _grouped(ruleset: Ruleset) -> dict[str, list[Leaf]]:
+def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     """The leaves with patterns by the group that they are searched in."""
     leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
     behind = {leaf.number for some in ruleset.behind_gates.values() for leaf in some}
@@ -121,7 +121,7 @@ class _Group:
         #: whether it is searched for in lower case, which no pattern may mind
         self._lower = not any(leaf.condition.case for shared in sharing.values() for leaf in shared)
         if compiled is None:
-            self._rules = _compiled(ruleset, self._sharing, lower=self._lower)
+            self._rules = _compile(ruleset, self._sharing, lower=self._lower)
         else:
             self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
         # One must die in the thread that made it, so none is made before there is something to look for.
@@ -152,7 +152,7 @@ class _Group:
                         yield leaf.number, offset, length
 
 
-def _compiled(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]], *, lower: bool) -> yara_x.Rules:
+def _compile(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]], *, lower: bool) -> yara_x.Rules:
     compiler = yara_x.Compiler(relaxed_re_syntax=False, includes_enabled=False)
     try:
         sources = (source(name, leaves[0], lower=lower) for name, leaves in sharing.items())
@@ -178,7 +178,7 @@ def source(name: str, leaf: Leaf, *, lower: bool = False) -> str:
 
     `lower` is for a text in lower case.
     """
-    pattern = lowered(leaf.pattern or "") if lower else None
+    pattern = lower_pattern(leaf.pattern or "") if lower else None
     written = body(leaf) if pattern is None else f"/{literal(pattern)}/"
     return f"rule {name} {{ strings: $a = {written} condition: $a }}"
 

@@ -54,7 +54,7 @@ _ASCII_FORMS = {
 }
 
 
-def _styled() -> Iterator[tuple[int, str]]:
+def _styled_letters() -> Iterator[tuple[int, str]]:
     """Full-width, mathematical and circled letters, each with the plain one."""
     for code in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800), *range(0x24B6, 0x24EA)):
         plain = unicodedata.normalize("NFKC", chr(code))
@@ -76,7 +76,7 @@ def _spelt(ranges: str) -> Iterator[int]:
 
 _PLAIN: dict[int, str | None] = {
     **_ASCII_FORMS,
-    **dict(_styled()),
+    **dict(_styled_letters()),
     **dict.fromkeys(_spelt(_ZERO_WIDTH + _VARIATION + _TAGS + _BIDI), None),
 }
 _PLAIN_AND_LATIN: dict[int, str | None] = {**_PLAIN, **_IMITATED}
@@ -93,7 +93,7 @@ class Normal(msgspec.Struct):
     spelt: list[tuple[int, str, str]] = []
 
 
-def decoded(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
     """The text of a file; None for a binary one."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
@@ -106,7 +106,7 @@ def decoded(data: bytes) -> str | None:
         return data.decode("utf-8" if error.reason == "unexpected end of data" else "latin-1", "replace")
 
 
-def normalised(written: str) -> Normal:
+def normalise_text(written: str) -> Normal:
     written = written.replace("\r\n", "\n")
     if written.isascii():
         return Normal(written.encode())
@@ -164,7 +164,7 @@ def _spelt_text(how: str, characters: str) -> str:
     if how == "tag":
         return "".join(chr(ord(char) - 0xE0000) for char in characters if 0xE0020 <= ord(char) < 0xE007F)
     if how == "variation":
-        return _readable(bytes(_selected(ord(char)) for char in characters))
+        return _readable(bytes(_variation_byte(ord(char)) for char in characters))
     kinds = sorted(set(characters) & set("\u200b\u200c\u200d\u2060"))
     if how == "zero-width" and len(kinds) == 2:
         bits = "".join("01"[kinds.index(char)] for char in characters if char in kinds)
@@ -173,7 +173,7 @@ def _spelt_text(how: str, characters: str) -> str:
     return ""
 
 
-def _selected(code: int) -> int:
+def _variation_byte(code: int) -> int:
     return code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16
 
 

@@ -32,7 +32,7 @@ def overlay(pieces: list[Piece], stretches: Iterable[Stretch]) -> list[Piece]:
             if low < high:
                 if at < low:
                     result.append(_cut(piece, at, low))
-                result.append(_changed(piece, low, high, stretch))
+                result.append(_change_piece(piece, low, high, stretch))
                 at = high
             if stretch.end > piece.end:
                 break
@@ -55,7 +55,7 @@ def _cut(piece: Piece, start: int, end: int) -> Piece:
     )
 
 
-def _changed(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
+def _change_piece(piece: Piece, start: int, end: int, stretch: Stretch) -> Piece:
     changed = _cut(piece, start, end)
     changed.role = stretch.role or piece.role
     if changed.role is TextRole.LOAD:

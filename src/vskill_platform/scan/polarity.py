@@ -149,7 +149,7 @@ def is_about(text: bytes, start: int, end: int) -> bool:
     return start < end and _ABOUT.search(text, start, end) is not None
 
 
-def warned(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+def warned_stretches(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """The stretches of one sentence, each with the offset from which something in it is denied, or -1."""
     at = start
     while at < end:

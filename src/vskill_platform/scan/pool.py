@@ -80,7 +80,7 @@ class PooledScanner:
         child = await self._free.get()
         try:
             if self._closed:
-                return self._failed(ScanStatus.ERROR, "the scanner is closed")
+                return self._report_failure(ScanStatus.ERROR, "the scanner is closed")
             return await self._scan_in(child, files)
         finally:
             self._free.put_nowait(child)
@@ -93,15 +93,15 @@ class PooledScanner:
     async def _scan_in(self, child: "_Child", files: Sequence[SkillFile]) -> StaticReport:
         limits = self._setup.limits
         try:
-            await self._started(child)
+            await self._await_start(child)
             async with asyncio.timeout(limits.wall_s + GRACE_S):
                 answer = await child.ask(frame(files))
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
             await asyncio.shield(child.end())
-            return self._failed(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
+            return self._report_failure(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
         except (ChildDied, OSError) as error:
-            return await self._died(child, error)
+            return await self._report_death(child, error)
         except BaseException:
             # Cancelled in the middle: the child is still busy with a skill that nobody waits for.
             await asyncio.shield(child.end())
@@ -110,7 +110,7 @@ class PooledScanner:
             await asyncio.shield(child.end())
         return report
 
-    async def _started(self, child: "_Child") -> None:
+    async def _await_start(self, child: "_Child") -> None:
         if child.running:
             return
         await child.end()
@@ -126,17 +126,19 @@ class PooledScanner:
             if self._cache is not None:
                 await asyncio.to_thread(store_compiled, self._cache, self._ruleset, ready.compiled)
 
-    async def _died(self, child: "_Child", error: Exception) -> StaticReport:
+    async def _report_death(self, child: "_Child", error: Exception) -> StaticReport:
         code = await asyncio.shield(child.end())
         if code == -signal.SIGXCPU:
             limit = self._setup.limits.cpu_s
-            return self._failed(
+            return self._report_failure(
                 ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time"
             )
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        return self._failed(ScanStatus.ERROR, f"the scanning process died ({how}): {error}".rstrip(": "))
+        return self._report_failure(
+            ScanStatus.ERROR, f"the scanning process died ({how}): {error}".rstrip(": ")
+        )
 
-    def _failed(self, status: ScanStatus, problem: str) -> StaticReport:
+    def _report_failure(self, status: ScanStatus, problem: str) -> StaticReport:
         return StaticReport(self._ruleset, status, problem=problem)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, join_values, literal
 
 
 class PythonCode:
@@ -38,7 +38,7 @@ class PythonCode:
             handler = _NODES.get(node.type)
             if handler is not None:
                 return handler(self, node)
-            return joined(map(self._value, node.named_children)) if node.named_child_count else NOTHING
+            return join_values(map(self._value, node.named_children)) if node.named_child_count else NOTHING
         finally:
             self._program.leave()
 
@@ -53,7 +53,7 @@ class PythonCode:
         children = node.named_children
         if len(children) == 1 and children[0].type == "string":
             return self.on_comment(node)
-        return joined(map(self._value, children))
+        return join_values(map(self._value, children))
 
     def on_import(self, node: Node) -> Value:
         module = node.child_by_field_name("module_name")
@@ -74,9 +74,9 @@ class PythonCode:
         value = self._value(right)
         if right.type in _COLLECTIONS:
             self._program.note_list(self._text(left), right.start_byte, right.end_byte)
-        name = self._dotted(right)
+        name = self._dotted_name(right)
         if left.type == "identifier" and name and name.split(".")[0] in self._aliases:
-            self._aliases[self._text(left)] = self._resolved(name)
+            self._aliases[self._text(left)] = self._resolve(name)
         self._bind(left, value)
         return value
 
@@ -128,7 +128,7 @@ class PythonCode:
         return self._text(name) if name is not None else ""
 
     def on_return(self, node: Node) -> Value:
-        value = joined(map(self._value, node.named_children))
+        value = join_values(map(self._value, node.named_children))
         if self._function and value.tags:
             self._program.assign(f"(){self._function}", Value(value.tags))
         return value
@@ -139,7 +139,7 @@ class PythonCode:
         return self._program.look_up(self._text(node))
 
     def on_attribute(self, node: Node) -> Value:
-        name = self._resolved(self._dotted(node))
+        name = self._resolve(self._dotted_name(node))
         if name == "os.environ":
             return self._environment(node)
         known = self._program.look_up(self._text(node))
@@ -156,7 +156,7 @@ class PythonCode:
         if parent is not None and parent.type == "attribute":
             member = parent.child_by_field_name("attribute")
             if member is not None and self._text(member) not in {"items", "values"}:
-                return self._copied(parent, node) if self._text(member) == "copy" else NOTHING
+                return self._copy_value(parent, node) if self._text(member) == "copy" else NOTHING
         if parent is not None and parent.type in {
             "comparison_operator",
             "dictionary_splat",
@@ -165,12 +165,12 @@ class PythonCode:
             return NOTHING
         return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
 
-    def _copied(self, _: Node, __: Node) -> Value:
+    def _copy_value(self, _: Node, __: Node) -> Value:
         """A copy is what a child process is given."""
         return NOTHING
 
     def on_subscript(self, node: Node) -> Value:
-        return joined(map(self._value, node.named_children))
+        return join_values(map(self._value, node.named_children))
 
     def on_string(self, node: Node) -> Value:
         parts = []
@@ -178,28 +178,28 @@ class PythonCode:
             if child.type == "string_content":
                 parts.append(literal(self._text(child)))
             elif child.type == "interpolation":
-                value = joined(map(self._value, child.named_children))
+                value = join_values(map(self._value, child.named_children))
                 parts.append(Value(value.tags, value.text))
-        return joined(parts)
+        return join_values(parts)
 
     def on_number(self, node: Node) -> Value:
         return EMPTY
 
     def on_list(self, node: Node) -> Value:
-        return joined(map(self._value, node.named_children), " ")
+        return join_values(map(self._value, node.named_children), " ")
 
     def on_binary(self, node: Node) -> Value:
         """A path grows by `/`, a text by `+`."""
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = node.child_by_field_name("operator")
         between = "/" if operator is not None and operator.type == "/" else ""
-        return joined([self._value(one) for one in (left, right) if one is not None], between)
+        return join_values([self._value(one) for one in (left, right) if one is not None], between)
 
     def on_call(self, node: Node) -> Value:
         function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         if function is None:
             return NOTHING
-        name = self._resolved(self._dotted(function))
+        name = self._resolve(self._dotted_name(function))
         receiver = NOTHING
         if function.type == "attribute":
             base = function.child_by_field_name("object")
@@ -209,11 +209,11 @@ class PythonCode:
             receiver = self._value(function)
         positional, keywords = self._arguments(arguments)
         call = Call(name, receiver, positional, keywords, node.start_byte, node.end_byte - node.start_byte)
-        return self._called(call)
+        return self._evaluate_call(call)
 
-    def _called(self, call: Call) -> Value:
+    def _evaluate_call(self, call: Call) -> Value:
         if call.name in {"os.path.join", "Path", "pathlib.Path", "PurePath"}:
-            return joined(call.arguments, "/")
+            return join_values(call.arguments, "/")
         if call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"} and call.first.text in {
             "",
             "~",
@@ -254,7 +254,7 @@ class PythonCode:
 
     # Names.
 
-    def _dotted(self, node: Node) -> str:
+    def _dotted_name(self, node: Node) -> str:
         """`a.b.c` of nested attributes; what hangs on a call or subscript begins with a dot."""
         parts: list[str] = []
         while node.type == "attribute":
@@ -275,11 +275,13 @@ class PythonCode:
             if function is not None and self._text(function) in {"__import__", "importlib.import_module"}:
                 arguments = node.child_by_field_name("arguments")
                 return (
-                    joined(map(self._value, arguments.named_children)).text if arguments is not None else ""
+                    join_values(map(self._value, arguments.named_children)).text
+                    if arguments is not None
+                    else ""
                 )
         return ""
 
-    def _resolved(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
         first, dot, rest = name.partition(".")
         return self._aliases.get(first, first) + dot + rest
 

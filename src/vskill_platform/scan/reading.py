@@ -12,7 +12,7 @@ from vskill_platform.domain.scan import Finding
 from vskill_platform.scan import structure
 from vskill_platform.scan.archives import UNREADABLE, TooMuch, archive_type, members
 from vskill_platform.scan.limits import Budget
-from vskill_platform.scan.normal import decoded
+from vskill_platform.scan.normal import decode_text
 
 #: How many windows a large file is read in: its head, its tail, and the rest spread between them.
 WINDOWS = 6
@@ -83,7 +83,7 @@ class Reading:
         referenced = path.encode("utf-8", "replace") in self._skill_md
         windows = list(self._windows(path, data))
         for start, window in windows:
-            text = decoded(window)
+            text = decode_text(window)
             self._count(len(window), depth)
             line = data.count(b"\n", 0, start) + 1 if start else 1
             yield ReadText(path, text, referenced=referenced, first_line=line)

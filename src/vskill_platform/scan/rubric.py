@@ -145,17 +145,17 @@ def _critical_keys(findings: Iterable[Finding]) -> list[str]:
 def _finding_sections(findings: Sequence[Finding], asked: dict[str, str]) -> list[tuple[str, str]]:
     numbers = {key: number for number, key in asked.items()}
     sections = [
-        (f"CRITICAL FINDING {numbers[finding.key]}", _described(finding))
+        (f"CRITICAL FINDING {numbers[finding.key]}", _describe(finding))
         for finding in {finding.key: finding for finding in criticals(findings)}.values()
     ]
     others = [finding for finding in findings if finding.key not in numbers]
-    sections += [("FINDING", _described(finding)) for finding in others[:MAX_OTHERS]]
+    sections += [("FINDING", _describe(finding)) for finding in others[:MAX_OTHERS]]
     if len(others) > MAX_OTHERS:
         sections.append(("NOTE", f"{len(others) - MAX_OTHERS} more findings are not listed"))
     return sections
 
 
-def _described(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     facts = {
         "key": finding.key,
         "severity": finding.severity.value,
@@ -177,7 +177,7 @@ def _file_sections(
     rest = sorted((file for file in texts if file.path not in suspects), key=_skill_file_first)
     shares = _shares(first, max_bytes * FIRST_SHARE // 100 if rest else max_bytes)
     shares |= _shares(rest, max_bytes - sum(shares.values()))
-    sections = [("FILE", _shown(file, shares[file.path])) for file in (*first, *rest)]
+    sections = [("FILE", _show_file(file, shares[file.path])) for file in (*first, *rest)]
     binaries = sorted((file for file in files if not _is_text(file.data)), key=_skill_file_first)
     sections += [("FILE THAT IS NOT TEXT", _name(file)) for file in binaries]
     return sections, any(shares[file.path] < len(file.data) for file in texts)
@@ -193,7 +193,7 @@ def _shares(files: Sequence[SkillFile], budget: int) -> dict[str, int]:
     return shares
 
 
-def _shown(file: SkillFile, share: int) -> str:
+def _show_file(file: SkillFile, share: int) -> str:
     if share >= len(file.data):
         return f"{_name(file)}\n{file.data.decode()}"
     tail = share * TAIL_SHARE // 100

@@ -302,10 +302,10 @@ def words_pattern(words: Iterable[str], window: int) -> str:
 
 
 def _word(word: str) -> str:
-    return "(" + "|".join(_escaped(one) for one in word.split("|")) + ")"
+    return "(" + "|".join(_escape(one) for one in word.split("|")) + ")"
 
 
-def _escaped(word: str) -> str:
+def _escape(word: str) -> str:
     stem = word.removesuffix("*")
     plain = "".join(char if char.isalnum() or ord(char) > 127 else "\\" + char for char in stem)
     return plain + (r"\w*?" if word.endswith("*") else "")
@@ -343,11 +343,11 @@ def read_rules(name: str, data: bytes) -> Iterator[TextRule]:
         or not set(content) <= _KEYS
     ):
         raise _invalid(name, "", "", "needs the two fields 'family' and 'rules', and no others")
-    family = _converted(name, "", content.get("family"), FindingCategory)
+    family = _convert(name, "", content.get("family"), FindingCategory)
     for raw in content["rules"]:
         rule_id = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
         given = {"category": family.value, **raw} if isinstance(raw, dict) else raw
-        rule: TextRule = _converted(name, rule_id, given, TextRule)
+        rule: TextRule = _convert(name, rule_id, given, TextRule)
         _check(name, rule)
         yield rule
 
@@ -355,7 +355,7 @@ def read_rules(name: str, data: bytes) -> Iterator[TextRule]:
 _KEYS = {"family", "rules"}
 
 
-def _converted(name: str, rule_id: str, raw: object, kind: Any) -> Any:
+def _convert(name: str, rule_id: str, raw: object, kind: Any) -> Any:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:

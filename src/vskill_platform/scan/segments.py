@@ -12,7 +12,7 @@ from vskill_platform.scan.model import CodeBlock, Layer, Piece, TextRole, pieces
 from vskill_platform.scan.normal import Normal
 
 
-def segmented(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
+def segment_file(path: str, normal: Normal, *, referenced: bool = False) -> Layer:
     """The layer of one file. `referenced` says that SKILL.md sends the agent to it, whatever its folder."""
     language = language_of(path, normal.text)
     layer = _cut(path, normal.text, language)

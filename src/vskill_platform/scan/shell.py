@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.known import persists_at, secret_at
-from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, RunShell, Value, joined, literal
+from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, RunShell, Value, join_values, literal
 from vskill_platform.scan.words import words
 
 _SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
@@ -117,11 +117,11 @@ class Shell:
     def _input(self, redirect: Node) -> Value:
         start = redirect.start_byte
         if redirect.type == "heredoc_redirect":
-            return joined(
+            return join_values(
                 self._word(child) for child in redirect.named_children if child.type == "heredoc_body"
             )
         if redirect.type == "herestring_redirect":
-            return joined(self._word(child) for child in redirect.named_children)
+            return join_values(self._word(child) for child in redirect.named_children)
         target = redirect.child_by_field_name("destination")
         if target is None or self._text(redirect).lstrip("0123456789")[:1] != "<":
             return EMPTY
@@ -221,7 +221,7 @@ class Shell:
     # Commands by name.
 
     def _call(self, words: list[Value], stdin: Value, start: int, end: int) -> Value:
-        words = _unwrapped(words)
+        words = _unwrap(words)
         name = words[0].text.rpartition("/")[2].lower().removesuffix(".exe")
         arguments = words[1:]
         length = end - start
@@ -234,12 +234,12 @@ class Shell:
             self._install(name, arguments, start, length)
         if name in _SENDERS:
             return self._sender(name, arguments, stdin, start, length)
-        if name in _NAME_SERVICES and joined(arguments).sensitive:
-            return self._program.send(NOTHING, joined(arguments), "dns", start, length)
+        if name in _NAME_SERVICES and join_values(arguments).sensitive:
+            return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
         if name in _READERS or stdin.tags:
             return self._reader(name, arguments, stdin, start, length)
         self._runs_file(words[0], start, length)
-        return Value(joined(arguments).tags)
+        return Value(join_values(arguments).tags)
 
     def _reader(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         """Reads its files or its input, and passes them on."""
@@ -302,7 +302,7 @@ class Shell:
         program = self._program
         for number, argument in enumerate(arguments):
             if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
-                script = joined(arguments[number + 1 :], " ")
+                script = join_values(arguments[number + 1 :], " ")
                 program.execute(script, name, start, length)
                 if name in _SHELLS and script.text:
                     self._nested(script.text, start, length)
@@ -311,11 +311,11 @@ class Shell:
                 "pwsh",
             }:
                 program.fact("exec.decoded", start, length, how=name)
-        if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in joined(arguments).text:
+        if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in join_values(arguments).text:
             program.fact("reverse.shell", start, length, how="dev-tcp")
         plain = [argument for argument in arguments if not argument.text.startswith("-")]
         program.execute(
-            stdin | joined(argument for argument in arguments if not argument.text), name, start, length
+            stdin | join_values(argument for argument in arguments if not argument.text), name, start, length
         )
         if plain:
             self._runs_file(plain[0], start, length)
@@ -327,7 +327,7 @@ class Shell:
         self._program.execute(Value(stored.tags), "file", start, length)
 
     def on_evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        content = joined(arguments, " ")
+        content = join_values(arguments, " ")
         self._program.execute(content, name, start, length, dynamic=name == "eval")
         if arguments:
             self._runs_file(arguments[0], start, length)
@@ -346,7 +346,7 @@ class Shell:
         return self._program.dump_environment(start, length)
 
     def on_echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        return joined(arguments, " ")
+        return join_values(arguments, " ")
 
     def _sender(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         program = self._program
@@ -358,7 +358,7 @@ class Shell:
         texts = [argument.text for argument in arguments]
         if name in {"nc", "ncat", "netcat", "socat"} and any(_runs_shell(text) for text in texts):
             program.fact("reverse.shell", start, length, how=name)
-        return program.send(joined(arguments, " "), content, name, start, length)
+        return program.send(join_values(arguments, " "), content, name, start, length)
 
     def on_remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))
@@ -374,7 +374,7 @@ class Shell:
             # These take what they are given, by their input or as a file, unless they only list or remove.
             scheduled = bool(texts - {"-l", "-r", "-u"})
         elif name == "reg":
-            scheduled = bool(acts & texts) and bool(persists_at(joined(arguments, " ").text))
+            scheduled = bool(acts & texts) and bool(persists_at(join_values(arguments, " ").text))
         else:
             scheduled = bool(acts & texts)
         if scheduled:
@@ -382,18 +382,20 @@ class Shell:
         return NOTHING
 
     def on_security(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        if secret_at(joined(arguments, " ").text):
+        if secret_at(join_values(arguments, " ").text):
             return self._program.read_file(literal("find-generic-password"), start, length)
         return NOTHING
 
     def on_git(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         texts = [argument.text for argument in arguments]
         if "push" in texts:
-            return self._program.send(joined(arguments, " "), joined(arguments), "git", start, length)
+            return self._program.send(
+                join_values(arguments, " "), join_values(arguments), "git", start, length
+            )
         if "config" in texts and persists_at(" ".join(texts)):
             self._program.fact("persist", start, length, what="git-hook")
         if "clone" in texts:
-            return self._program.fetch(joined(arguments, " "), "git", start, length)
+            return self._program.fetch(join_values(arguments, " "), "git", start, length)
         return NOTHING
 
     def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
@@ -428,7 +430,7 @@ class Shell:
                 self._program.fact("install", start, length, name=text, index=index, manager=name)
 
 
-def _unwrapped(words: list[Value]) -> list[Value]:
+def _unwrap(words: list[Value]) -> list[Value]:
     """The command that `sudo`, `nohup` and their like start."""
     while len(words) > 1 and words[0].text.rpartition("/")[2] in _WRAPPERS:
         rest = words[1:]

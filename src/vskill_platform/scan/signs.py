@@ -122,8 +122,8 @@ class _Code:
     def __init__(self, layer: Layer) -> None:
         self.flowing = layer.flowing
         code = [block for block in layer.blocks[:MOST_BLOCKS] if block.language in PARSED]
-        self._text = _joined(layer, code)
-        self._shell = _joined(layer, [block for block in code if block.language == "bash"])
+        self._text = _join_code(layer, code)
+        self._shell = _join_code(layer, [block for block in code if block.language == "bash"])
         self._held: dict[int, bool] = {}
 
     def holds(self, sign: "re2._Regexp") -> bool:
@@ -139,7 +139,7 @@ class _Code:
         return self.holds(sign) or self.holds(_ALONE) or _PUT_TOGETHER.search(self._shell) is not None
 
 
-def _joined(layer: Layer, code: Sequence[CodeBlock]) -> bytes:
+def _join_code(layer: Layer, code: Sequence[CodeBlock]) -> bytes:
     """Between line breaks, so that what begins or ends a block begins or ends a line."""
     if not code:
         return b""
@@ -170,14 +170,14 @@ class Telling:
 
     def __call__(self, start: int, end: int) -> bool:
         """Whether a fact that a rule asks for may come from this stretch."""
-        return _found(self._signs, self._code.flowing, start, end)
+        return _has_sign(self._signs, self._code.flowing, start, end)
 
     def anything(self, start: int, end: int) -> bool:
         """Whether the stretch downloads, runs or tells anything, asked for or not."""
-        return _found(self._with_running(_RUNNING), self._code.flowing, start, end)
+        return _has_sign(self._with_running(_RUNNING), self._code.flowing, start, end)
 
 
-def _found(signs: Sequence["re2._Regexp"], text: bytes, start: int, end: int) -> bool:
+def _has_sign(signs: Sequence["re2._Regexp"], text: bytes, start: int, end: int) -> bool:
     """In the stretch by itself: what begins inline code begins a line."""
     stretch = text[start:end]
     return any(sign.search(stretch) for sign in signs)

@@ -202,12 +202,12 @@ def binary_type(data: bytes) -> str | None:
 def binary_findings(path: str, data: bytes) -> Iterator[Finding]:
     """What to say of a file that is no text."""
     if (kind := binary_type(data)) is not None:
-        yield BINARY.found(path, excerpt=_described(kind, data))
+        yield BINARY.found(path, excerpt=_describe(kind, data))
     elif b"\0" in data[:OPAQUE_WINDOW] and not data.startswith(KNOWN_MEDIA) and data[4:8] not in KNOWN_BOXES:
-        yield OPAQUE.found(path, excerpt=_described("unknown binary", data))
+        yield OPAQUE.found(path, excerpt=_describe("unknown binary", data))
 
 
-def _described(kind: str, data: bytes) -> str:
+def _describe(kind: str, data: bytes) -> str:
     return f"{kind}, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
 
 

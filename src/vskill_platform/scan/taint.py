@@ -66,7 +66,7 @@ def literal(text: str) -> Value:
     return Value(NO_TAGS, text[:TEXT], literal=True)
 
 
-def joined(values: Iterable[Value], between: str = "") -> Value:
+def join_values(values: Iterable[Value], between: str = "") -> Value:
     tags = NO_TAGS
     texts: list[str] = []
     whole = True

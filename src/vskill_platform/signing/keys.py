@@ -168,7 +168,7 @@ class FileKeys:
 
     def _make_first(self) -> None:
         """A link fails where the name is taken, so of several processes one makes the key and all read it."""
-        unfinished = _written(self._folder, SigningKey.generate().to_pem())
+        unfinished = _write_file(self._folder, SigningKey.generate().to_pem())
         try:
             with contextlib.suppress(FileExistsError):
                 os.link(unfinished, self._private)
@@ -201,14 +201,14 @@ class FileKeys:
         fresh = SigningKey.generate()
         self._keep_public(self._current().public)
         self._keep_public(fresh.public)
-        _written(self._folder, fresh.to_pem()).replace(self._private)
+        _write_file(self._folder, fresh.to_pem()).replace(self._private)
         _force(self._folder)
         return fresh
 
     def _keep_public(self, key: PublicKey) -> None:
         place = self._folder / f"{key.key_id}{PUBLIC_SUFFIX}"
         if not place.exists():
-            _written(self._folder, key.pem.encode("ascii"), 0o644).replace(place)
+            _write_file(self._folder, key.pem.encode("ascii"), 0o644).replace(place)
             _force(self._folder)
 
     def _public_keys(self) -> tuple[PublicKey, ...]:
@@ -295,7 +295,7 @@ def _stamp(path: Path) -> _Stamp:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _written(folder: Path, data: bytes, mode: int = 0o600) -> Path:
+def _write_file(folder: Path, data: bytes, mode: int = 0o600) -> Path:
     """The data in a file of its own, whole and on the disk; the caller gives it its name."""
     handle, name = tempfile.mkstemp(dir=folder, prefix=".unfinished-")
     try:

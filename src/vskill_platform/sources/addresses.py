@@ -64,7 +64,7 @@ class Hosts:
 
     async def route(self, identity: Identity, url: str | None = None) -> Route:
         """The way to a repository; `url` is its address where a redirect gave another spelling of it."""
-        mirrored = self._mirrored(identity)
+        mirrored = self._mirror_url(identity)
         if mirrored is not None:
             return Route(mirrored, identity.host, urlsplit(mirrored).scheme, mirror=True)
         self._check_allowed(identity.host)
@@ -72,10 +72,10 @@ class Hosts:
         name, _, port = identity.host.partition(":")
         number = int(port) if port else (443 if protocol == "https" else 80)
         addresses = await self._addresses(name, number, private=identity.host in self._private)
-        pin = f"{name}:{number}:{','.join(map(_bracketed, addresses))}"
+        pin = f"{name}:{number}:{','.join(map(_bracket, addresses))}"
         return Route(url or _public_url(identity, protocol), identity.host, protocol, pin)
 
-    def _mirrored(self, identity: Identity) -> str | None:
+    def _mirror_url(self, identity: Identity) -> str | None:
         """The prefix decides, compared without case, since that is how hosts and most owners are compared."""
         url = identity.url
         for prefix, mirror in self._rewrites:
@@ -119,14 +119,14 @@ def is_public(text: str) -> bool:
     except ValueError:
         return False
     if isinstance(address, ipaddress.IPv6Address):
-        carried = _carried(address)
+        carried = _embedded_ipv4(address)
         if carried is not None:
             return is_public(str(carried))
     further = any(address in network for network in _FURTHER_PRIVATE if network.version == address.version)
     return address.is_global and not address.is_multicast and not address.is_reserved and not further
 
 
-def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address that a translated or tunnelled one leads to."""
     if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -183,5 +183,5 @@ def _public_url(identity: Identity, protocol: str) -> str:
     return f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
 
 
-def _bracketed(address: str) -> str:
+def _bracket(address: str) -> str:
     return f"[{address}]" if ":" in address else address

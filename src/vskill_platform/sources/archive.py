@@ -103,13 +103,13 @@ class _Room:
         """Before a byte of it is inflated."""
         check_path(name, _ANY_LENGTH)
         if any(part.lower() == ".git" for part in name.split("/")):
-            raise _refused(name, "is part of a repository", "leave the folder .git out")
+            raise _refuse(name, "is part of a repository", "leave the folder .git out")
         self._files -= 1
         self._bytes -= size
         if self._files < 0:
             raise _over("The archive", "files", self._limits.files, "pack one skill only")
         if size > self._limits.bytes_file:
-            raise _over(f"The member {_shown(name)}", "bytes", self._limits.bytes_file, "make it smaller")
+            raise _over(f"The member {_show_name(name)}", "bytes", self._limits.bytes_file, "make it smaller")
         if self._bytes < 0:
             raise _over("What the archive holds", "bytes", self._limits.bytes_total, "make it smaller")
 
@@ -130,33 +130,33 @@ def _zip_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
                 if not member.filename.endswith("/"):
                     _check_zip_member(member)
                     room.file(member.filename, member.file_size)
-                    yield SkillFile(member.filename, _zip_mode(member), _inflated(archive, member))
+                    yield SkillFile(member.filename, _zip_mode(member), _inflate(archive, member))
     except _UNREADABLE as error:
-        raise _damaged(str(error)) from None
+        raise _damage_error(str(error)) from None
 
 
 def _check_zip_member(member: zipfile.ZipInfo) -> None:
     name = member.orig_filename
     if "\0" in name:
-        raise _refused(name, "has a name with a NUL in it", "rename it")
+        raise _refuse(name, "has a name with a NUL in it", "rename it")
     kind = stat.S_IFMT(member.external_attr >> 16) if member.create_system == 3 else 0
     if kind == stat.S_IFLNK:
-        raise _refused(name, "is a symbolic link", "pack the file that it points to")
+        raise _refuse(name, "is a symbolic link", "pack the file that it points to")
     if kind not in (0, stat.S_IFREG):
-        raise _refused(name, "is not a plain file", "leave it out")
+        raise _refuse(name, "is not a plain file", "leave it out")
     if member.flag_bits & 0x1:
-        raise _refused(name, "is encrypted", "pack it without a password")
+        raise _refuse(name, "is encrypted", "pack it without a password")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _refused(name, "uses an unsupported compression method", "compress it with deflate")
+        raise _refuse(name, "uses an unsupported compression method", "compress it with deflate")
     if member.file_size > RATIO_FROM_BYTES and member.file_size > MOST_RATIO * member.compress_size:
-        raise _refused(name, f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
+        raise _refuse(name, f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
 
 
-def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _inflate(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     with archive.open(member) as stream:
         data = stream.read(member.file_size + 1)
     if len(data) != member.file_size:
-        raise _refused(member.filename, "has a different size than the archive says", "pack it again")
+        raise _refuse(member.filename, "has a different size than the archive says", "pack it again")
     return data
 
 
@@ -170,7 +170,7 @@ def _zip_mode(member: zipfile.ZipInfo) -> Mode:
 
 def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
     if data.startswith(_GZIP_MAGIC):
-        data = _gunzipped(data, limits)
+        data = _gunzip(data, limits)
     if data[257:262] != b"ustar":
         raise InvalidInput(
             "The file is not a supported archive.",
@@ -184,35 +184,35 @@ def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
         size, kind = _tar_number(header[124:136]), header[156:157]
         start, position = position + BLOCK, position + BLOCK + -(-size // BLOCK) * BLOCK
         if start + size > len(data) or not _checksum_fits(header):
-            raise _damaged("a member of the tar is cut off or damaged")
+            raise _damage_error("a member of the tar is cut off or damaged")
         if kind in (b"x", b"L", b"g"):
             noted = _noted_name(kind, data[start : start + size], size) or noted
             continue
-        name = _decoded(noted or _header_name(header))
+        name = _decode(noted or _header_name(header))
         noted = b""
         if kind == b"5":
             continue
         if kind not in (b"0", b"\0"):
-            raise _refused(name, f"is {_TAR_KINDS.get(kind, 'of an unknown kind')}", "pack plain files only")
+            raise _refuse(name, f"is {_TAR_KINDS.get(kind, 'of an unknown kind')}", "pack plain files only")
         room.file(name.removeprefix("./"), size)
         mode: Mode = "100755" if _tar_number(header[100:108]) & stat.S_IXUSR else "100644"
         yield SkillFile(name.removeprefix("./"), mode, data[start : start + size])
 
 
-def _gunzipped(data: bytes, limits: ContentLimits) -> bytes:
+def _gunzip(data: bytes, limits: ContentLimits) -> bytes:
     """Inflated up to what the limits and a tar's own blocks can need."""
     most = limits.bytes_total + (limits.files * MEMBERS_PER_FILE + 20) * BLOCK * 2
     stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
         plain = stream.decompress(data, most)
     except zlib.error as error:
-        raise _damaged(str(error)) from None
+        raise _damage_error(str(error)) from None
     if len(plain) >= most:
         raise _over("What the archive holds", "bytes", limits.bytes_total, "make it smaller")
     if not stream.eof:
-        raise _damaged("it ends too early")
+        raise _damage_error("it ends too early")
     if len(plain) > RATIO_FROM_BYTES and len(plain) > MOST_RATIO * len(data):
-        raise _refused("tar", f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
+        raise _refuse("tar", f"is more than {MOST_RATIO} times larger than its packed form", "leave it out")
     return plain
 
 
@@ -232,7 +232,7 @@ def _noted_name(kind: bytes, text: bytes, size: int) -> bytes:
         return b""
     records = dict(_pax_records(text))
     if b"size" in records or any(key.startswith(b"GNU.sparse") for key in records):
-        raise _refused("tar", "holds a sparse or very large file", "pack plain files only")
+        raise _refuse("tar", "holds a sparse or very large file", "pack plain files only")
     return records.get(b"path", b"")
 
 
@@ -241,10 +241,10 @@ def _pax_records(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     while text:
         digits, space, _ = text[:16].partition(b" ")
         if not space or not digits.isdigit() or not len(digits) + 3 < int(digits) <= len(text):
-            raise _damaged("the metadata of a member cannot be read")
+            raise _damage_error("the metadata of a member cannot be read")
         key, equals, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
         if not equals:
-            raise _damaged("the metadata of a member cannot be read")
+            raise _damage_error("the metadata of a member cannot be read")
         yield key, value
         text = text[int(digits) :]
 
@@ -255,7 +255,7 @@ def _tar_number(field: bytes) -> int:
     if not digits:
         return 0
     if not set(digits) <= set(b"01234567"):
-        raise _damaged("a number in the tar cannot be read")
+        raise _damage_error("a number in the tar cannot be read")
     return int(digits, 8)
 
 
@@ -263,22 +263,22 @@ def _checksum_fits(header: bytes) -> bool:
     return _tar_number(header[148:156]) == sum(header[:148]) + sum(header[156:]) + 8 * 32
 
 
-def _decoded(name: bytes) -> str:
+def _decode(name: bytes) -> str:
     """Bytes that are not UTF-8 become lone surrogates, which no path may hold."""
     return name.decode("utf-8", "surrogateescape")
 
 
-def _shown(name: str) -> str:
+def _show_name(name: str) -> str:
     return repr(name[:_SHOWN].encode("ascii", "backslashreplace").decode("ascii"))
 
 
-def _refused(name: str, problem: str, fix: str) -> InvalidInput:
-    return InvalidInput(f"The member {_shown(name)} {problem}; {fix}.", field="archive", fix=fix)
+def _refuse(name: str, problem: str, fix: str) -> InvalidInput:
+    return InvalidInput(f"The member {_show_name(name)} {problem}; {fix}.", field="archive", fix=fix)
 
 
 def _over(what: str, unit: str, most: int, fix: str) -> LimitExceeded:
     return LimitExceeded(f"{what} has more than {most} {unit}; {fix}.", limit=unit, allowed=most, fix=fix)
 
 
-def _damaged(reason: str) -> InvalidInput:
+def _damage_error(reason: str) -> InvalidInput:
     return InvalidInput(f"The archive is damaged: {reason[:_SHOWN]}.", field="archive", fix="pack it again")

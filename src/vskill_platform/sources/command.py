@@ -95,7 +95,7 @@ class Git:
         """One call to its end. Raises TimedOut or LimitExceeded after killing it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
-                async with asyncio.timeout(limits.seconds), _watched(folder, limits, route):
+                async with asyncio.timeout(limits.seconds), _watch_size(folder, limits, route):
                     return await _finish(process, limits)
             except TimeoutError:
                 raise TimedOut from None
@@ -243,7 +243,7 @@ def _limit_resources(pid: int, limits: CommandLimits) -> None:
 
 
 @asynccontextmanager
-async def _watched(folder: Path, limits: CommandLimits, route: Route | None) -> AsyncIterator[None]:
+async def _watch_size(folder: Path, limits: CommandLimits, route: Route | None) -> AsyncIterator[None]:
     """Ends the body with LimitExceeded as soon as the repository on disk is too large."""
     if route is None:
         yield

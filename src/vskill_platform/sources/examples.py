@@ -102,19 +102,19 @@ def example_rewrites(settings: Settings) -> tuple[str, ...]:
     """The rules that let this folder stand in for the examples' owners. They hold before the folder is there, so that
     a server need not be started again; until then there is nothing at those addresses."""
     folder = examples_folder(settings).absolute()
-    owners = sorted({repository.owner for repository in bundled()})
+    owners = sorted({repository.owner for repository in bundled_repositories()})
     return tuple(f"https://{HOST}/{owner}/={(folder / owner).as_uri()}/" for owner in owners)
 
 
 @cache
-def bundled() -> tuple[ExampleRepository, ...]:
+def bundled_repositories() -> tuple[ExampleRepository, ...]:
     """Every repository of examples, by owner and name."""
     return tuple(_repository(folder) for folder in sorted(BUNDLED.glob("*/*")) if folder.is_dir())
 
 
 def known_bad_digests() -> tuple[str, ...]:
     """The contents that stand for known malice."""
-    bad = [skill for repository in bundled() for skill in repository.skills if skill.known_bad]
+    bad = [skill for repository in bundled_repositories() for skill in repository.skills if skill.known_bad]
     return tuple(digest_of_files(_skill_files(version)) for skill in bad for version in skill.versions)
 
 

@@ -145,9 +145,9 @@ class GitSource:
                 raise answer.error
             if commit is None and answer.head is not None and self._has(identity, answer.head.commit):
                 return answer.head
-        return await self._asked(identity, commit)
+        return await self._ask_head(identity, commit)
 
-    async def _asked(self, identity: Identity, commit: str | None) -> Head:
+    async def _ask_head(self, identity: Identity, commit: str | None) -> Head:
         asked_at = time.monotonic()
         try:
             async with self._slot(identity.host):
@@ -166,12 +166,12 @@ class GitSource:
             if self._has(identity, head.commit):
                 return head
         try:
-            return await self._fetched(identity, commit)
+            return await self._fetch_head(identity, commit)
         except CommitGone:
             # History was rewritten since intake looked: what counts is what stands there now.
-            return await self._fetched(identity, None)
+            return await self._fetch_head(identity, None)
 
-    async def _fetched(self, identity: Identity, commit: str | None) -> Head:
+    async def _fetch_head(self, identity: Identity, commit: str | None) -> Head:
         try:
             return await self._fetched_into(await self._folders.new(), identity, commit)
         except OSError as error:

@@ -97,7 +97,7 @@ class Snapshot:
     async def skill_md(self, folder: str) -> bytes:
         """The SKILL.md of a folder; NoSkillFound says what was found instead."""
         name = skill_file_in(folder)
-        for entry in await self._chosen([name]):
+        for entry in await self._find_entries([name]):
             with _in_full():
                 check_entry(entry, self._limits)
             return (await self._read([entry]))[entry.id]
@@ -126,7 +126,7 @@ class Snapshot:
 
     async def texts(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """Those of these files that are there; None for one that is not plain or not of a sane size."""
-        there = await self._chosen(paths)
+        there = await self._find_entries(paths)
         entries = [entry for entry in there if entry.mode in MODES]
         blobs = await self._small_blobs(entries)
         plain = {entry.path: blobs[entry.id] for entry in entries if entry.id in blobs}
@@ -156,7 +156,7 @@ class Snapshot:
             return None
         return (await reader.contents([self.commit]))[self.commit]
 
-    async def _chosen(self, paths: Collection[str]) -> list[TreeEntry]:
+    async def _find_entries(self, paths: Collection[str]) -> list[TreeEntry]:
         if self._lines is not None:
             lines = await asyncio.to_thread(lines_of, self._lines, paths)
         else:

@@ -296,12 +296,12 @@ async def _end_run(env: Env, record: Submission) -> None:
         reason = hit_reason(await find_hits(targets_for(current)))
         if reason is None or not may_move(current.state, State.BLOCKED) or current.appeals_block:
             return None
-        return RecordChange(_blocked(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
+        return RecordChange(_block(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
 
     await update_submission(record.id, decide, event_id=event_id)
 
 
-def _blocked(record: Submission, step: Step) -> Submission:
+def _block(record: Submission, step: Step) -> Submission:
     decision = submission.RecordedDecision(step.reason)
     return submission.move(submission.cancel_rerun(record), State.BLOCKED, step, decision=decision)
 
@@ -359,7 +359,7 @@ async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operatio
         return ()
     # A step of its own for each try: one that was applied unseen may have been followed by another run.
     step = Step(env.clock.new_id(), env.kv.now(), "system", ref.reason)
-    return stored_form(RecordChange(_blocked(record, step)), version, step.event_id)[1]
+    return stored_form(RecordChange(_block(record, step)), version, step.event_id)[1]
 
 
 def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:

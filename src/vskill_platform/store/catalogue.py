@@ -43,7 +43,7 @@ async def list_skills(
     )
     skips = Skips("list_skills")
     skips.failed(page.failed)
-    items = _decoded(page.items, skips)
+    items = _decode_all(page.items, skips)
     skips.report(env)
     return SkillPage(items, page.after, len(page.items) - len(items))
 
@@ -56,7 +56,7 @@ async def search_skills(
     env = require_env("kv")
     found = await env.kv.search(SKILLS.prefix, text, where=_conditions(filters), limit=limit)
     skips = Skips("search_skills")
-    items = _decoded(found.items, skips)
+    items = _decode_all(found.items, skips)
     skips.report(env)
     shown = sorted(items, key=lambda skill: skill.listing is None)
     return SkillHits(tuple(shown), found.truncated, len(found.items) - len(items))
@@ -85,6 +85,6 @@ def _conditions(filters: Filter | None) -> dict[str, Condition]:
     return {name: Is(value) for name, value in given.items() if value is not None}
 
 
-def _decoded(entries: tuple[Entry, ...], skips: Skips) -> tuple[PublishedSkill, ...]:
+def _decode_all(entries: tuple[Entry, ...], skips: Skips) -> tuple[PublishedSkill, ...]:
     found = (skips.decode(entry, PublishedSkill) for entry in entries)
     return tuple(skill for skill in found if skill is not None)

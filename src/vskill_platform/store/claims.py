@@ -165,11 +165,11 @@ class HeldClaim:
 
     async def failed(self, reason: str) -> None:
         """This content failed the attempt."""
-        await self._give_up(domain.failed, reason)
+        await self._give_up(domain.record_failure, reason)
 
     async def unavailable(self, waiting_for: str, reason: str) -> None:
         """A dependency is down."""
-        await self._give_up(lambda record, step: domain.unavailable(record, step, waiting_for), reason)
+        await self._give_up(lambda record, step: domain.record_unavailable(record, step, waiting_for), reason)
 
     async def hand_back(self, reason: str) -> None:
         """The worker stops."""
@@ -204,7 +204,7 @@ class HeldClaim:
             except Conflict:
                 continue
             except StoreUnavailable as error:
-                if self._expired():
+                if self._has_expired():
                     raise ClaimLost(f"the store was unavailable until the claim expired: {error}") from error
                 await asyncio.sleep(pause / 1000)
                 pause = min(pause * 2, 1_000)
@@ -241,7 +241,7 @@ class HeldClaim:
     def _with_learnt(self, record: Submission) -> Submission:
         return msgspec.structs.replace(record, **self._learnt)
 
-    def _expired(self) -> bool:
+    def _has_expired(self) -> bool:
         return self.record.claim is None or self.record.claim.until <= require_env("kv").kv.now()
 
     def _step(self, event_id: str, reason: str) -> Step:

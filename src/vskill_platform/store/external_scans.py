@@ -137,6 +137,6 @@ def _is_news(report: ExternalReport, stored: ExternalReport) -> bool:
 
 def _end_of(task: Task, version: int, now: int) -> tuple[Operation, ...]:
     """Ending it clears the claim of a worker that looks at it this moment: that worker's write is then refused."""
-    ended = tasks.done(task, "the analyser has reported", now)
+    ended = tasks.finish(task, "the analyser has reported", now)
     put = Put(ended.key, msgspec.json.encode(ended), version)
     return (put,) if ended.run == task.run else (put, task_send(ended.kind, ended.id, ended.run))

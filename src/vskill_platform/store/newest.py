@@ -31,7 +31,7 @@ async def newest_keys(prefix: str, *, before: str | None = None, limit: int = 50
     """The latest keys of a prefix, or the latest ones older than the id `before`."""
     limit = max(1, min(limit, MOST))
     oldest = await _oldest(prefix)
-    end = None if before is None else prefix + _checked(before)
+    end = None if before is None else prefix + _check_cursor(before)
     if oldest is None or (end is not None and end <= oldest):
         return Newest(())
     edge = require_env("kv").kv.now() if end is None else _time_of(end, prefix)
@@ -67,7 +67,7 @@ async def _between(prefix: str, start: str | None, end: str | None) -> list[str]
             return found
 
 
-def _checked(text: str) -> str:
+def _check_cursor(text: str) -> str:
     """A cursor comes from outside: it must be an id, and nothing else."""
     if len(text) != _ID_LENGTH or not set(text) <= set(_DIGITS):
         raise InvalidInput(

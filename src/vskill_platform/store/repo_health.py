@@ -84,7 +84,7 @@ class Observation(msgspec.Struct, frozen=True):
     facts: StoredFacts = StoredFacts()
 
 
-def renewed(known: RepoHealth | None, identity: Identity, seen: Observation, now: int) -> RepoHealth:
+def renew_health(known: RepoHealth | None, identity: Identity, seen: Observation, now: int) -> RepoHealth:
     """The record after a check: a repository that is not reached keeps what was known of it."""
     before = known or RepoHealth(identity.repo_key, identity.url, seen.status, now, now)
     reached = seen.status is Reach.REACHABLE

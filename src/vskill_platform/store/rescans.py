@@ -33,7 +33,7 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
         versions = (version, submitted[1] if submitted else None)
         if unknown not in (None, versions):
             # That try may have been applied, and what stands there now may have been judged after it.
-            raise _outdated(
+            raise _outdated_error(
                 "it has changed since, so it is unknown whether this was applied", published, digest
             )
         await _require_grounds(published, digest, decision)
@@ -75,10 +75,10 @@ async def _require_grounds(published: PublishedSkill, digest: str, decision: Res
         return
     names = (published.name, *published.aliases)
     if await why_blocked(published.identity, names, digest) is None:
-        raise _outdated("no blocklist entry matches it, so it is not blocked", published, digest)
+        raise _outdated_error("no blocklist entry matches it, so it is not blocked", published, digest)
 
 
-def _outdated(why: str, published: PublishedSkill, digest: str) -> TransitionError:
+def _outdated_error(why: str, published: PublishedSkill, digest: str) -> TransitionError:
     return TransitionError(f"{why}; it must be judged again", skill=published.canonical, digest=digest)
 
 

@@ -29,7 +29,7 @@ class Known(msgspec.Struct, frozen=True):
 
 async def refresh_standing() -> int:
     """Write the changed skills; return their number."""
-    known = Known(await installs_by_skill(), await _open_reports(), await _owned())
+    known = Known(await installs_by_skill(), await _open_reports(), await _owned_repositories())
     changed = 0
     async for skill in iter_skills():
         trust = await _trust_of(skill, known)
@@ -87,7 +87,7 @@ async def _open_reports() -> dict[str, int]:
     return counts
 
 
-async def _owned() -> frozenset[str]:
+async def _owned_repositories() -> frozenset[str]:
     owned: set[str] = set()
     async for page in iterate_pages(require_env("kv").kv, keys.OWNER):
         owned.update(entry.key for entry in page.items)

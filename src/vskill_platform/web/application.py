@@ -21,7 +21,7 @@ from vskill_platform.web.paths import Tree, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.recent import Recent
-from vskill_platform.web.routing import Endpoint, answer, bounded
+from vskill_platform.web.routing import Endpoint, answer, limit_body
 from vskill_platform.worker_context import require_env
 
 _READING = frozenset({"GET", "HEAD"})
@@ -64,12 +64,12 @@ class Application:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - an answer is made of whatever went wrong
-            response = _failed(request, error)
+            response = _answer_failure(request, error)
         try:
             await response(scope, receive, send)
         except Exception as error:
             if "answered" not in scope:
-                await _failed(request, error)(scope, receive, send)
+                await _answer_failure(request, error)(scope, receive, send)
                 return
             # The answer has begun: only a broken connection tells the client that it is not whole.
             require_env("log").log.exception("response broke off")
@@ -79,7 +79,7 @@ class Application:
         scope = request.scope
         endpoint = self._find(scope)
         if scope["method"] not in _READING:
-            request = Request(scope, bounded(request.receive, scope["headers"], endpoint.most_body))
+            request = Request(scope, limit_body(request.receive, scope["headers"], endpoint.most_body))
         return await answer(endpoint, request)
 
     def _find(self, scope: Scope) -> Endpoint:
@@ -97,7 +97,7 @@ class Application:
         return endpoint
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _answer_failure(request: Request, error: Exception) -> Response:
     if not isinstance(error, PlatformError | HTTPException):
         services_of(request).log.error("request failed", exc_info=error)
     return problem_of(request, error)

@@ -149,7 +149,7 @@ def to_sign_in(request: Request) -> Response:
     return RedirectResponse(f"/signin?next={quote(wanted, safe='/')}", 303, {"cache-control": "no-store"})
 
 
-def finished(request: Request, response: Response) -> Response:
+def set_form_cookie(request: Request, response: Response) -> Response:
     """A visitor who was shown a form gets the cookie that it is bound to."""
     browser: Browser | None = request.scope.get("browser")
     if browser is not None and browser.new and browser.visitor is not None:

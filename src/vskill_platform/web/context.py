@@ -64,7 +64,7 @@ class RequestContext:
         scope["services"] = self._env
         bound = bind_contextvars(request_id=request_id, method=scope["method"], path=scope["path"])
         try:
-            sending = self._watched(scope, send)
+            sending = self._watch(scope, send)
             with self._env.tracing.span(
                 "request", request_id=request_id, method=scope["method"], path=scope["path"]
             ):
@@ -72,7 +72,7 @@ class RequestContext:
         finally:
             reset_contextvars(**bound)
 
-    def _watched(self, scope: Scope, send: Send) -> Send:
+    def _watch(self, scope: Scope, send: Send) -> Send:
         """Sees the answer pass: adds the headers, and counts it when it begins."""
         began = self._env.clock.monotonic()
 

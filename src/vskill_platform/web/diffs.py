@@ -73,7 +73,7 @@ def _change(path: str, old: SkillFile | None, new: SkillFile | None, left: int) 
     if isinstance(before, str) or isinstance(after, str):
         note = before if isinstance(before, str) else str(after)
         return FileChange(path, status, 0, 0, "", note)
-    lines = list(_unified(path, before, after, old, new))
+    lines = list(_unified_diff(path, before, after, old, new))
     additions = sum(line.startswith("+") for line in lines[2:])
     deletions = sum(line.startswith("-") for line in lines[2:])
     patch = "\n".join(lines) + "\n" if lines else ""
@@ -101,7 +101,7 @@ def _lines(file: SkillFile | None) -> list[str] | str:
     return TOO_LARGE if len(lines) > MOST_LINES else lines
 
 
-def _unified(
+def _unified_diff(
     path: str, before: list[str], after: list[str], old: SkillFile | None, new: SkillFile | None
 ) -> list[str]:
     names = (f"a/{path}" if old else "/dev/null", f"b/{path}" if new else "/dev/null")

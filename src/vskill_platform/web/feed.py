@@ -12,7 +12,7 @@ from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import tagged
+from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get
 
 ATOM_TYPE = "application/atom+xml; charset=utf-8"
@@ -24,7 +24,7 @@ async def feed_view(request: Request) -> Response:
     services = services_of(request)
     page = await list_unblocked(services, principal_of(request), sort=Sort.NEWEST, limit=MOST)
     name = services.settings.registry_name
-    return tagged(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
+    return answer_with_tag(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
 
 
 def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:

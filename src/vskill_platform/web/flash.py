@@ -48,7 +48,7 @@ def flash_of(request: Request) -> Flash | None:
         return None
 
 
-def told(request: Request, response: Response) -> Response:
+def clear_flash(request: Request, response: Response) -> Response:
     """Drop the message after the page that shows it."""
     if FLASH_COOKIE in request.cookies:
         drop_cookie(request, response, FLASH_COOKIE)

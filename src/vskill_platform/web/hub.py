@@ -175,7 +175,7 @@ class Hub:
                 self._streams.add(stream)
                 here = self._cursor
             self._env.metrics.streams_open.set(len(self._streams))
-            stream.begin(b"retry: 2000\n" + (await self._missed(stream, after, here)))
+            stream.begin(b"retry: 2000\n" + (await self._missed_frames(stream, after, here)))
         except BaseException:
             self.leave(stream)
             raise
@@ -199,7 +199,7 @@ class Hub:
             stream.end()
         self._stop_following()
 
-    async def _missed(self, stream: Subscription, after: str | None, here: str) -> bytes:
+    async def _missed_frames(self, stream: Subscription, after: str | None, here: str) -> bytes:
         """Frames of what changed since the client's cursor, up to where the follower stands."""
         opening = comment("connected", here)
         if after is None or after == here:

@@ -73,7 +73,7 @@ class EventStream(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             sending = self._stream.sender = asyncio.create_task(self._send_all(send))
-            leaving = asyncio.create_task(_left(receive))
+            leaving = asyncio.create_task(_wait_until_left(receive))
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._hub.leave(self._stream)
@@ -88,7 +88,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -72,7 +72,7 @@ def render_markdown(text: str, style: Style) -> Rendered:
     """The same text gives the same HTML, so what is asked for often is kept."""
     shown = text[:MOST_CHARACTERS]
     env: dict[str, Any] = {"style": style}
-    html = _parser().render(_tamed(shown), env)
+    html = _parser().render(_tame(shown), env)
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -94,7 +94,7 @@ def body_of(text: str) -> str:
     return text if end is None else "\n".join(lines[end + 1 :])
 
 
-def _tamed(text: str) -> str:
+def _tame(text: str) -> str:
     """Runs of one character, the only thing that makes the parser slow, are cut to a length that no prose has."""
     parts: list[str] = []
     run, before = 0, ""
@@ -117,25 +117,25 @@ class _Renderer(RendererHTML):
 
     def heading_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         style: Style = env["style"]
-        tag = _shifted(tokens[at].tag, style)
+        tag = _shift_heading(tokens[at].tag, style)
         if not style.anchors:
             return f"<{tag}>"
         return f'<{tag} id="{_anchor(tokens[at + 1].content, env)}">'
 
     def heading_close(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
-        return f"</{_shifted(tokens[at].tag, env['style'])}>\n"
+        return f"</{_shift_heading(tokens[at].tag, env['style'])}>\n"
 
     def link_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         href = _target(str(tokens[at].attrs.get("href", "")), env["style"])
-        return f'<a href="{_escaped(href)}">' if href else "<a>"
+        return f'<a href="{_escape(href)}">' if href else "<a>"
 
     def image(self, tokens: Sequence[Token], at: int, options: Any, env: MutableMapping[str, Any]) -> str:
         """A link: the page loads nothing, and whoever wants to see it decides that."""
         token = tokens[at]
         href = _target(str(token.attrs.get("src", "")), env["style"])
         words = self.renderInlineAsText(token.children or [], options, env) or "no description"
-        text = _escaped(f"Image: {words}")
-        return f'<a class="image-link" href="{_escaped(href)}">{text}</a>' if href else text
+        text = _escape(f"Image: {words}")
+        return f'<a class="image-link" href="{_escape(href)}">{text}</a>' if href else text
 
     def table_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         return '<div class="table-scroll"><table>\n'
@@ -150,7 +150,7 @@ class _Renderer(RendererHTML):
         return f"<td{_alignment(tokens[at])}>"
 
 
-def _shifted(tag: str, style: Style) -> str:
+def _shift_heading(tag: str, style: Style) -> str:
     return f"h{min(6, int(tag[1]) + style.shift)}"
 
 
@@ -166,7 +166,7 @@ def _anchor(words: str, env: dict[str, Any]) -> str:
     name = kept.strip().replace(" ", "-") or "section"
     seen: dict[str, int] = env.setdefault("anchors", {})
     seen[name] = seen.get(name, -1) + 1
-    return _escaped(name if seen[name] == 0 else f"{name}-{seen[name]}")
+    return _escape(name if seen[name] == 0 else f"{name}-{seen[name]}")
 
 
 def _target(href: str, style: Style) -> str:
@@ -191,7 +191,7 @@ def _below(path: str, fragment: str, style: Style) -> str:
     return style.base + quote(joined) + (f"#{quote(fragment)}" if fragment and style.anchors else "")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return nh3.clean_text(text) if text else ""
 
 

@@ -24,10 +24,10 @@ def json_response(value: object, status: int = 200) -> Response:
 
 def public_json(request: Request, body: bytes, cache: str = REVALIDATE) -> Response:
     """A public answer with its tag; a client that has it already is told so with 304 and no body."""
-    return tagged(request, body, JSON_TYPE, cache)
+    return answer_with_tag(request, body, JSON_TYPE, cache)
 
 
-def tagged(request: Request, body: bytes, media_type: str, cache: str = REVALIDATE) -> Response:
+def answer_with_tag(request: Request, body: bytes, media_type: str, cache: str = REVALIDATE) -> Response:
     return with_tag(request, body, tag_of(body), media_type, cache)
 
 

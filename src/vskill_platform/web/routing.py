@@ -134,7 +134,7 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         check_path(scope["path_params"])
     if endpoint.allowance is not None:
         await take(request, endpoint.allowance)
-    return auth.finished(request, await _view(endpoint, request, principal))
+    return auth.set_form_cookie(request, await _view(endpoint, request, principal))
 
 
 async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> Response:
@@ -197,7 +197,7 @@ async def read_body(request: Request, limit: int = MOST_BODY) -> bytes:
     return b"".join(parts)
 
 
-def bounded(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> Receive:
+def limit_body(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> Receive:
     """Wrap `receive` so that reading more than `limit` bytes of the body raises LimitExceeded."""
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and int(value) > limit:

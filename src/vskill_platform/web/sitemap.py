@@ -21,7 +21,7 @@ from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import answer_document
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import tagged
+from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, query_of
 
 XML_TYPE = "application/xml; charset=utf-8"
@@ -47,7 +47,7 @@ class SitemapQuery(Asked, frozen=True):
 async def robots_view(request: Request) -> Response:
     lines = ["User-agent: *", *(f"Disallow: {path}" for path in CLOSED)]
     text = "\n".join([*lines, "", f"Sitemap: {public_address(request)}/sitemap.xml", ""])
-    return tagged(request, text.encode(), TEXT_TYPE)
+    return answer_with_tag(request, text.encode(), TEXT_TYPE)
 
 
 async def sitemap_view(request: Request) -> Response:

@@ -85,7 +85,7 @@ class UpdatesAnswer(Wire, frozen=True):
 
 async def install_view(request: Request) -> Response:
     body = await _install_body(request)
-    return await _counted(request, asked_name(request), body)
+    return await _count(request, asked_name(request), body)
 
 
 async def any_install_view(request: Request) -> Response:
@@ -93,7 +93,7 @@ async def any_install_view(request: Request) -> Response:
     name = body.skill_name or body.name
     if name is None:
         raise InvalidInput("The body names no skill.", field="skillName", fix="name the skill")
-    return await _counted(request, name, body)
+    return await _count(request, name, body)
 
 
 async def _install_body(request: Request) -> InstallBody:
@@ -102,7 +102,7 @@ async def _install_body(request: Request) -> InstallBody:
     return decode_body(data, InstallBody) if data.strip() else InstallBody()
 
 
-async def _counted(request: Request, name: str, body: InstallBody) -> Response:
+async def _count(request: Request, name: str, body: InstallBody) -> Response:
     skill = await count_install_of(services_of(request), principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
 
@@ -123,7 +123,7 @@ async def _update(reader: Principal, installed: Installed, blocklist: Blocklist)
     hits = blocklist.hits_skill(skill)
     if hits or skill.current_version is None:
         return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn")
-    return _compared(installed, skill, skill.current_version)
+    return _compare(installed, skill, skill.current_version)
 
 
 def _none(installed: Installed, reason: str) -> UpdateView:
@@ -139,7 +139,7 @@ def _none(installed: Installed, reason: str) -> UpdateView:
     )
 
 
-def _compared(installed: Installed, skill: PublishedSkill, latest: str) -> UpdateView:
+def _compare(installed: Installed, skill: PublishedSkill, latest: str) -> UpdateView:
     have, there = parse_semver(installed.current_version), parse_semver(latest, 18)
     if installed.sha:
         newer = installed.sha.removeprefix("sha256:") != skill.content_hash

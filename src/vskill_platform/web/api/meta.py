@@ -12,19 +12,19 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.openapi import JSON, TAGS, Document, document
 from vskill_platform.web.render import render
-from vskill_platform.web.responses import tagged
+from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, page
 
 OPENAPI_TYPE = "application/json"
 
 
 async def openapi_view(request: Request) -> Response:
-    found = await described(request)
+    found = await describe_api(request)
     body = msgspec.json.encode({**found, "servers": [{"url": public_address(request)}]})
-    return tagged(request, body, OPENAPI_TYPE)
+    return answer_with_tag(request, body, OPENAPI_TYPE)
 
 
-async def described(request: Request) -> Document:
+async def describe_api(request: Request) -> Document:
     """The document of this application, made once; its descriptions are read from the source."""
     kept = kept_of(request)
     if kept.openapi is None:
@@ -33,7 +33,7 @@ async def described(request: Request) -> Document:
 
 
 async def reference_view(request: Request) -> Response:
-    found = await described(request)
+    found = await describe_api(request)
     return render(
         request,
         "api_reference.html",
@@ -47,7 +47,7 @@ async def reference_view(request: Request) -> Response:
 def _groups(found: Document) -> list[dict[str, Any]]:
     """Operations by tag, in the order of the tags."""
     operations = [
-        _shown(path, method, one)
+        _operation_view(path, method, one)
         for path, methods in found["paths"].items()
         for method, one in methods.items()
     ]
@@ -59,7 +59,7 @@ def _groups(found: Document) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(path: str, method: str, one: Document) -> dict[str, Any]:
+def _operation_view(path: str, method: str, one: Document) -> dict[str, Any]:
     body = one.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
     return {
         "id": one["operationId"],

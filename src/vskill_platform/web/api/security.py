@@ -15,7 +15,7 @@ from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.web.api.files import VersionQuery
 from vskill_platform.web.api.names import asked_name, asked_skill, both
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import tagged
+from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import query_of
 
 SVG_TYPE = "image/svg+xml"
@@ -26,13 +26,15 @@ async def sarif_view(request: Request) -> Response:
     reader = principal_of(request)
     skill, report = await read_static_report(services_of(request), reader, asked_name(request), number)
     body = await asyncio.to_thread(lambda: as_sarif([Scanned(skill.identity.path, report)], bundled_rules()))
-    return tagged(request, body, SARIF_TYPE)
+    return answer_with_tag(request, body, SARIF_TYPE)
 
 
 async def badge_view(request: Request) -> Response:
     skill = await asked_skill(request)
     blocklist = await current_blocklist(services_of(request))
-    return tagged(request, badge(skill, blocked=bool(blocklist.hits_skill(skill))).encode(), SVG_TYPE)
+    return answer_with_tag(
+        request, badge(skill, blocked=bool(blocklist.hits_skill(skill))).encode(), SVG_TYPE
+    )
 
 
 def badge(skill: PublishedSkill, *, blocked: bool) -> str:

@@ -37,18 +37,18 @@ class Artifact(msgspec.Struct, frozen=True):
 
 async def artifact_of(request: Request, digest: str) -> Artifact:
     """Of a content, which never changes: made once in each process."""
-    kept = _kept(request)
+    kept = _artifact_cache(request)
     found = kept.get(digest)
     if found is None:
         files = await read_files(services_of(request), digest)
         is_plain = len(files) == 1
-        body = skill_file_of(files).data if is_plain else await zipped(files)
+        body = skill_file_of(files).data if is_plain else await zip_files(files)
         found = Artifact(is_plain, hashlib.sha256(body).hexdigest())
         kept.put(digest, found, 200)
     return found
 
 
-async def zipped(files: tuple[SkillFile, ...]) -> bytes:
+async def zip_files(files: tuple[SkillFile, ...]) -> bytes:
     return await made_of(files, zip_archive)
 
 
@@ -65,7 +65,7 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
     await count_download(services_of(request), skill)
 
 
-def _kept(request: Request) -> Kept[Artifact]:
+def _artifact_cache(request: Request) -> Kept[Artifact]:
     state = request.app.state
     if not hasattr(state, "artifacts"):
         state.artifacts = Kept(_MOST_DIGESTS)

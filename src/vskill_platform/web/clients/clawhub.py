@@ -28,7 +28,7 @@ from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withd
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
-from vskill_platform.web.clients.artifacts import count_install, zipped
+from vskill_platform.web.clients.artifacts import count_install, zip_files
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
 from vskill_platform.web.principal import principal_of, services_of
@@ -141,7 +141,7 @@ async def search(request: Request) -> Response:
     asked = query_of(request, SearchQuery)
     services = services_of(request)
     found = await search_catalogue(services, principal_of(request), asked.q, limit=min(asked.limit, MOST))
-    items = await _offered(services, found.items)
+    items = await _installable_skills(services, found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
     shared = await shared_slugs(services, items)
@@ -179,12 +179,14 @@ async def list_all(request: Request) -> Response:
         page = await list_beginning_with(services, reader, asked.prefix, after, limit)
     else:
         page = await list_catalogue(services, reader, sort=_SORTS[asked.sort], after=after, limit=limit)
-    offered = await _offered(services, page.items)
+    offered = await _installable_skills(services, page.items)
     shared = await shared_slugs(services, offered)
     return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": page.after})
 
 
-async def _offered(services: Services, items: tuple[PublishedSkill, ...]) -> tuple[PublishedSkill, ...]:
+async def _installable_skills(
+    services: Services, items: tuple[PublishedSkill, ...]
+) -> tuple[PublishedSkill, ...]:
     return await leave_out_blocked(services, [one for one in items if one.listing is not None])
 
 
@@ -329,7 +331,7 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
     ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    body = await zipped(await read_files(services_of(request), ref.digest))
+    body = await zip_files(await read_files(services_of(request), ref.digest))
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"

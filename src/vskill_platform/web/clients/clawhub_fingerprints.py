@@ -18,7 +18,7 @@ def fingerprints(record: SkillVersion) -> frozenset[str]:
     is wrong the client falls back on what it noted when it installed.
     """
     shown = [one for one in record.manifest if not _is_hidden(one)]
-    orders = (sorted(shown, key=_collated), sorted(shown, key=lambda one: one.path))
+    orders = (sorted(shown, key=_collation_key), sorted(shown, key=lambda one: one.path))
     texts = ["\n".join(f"{one.path}:{one.sha256}" for one in order) for order in orders]
     return frozenset(hashlib.sha256(text.encode()).hexdigest() for text in texts)
 
@@ -27,7 +27,7 @@ def _is_hidden(entry: FileEntry) -> bool:
     return any(part.startswith(".") for part in entry.path.split("/"))
 
 
-def _collated(entry: FileEntry) -> tuple[list[tuple[int, int]], list[bool]]:
+def _collation_key(entry: FileEntry) -> tuple[list[tuple[int, int]], list[bool]]:
     """First by characters without case, then lower case before upper."""
     ranks = [(_RANKS.get(char, len(_RANKS)), ord(char)) for char in entry.path.lower()]
     plain = [(rank, 0 if rank < len(_RANKS) else point) for rank, point in ranks]

@@ -37,7 +37,7 @@ def flat_slug(skill: PublishedSkill, shared: frozenset[str]) -> str:
     return skill.canonical.replace("/", JOIN) if skill.slug in shared else skill.slug
 
 
-async def named(request: Request, slug: str, handle: str) -> PublishedSkill:
+async def find_by_slug(request: Request, slug: str, handle: str) -> PublishedSkill:
     """The one skill that a slug means, or Ambiguous, or NotFound."""
     services, reader = services_of(request), principal_of(request)
     joined = await _by_parts(services, reader, slug)
@@ -76,7 +76,7 @@ async def _of_owner(services: Services, reader: Principal, slug: str, handle: st
 async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkill | Response:
     """The skill, or the answer that this client shows as a list to choose from."""
     try:
-        return await named(request, slug, handle)
+        return await find_by_slug(request, slug, handle)
     except Ambiguous as error:
         return await _choices(request, slug, error)
     except NotFound:

@@ -45,7 +45,7 @@ def repository_of(files: Iterable[SkillFile], *, message: str, at_ms: int) -> Re
     root = _tree({file.path: file for file in files}, found)
     when = f"{at_ms // 1000} +0000"
     text = f"tree {root}\nauthor {_AUTHOR} {when}\ncommitter {_AUTHOR} {when}\n\n{message}\n"
-    commit = _kept(GitObject("commit", text.encode()), found)
+    commit = _keep(GitObject("commit", text.encode()), found)
     return Repository(commit, tuple(found.values()))
 
 
@@ -57,19 +57,19 @@ def _tree(files: dict[str, SkillFile], found: dict[str, GitObject]) -> str:
         if slash:
             folders.setdefault(first, {})[rest] = file
         else:
-            blob = _kept(GitObject("blob", file.data), found)
+            blob = _keep(GitObject("blob", file.data), found)
             entries.append((first.encode(), _line(file.mode, first, blob)))
     for name, inside in folders.items():
         # Git sorts a folder as if its name ended in a slash.
         entries.append((name.encode() + b"/", _line(_FOLDER, name, _tree(inside, found))))
-    return _kept(GitObject("tree", b"".join(line for _, line in sorted(entries))), found)
+    return _keep(GitObject("tree", b"".join(line for _, line in sorted(entries))), found)
 
 
 def _line(mode: str, name: str, object_id: str) -> bytes:
     return f"{mode} {name}\0".encode() + bytes.fromhex(object_id)
 
 
-def _kept(made: GitObject, found: dict[str, GitObject]) -> str:
+def _keep(made: GitObject, found: dict[str, GitObject]) -> str:
     object_id = made.id
     found[object_id] = made
     return object_id

@@ -22,7 +22,7 @@ from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.clients.wellknown import described, prefix_of
+from vskill_platform.web.clients.wellknown import describe_skill, prefix_of
 from vskill_platform.web.kept import answer_document
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, public_json
@@ -112,7 +112,7 @@ def _plugin(
     plugin: dict[str, Any] = {
         "name": name,
         "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
-        "description": described(skill),
+        "description": describe_skill(skill),
         "version": skill.current_version,
         "author": {"name": owner},
         "homepage": f"{base}/skills/{place}",

@@ -77,7 +77,7 @@ async def fetch(request: Request) -> Response:
     pack = await asyncio.to_thread(pack_of, repository)
     await count_install(request, skill)
     banded = "side-band-64k" in lines[0].decode("ascii", "replace")
-    return _answer(shallow + packet(b"NAK\n") + (b"".join(_banded(pack)) if banded else pack))
+    return _answer(shallow + packet(b"NAK\n") + (b"".join(_split_into_bands(pack)) if banded else pack))
 
 
 def _answer(body: bytes) -> Response:
@@ -141,7 +141,7 @@ def packets(data: bytes) -> Iterator[bytes]:
         at += max(size, 4)
 
 
-def _banded(pack: bytes) -> Iterator[bytes]:
+def _split_into_bands(pack: bytes) -> Iterator[bytes]:
     for begin in range(0, len(pack), _BAND):
         yield packet(b"\x01" + pack[begin : begin + _BAND])
     yield FLUSH

@@ -30,7 +30,7 @@ from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
-from vskill_platform.web.clients.artifacts import artifact_of, count_install, zipped
+from vskill_platform.web.clients.artifacts import artifact_of, count_install, zip_files
 from vskill_platform.web.kept import answer_until_change
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
@@ -123,10 +123,10 @@ async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: 
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
     kind = "skill-md" if artifact.is_plain else "archive"
-    return IndexEntry(name, described(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
+    return IndexEntry(name, describe_skill(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
 
 
-def described(skill: PublishedSkill | PublishedSkillSummary) -> str:
+def describe_skill(skill: PublishedSkill | PublishedSkillSummary) -> str:
     """Never empty, never longer than the schema allows."""
     return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]
 
@@ -143,7 +143,7 @@ async def artifact(request: Request) -> Response:
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
         return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
-    return attachment(with_tag(request, await zipped(files), tag, ZIP_TYPE), name)
+    return attachment(with_tag(request, await zip_files(files), tag, ZIP_TYPE), name)
 
 
 async def counted_artifact(request: Request) -> Response:
@@ -206,7 +206,7 @@ async def _older_entry(name: str, skill: PublishedSkill) -> OlderEntry | None:
     record = records.get(skill.current_version or "")
     if record is None:
         return None
-    return OlderEntry(name, described(skill), tuple(file.path for file in record.manifest))
+    return OlderEntry(name, describe_skill(skill), tuple(file.path for file in record.manifest))
 
 
 def _current(skill: PublishedSkill) -> Any:

@@ -22,7 +22,7 @@ from vskill_platform.actions.wire import Asked, iso_time
 from vskill_platform.domain.identity import MAX_URL
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.web.auth import form_of, text_of, values_of
-from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.acting import act_by_form, acting
 from vskill_platform.web.pages.signin import same, sign_in_again
 from vskill_platform.web.principal import principal_of, services_of
@@ -69,7 +69,7 @@ async def account_page(
         flash=flash_of(request),
     )
     shown.headers["cache-control"] = "no-store"
-    return told(request, shown)
+    return clear_flash(request, shown)
 
 
 @acting("/account")

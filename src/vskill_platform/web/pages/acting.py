@@ -12,7 +12,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.checks import invalid_request
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.web.auth import form_of, safe_next, text_of
-from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import in_words
@@ -98,4 +98,4 @@ def admin_page(request: Request, template: str, status: int = 200, **context: ob
     areas = areas_for(principal_of(request))
     shown = render(request, f"admin/{template}", status, flash=flash_of(request), areas=areas, **context)
     shown.headers["cache-control"] = "no-store"
-    return told(request, shown)
+    return clear_flash(request, shown)

@@ -67,7 +67,7 @@ async def bulk(request: Request) -> Response:
 async def do_bulk(request: Request) -> Response:
     """What the dry run showed, and nothing else: each submission as it was shown."""
     await require_confirmed(request)
-    items = [_seen(value) for value in await values_of(request, "item") if value]
+    items = [_parse_item(value) for value in await values_of(request, "item") if value]
     if not items:
         raise InvalidInput("No submission was chosen.", field="item", fix="choose at least one in the list")
     done = await act_by_form(request, BULK, items=items)
@@ -77,7 +77,7 @@ async def do_bulk(request: Request) -> Response:
     return see_other(request, PLACE, text)
 
 
-def _seen(value: str) -> dict[str, object]:
+def _parse_item(value: str) -> dict[str, object]:
     """An item of the form: id, run and digest."""
     submission_id, _, rest = value.partition(" ")
     run, _, digest = rest.partition(" ")

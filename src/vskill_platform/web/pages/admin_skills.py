@@ -29,13 +29,15 @@ class AdminSkillsQuery(Asked, frozen=True):
 
 async def skills(request: Request) -> Response:
     asked = query_of(request, AdminSkillsQuery)
-    items, after = await _found(principal_of(request), asked)
+    items, after = await _find_skills(principal_of(request), asked)
     return admin_page(
         request, "skills.html", items=items, after=after, q=asked.q, is_first=asked.after is None
     )
 
 
-async def _found(reader: Principal, asked: AdminSkillsQuery) -> tuple[tuple[PublishedSkill, ...], str | None]:
+async def _find_skills(
+    reader: Principal, asked: AdminSkillsQuery
+) -> tuple[tuple[PublishedSkill, ...], str | None]:
     if asked.q.strip():
         return (await search_catalogue(require_env(), reader, asked.q, limit=PAGE)).items, None
     page = await list_catalogue(require_env(), reader, after=asked.after, limit=PAGE)

@@ -26,7 +26,7 @@ from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
-from vskill_platform.web.flash import flash_of, told
+from vskill_platform.web.flash import clear_flash, flash_of
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form
@@ -90,16 +90,16 @@ async def flat(request: Request) -> Response:
 
 
 async def files(request: Request) -> Response:
-    dossier = await _versioned(request)
+    dossier = await _read_version(request)
     return await _render(request, "skill_files.html", dossier, "files", shown=None)
 
 
 async def file(request: Request) -> Response:
-    dossier = await _versioned(request)
+    dossier = await _read_version(request)
     path = request.path_params["path"]
     for one in await read_dossier_files(services_of(request), dossier):
         if one.path == path:
-            return await _render(request, "skill_files.html", dossier, "files", shown=_shown(one))
+            return await _render(request, "skill_files.html", dossier, "files", shown=_show_file(one))
     raise NotFound(
         f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}", path=path[:200]
     )
@@ -111,7 +111,7 @@ async def versions(request: Request) -> Response:
 
 
 async def security(request: Request) -> Response:
-    dossier = await _versioned(request)
+    dossier = await _read_version(request)
     findings = dossier.scan.findings if dossier.scan else ()
     counted = [one for one in findings if one.kind is not FindingKind.CAPABILITY]
     return await _render(
@@ -184,14 +184,14 @@ async def _render(
         flash=flash_of(request),
         **shown,
     )
-    return told(request, rendered)
+    return clear_flash(request, rendered)
 
 
 async def _read_dossier(request: Request, number: str | None = None) -> Dossier:
     return await read_dossier(services_of(request), principal_of(request), _canonical(request), number)
 
 
-async def _versioned(request: Request) -> Dossier:
+async def _read_version(request: Request) -> Dossier:
     return await _read_dossier(request, query_of(request, ShownVersionQuery).version or None)
 
 
@@ -206,7 +206,7 @@ async def _skill_text(dossier: Dossier) -> str | None:
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
 
 
-def _shown(one: SkillFile) -> ViewedFile:
+def _show_file(one: SkillFile) -> ViewedFile:
     if b"\0" in one.data[:8_000]:
         return ViewedFile(one.path, len(one.data), None, cut=False)
     text = one.data.decode("utf-8", "replace")

@@ -97,7 +97,7 @@ class Results(msgspec.Struct, frozen=True):
 async def skills(request: Request) -> Response:
     asked = query_of(request, SkillsQuery)
     results = await _results(request, asked)
-    shown = {"asked": asked, "results": results, "chosen": _chosen(asked), "sorts": SORTS}
+    shown = {"asked": asked, "results": results, "chosen": _chosen_filters(asked), "sorts": SORTS}
     if request.headers.get("hx-request-type") == "partial":
         answer = render(request, "skills_results.html", **shown)
     else:
@@ -145,7 +145,7 @@ def _choices(asked: SkillsQuery, name: str, counts: dict[str, int]) -> tuple[Cho
     )
 
 
-def _chosen(asked: SkillsQuery) -> list[tuple[str, str, str]]:
+def _chosen_filters(asked: SkillsQuery) -> list[tuple[str, str, str]]:
     """What narrows the list, each with the address that does without it."""
     titles = {**FACETS, "owner": "Owner"}
     return [

@@ -26,7 +26,7 @@ from vskill_platform.domain.timeline import Stay, stays, time_by_state
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.channels import Submissions
-from vskill_platform.web.flash import flash_of, see_other, told
+from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
@@ -94,12 +94,12 @@ class ShownSubmission(msgspec.Struct, frozen=True):
 
 
 async def submission(request: Request) -> Response:
-    shown = await _shown(request, query_of(request, RunQuery).run)
+    shown = await _read_page(request, query_of(request, RunQuery).run)
     answer = render(request, "submission.html", shown=shown, flash=flash_of(request))
-    return told(request, answer)
+    return clear_flash(request, answer)
 
 
-async def _shown(request: Request, run: int | None) -> ShownSubmission:
+async def _read_page(request: Request, run: int | None) -> ShownSubmission:
     services = services_of(request)
     kv = services.kv
     cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""

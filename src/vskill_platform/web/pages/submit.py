@@ -72,7 +72,7 @@ async def send(request: Request) -> Response:
         PlaceToSubmit(repo_url=repo, skill_path=path, source=EntryPoint.WEB.value) for path in paths
     )
     done = await SUBMIT_MANY(services_of(request), principal_of(request), SubmitPlaces(submissions=places))
-    return _done(request, done.results)
+    return _show_results(request, done.results)
 
 
 async def upload(request: Request) -> Response:
@@ -89,7 +89,7 @@ async def upload(request: Request) -> Response:
     finally:
         # What was uploaded may be a file on disk.
         await request.close()
-    return _done(request, [done])
+    return _show_results(request, [done])
 
 
 def _start(
@@ -103,7 +103,7 @@ def _start(
     return render(request, "submit.html", status, values=given, errors=errors or {}, hosts=hosts)
 
 
-def _done(request: Request, results: Sequence[PlaceOutcome]) -> Response:
+def _show_results(request: Request, results: Sequence[PlaceOutcome]) -> Response:
     """One that was accepted is shown at once; of several, the list."""
     first = results[0]
     if len(results) == 1 and first.id is not None:
