@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
 from vskill_platform.domain.errors import (
     IdentityMismatch,
@@ -45,6 +46,8 @@ from vskill_platform.domain.skill import (
     recertify,
     restore,
     take_down,
+    taken_down_by_block,
+    unblock,
     unyank,
     with_trust,
     yank,
@@ -751,3 +754,59 @@ def test_an_old_record_stays_readable() -> None:
         b'"manifest":[{"path":"SKILL.md","mode":"100644","size":1,"sha256":"s"}],"published_at":5}'
     )
     assert msgspec.json.decode(version, type=SkillVersion).certification is Certification.SCANNED
+
+
+# What a block takes down comes back with it, and nothing else does.
+
+
+def blocked(
+    *contents: str, reason: str = f"{BLOCK_REASON}: malware", actor: str = "system"
+) -> PublishedSkill:
+    change = StatusChange(StatusRole.SYSTEM, actor, 50, reason)
+    return take_down(published(*contents), change, digest=digest(contents[0]))
+
+
+def lifted(skill: PublishedSkill, content: str = "A") -> dict[str, str]:
+    change = StatusChange(StatusRole.SYSTEM, "system", 60, "lifted")
+    return statuses(unblock(skill, change, digest=digest(content)))
+
+
+@pytest.mark.parametrize("reason", [f"{BLOCK_REASON}: malware", f"rescan: {BLOCK_REASON}: malware"])
+def test_what_a_block_took_down_is_live_again_when_the_block_is_lifted(reason: str) -> None:
+    skill = blocked("A", "B", reason=reason)
+    assert statuses(skill) == {"1.0.0": "taken_down", "1.0.1": "live"}
+    assert lifted(skill) == {"1.0.0": "live", "1.0.1": "live"}
+    assert lifted(skill, "B") == {"1.0.0": "taken_down", "1.0.1": "live"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "actor"), [("rescan: it phones home", "system"), (f"{BLOCK_REASON}: malware", "system:else")]
+)
+def test_what_a_rescan_or_a_person_took_down_stays_down_when_a_block_is_lifted(reason, actor) -> None:
+    assert lifted(blocked("A", reason=reason, actor=actor)) == {"1.0.0": "taken_down"}
+
+
+def test_a_live_version_with_the_reason_of_an_old_block_is_not_taken_down_by_it() -> None:
+    (ref,) = published("A").versions
+    old = msgspec.structs.replace(ref, by="system", reason=f"{BLOCK_REASON}: malware")
+    assert not taken_down_by_block(old)
+
+
+def test_a_reviewers_word_replaces_that_of_a_block_and_outlasts_it() -> None:
+    skill = take_down(blocked("A"), by(StatusRole.REVIEWER, 55, "malicious, I read it"))
+    assert skill.versions[0].reason == "malicious, I read it"
+    assert lifted(skill) == {"1.0.0": "taken_down"}
+
+
+def test_a_block_does_not_replace_the_word_of_a_reviewer_and_a_reviewer_not_that_of_another() -> None:
+    skill = take_down(published("A"), by(StatusRole.REVIEWER, 55, "malicious"))
+    for change in (
+        StatusChange(StatusRole.SYSTEM, "system", 60, f"{BLOCK_REASON}: x"),
+        by(StatusRole.REVIEWER, 61, "me too"),
+    ):
+        assert take_down(skill, change).versions[0].reason == "malicious"
+
+
+def test_a_block_that_is_applied_again_changes_nothing() -> None:
+    again = StatusChange(StatusRole.SYSTEM, "system", 70, f"{BLOCK_REASON}: more")
+    assert take_down(blocked("A"), again).versions[0].reason == f"{BLOCK_REASON}: malware"

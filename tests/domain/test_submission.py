@@ -26,6 +26,7 @@ from vskill_platform.domain.submission import (
     MAX_INTERRUPTED,
     UNAVAILABLE_END_MS,
     UNAVAILABLE_MOST_MS,
+    Appeal,
     Approval,
     Attempts,
     Claim,
@@ -506,3 +507,71 @@ def test_a_tasks_message_names_its_kind_id_and_run():
     assert (send.key, send.delay_ms) == ("task:rescan:one:3", 7)
     assert decode_body(send.body) == TaskMessage("rescan", "one", 3)
     assert task_send("rescan", "one", 3).delay_ms == 0
+
+
+# Who submitted it.
+
+
+def ended(submitter: str | None = None) -> Submission:
+    return submission(at=NOW, state=State.REJECTED, submitter=submitter)
+
+
+def test_everybody_who_submitted_it_stays_its_submitter_the_latest_first():
+    record = domain.start_run(ended(submitter="ann"), step(2), submitter="bob", upload=None)
+    assert (record.submitter, record.earlier_submitters) == ("bob", ("ann",))
+    again = domain.refresh(record, now=NOW, submitter="ann", upload=None)
+    assert again.submitters == ("ann", "bob")
+    third = domain.refresh(again, now=NOW, submitter="carl", upload=None)
+    assert (third.submitter, third.earlier_submitters) == ("carl", ("ann", "bob"))
+    rerun = domain.start_run(
+        msgspec.structs.replace(third, state=State.REJECTED), step(3), submitter="dora", upload=None
+    )
+    assert rerun.submitters == ("dora", "carl", "ann", "bob")
+
+
+def test_somebody_who_is_not_signed_in_takes_nobodys_place():
+    known = domain.refresh(submission(at=NOW, submitter="ann"), now=NOW, submitter=None, upload=None)
+    assert known.submitters == ("ann",)
+    nobody = domain.refresh(submission(at=NOW), now=NOW, submitter=None, upload=None)
+    assert (nobody.submitter, nobody.submitters) == (None, ())
+    run = domain.start_run(ended(), step(2), submitter=None, upload=None)
+    assert (run.submitter, run.submitters) == (None, ())
+
+
+# Appeals.
+
+
+def appealing(against: State, state: State = State.NEEDS_REVIEW) -> Submission:
+    return submission(at=NOW, state=state, appeal=Appeal("user:ann", NOW, "it is clean", against))
+
+
+def test_only_an_appeal_against_a_block_that_waits_for_a_reviewer_holds_the_block_off():
+    assert appealing(State.BLOCKED).appeals_block
+    assert not appealing(State.TIER1_FAILED).appeals_block
+    assert not appealing(State.BLOCKED, state=State.RECEIVED).appeals_block
+    assert not submission(at=NOW, state=State.NEEDS_REVIEW).appeals_block
+
+
+def test_a_new_run_has_no_appeal():
+    record = appealing(State.BLOCKED, state=State.REJECTED)
+    assert domain.start_run(record, step(2), submitter=None, upload=None).appeal is None
+
+
+# Making due.
+
+
+def test_what_waits_for_a_worker_is_made_due_and_its_history_says_who_wanted_it():
+    record = submission(at=NOW, next_attempt_at=NOW + 1_000_000)
+    due = domain.make_due(record, step(2, at=NOW + 5, reason="asked for it"))
+    assert (due.state, due.next_attempt_at, due.updated_at) == (State.RECEIVED, NOW + 5, NOW + 5)
+    assert due.history[:-1] == record.history
+    assert (due.history[-1].to, due.history[-1].reason) == (State.RECEIVED, "asked for it")
+
+
+@pytest.mark.parametrize(
+    "record", [claimed(), msgspec.structs.replace(claimed(), state=State.RECEIVED), ended()]
+)
+def test_what_a_worker_holds_and_what_is_over_is_not_made_due(record: Submission):
+    with pytest.raises(TransitionError) as refused:
+        domain.make_due(record, step(2))
+    assert refused.value.details["submission"] == record.id

@@ -30,16 +30,16 @@ class Blocklist(msgspec.Struct, frozen=True):
 
     def hits_skill(self, skill: PublishedSkill) -> tuple[BlockEntry, ...]:
         """The entries that hit a published skill with its current content."""
-        return self.hits(skill.identity, (skill.name,), skill.current_digest) if self.entries else ()
+        return self.hits(skill.identity, (skill.name,), skill.current_digest)
 
     def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
         """The same for a skill as lists of the whole registry know it."""
-        if not self.entries or skill.identity is None:
+        if skill.identity is None:
             return ()
         return self.hits(skill.identity, (skill.name,), skill.current_digest)
 
     def taint(self, identity: Identity) -> BlockEntry | None:
-        return self.tainted.get(identity.repo_key) if self.tainted else None
+        return self.tainted.get(identity.repo_key)
 
 
 def all_targets(
