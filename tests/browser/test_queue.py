@@ -153,7 +153,7 @@ def test_without_scripts_the_queue_is_filtered_searched_and_read(opened):
     expect(page.locator(ROWS)).to_have_count(1)
     expect(page.locator("[data-live-indicator]")).to_be_hidden()
     page.locator(ROWS).get_by_role("link").click()
-    expect(page.get_by_role("heading", name="What was found")).to_be_visible()
+    expect(page.get_by_role("heading", name="Findings")).to_be_visible()
     expect(page.get_by_text("What to do:").first).to_be_visible()
 
 
