@@ -139,7 +139,7 @@ async def test_publishing_needs_a_token_and_what_was_sent(shelf):
     assert (await shelf.client.post(f"{API}/skills", json=body)).status_code == 401
     token = await shelf.token("ada")
     missing = await shelf.client.post(f"{API}/skills", json=body, headers=token)
-    assert missing.status_code == 404 and "was not sent" in missing.json()["error"]
+    assert missing.status_code == 404 and "was not uploaded" in missing.json()["error"]
     reading = await shelf.token("bob", scopes=("read",))
     assert (await shelf.client.post(f"{API}/skills", json=body, headers=reading)).status_code == 403
     form = await shelf.client.post(f"{API}/skills", data={"x": "y"}, files={"f": b""}, headers=token)

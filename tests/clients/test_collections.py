@@ -105,8 +105,8 @@ async def test_an_admin_curates_it_in_the_browser(shelf):
         assert skill.canonical in await ada.do(
             f"{area}/remove", name="team", skill=skill.canonical, reason="no longer"
         )
-        assert "gone" not in await ada.do(f"{area}/delete", name="team", reason="over")
-        assert "gone" in await ada.do(f"{area}/delete", name="team", reason="over", confirm="yes")
+        assert "was deleted" not in await ada.do(f"{area}/delete", name="team", reason="over")
+        assert "was deleted" in await ada.do(f"{area}/delete", name="team", reason="over", confirm="yes")
 
 
 async def test_the_page_about_clients_names_them_all_with_this_address(shelf):

@@ -42,7 +42,7 @@ def test_a_flood_behind_open_gates_ends_in_time_and_is_not_clean(engine, path, w
     report = engine.scan(skill(path, body))
     assert time.thread_time() - began < BEARABLE_S
     assert report.status is ScanStatus.INCOMPLETE
-    assert "too often" in report.problem
+    assert "too many" in report.problem
 
 
 def test_what_stands_before_the_flood_is_still_found(engine):
