@@ -22,7 +22,7 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
+from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
@@ -139,6 +139,9 @@ async def _is_let_in(caller: Caller, action: Action[Any, Any], request: msgspec.
         await caller.call(action, request)
     except (NotSignedIn, NotPermitted):
         return False
+    except RegistryUnavailable:
+        # It failed, which says nothing about rights.
+        raise
     except PlatformError:
         # Let in, and told that it cannot be done now: rights are asked about first.
         return True
