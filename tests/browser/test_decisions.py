@@ -3,14 +3,14 @@ reviewer rejects and is led to the next, and takes a live skill down in two step
 
 import json
 import re
-import time
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_admin import DOUBTFUL
-from tests.browser.test_owners import PUBLISHED_S, make_author, press
+from tests.browser.test_owners import make_author, press
 from tests.browser.test_queue import skill_folder
+from tests.support.patience import wait_until
 from tools.browsing import command, serving
 
 pytestmark = pytest.mark.browser
@@ -44,13 +44,13 @@ def submitted(registry, passwords, tmp_path_factory) -> dict[str, str]:
     folders = [str(skill_folder(parent, name, body)) for name, body in SKILLS.items()]
     told = command(registry.data, "--as", "ann", "submit", *folders, "--no-watch", "--json")
     found = {one["submission"]["skillName"]: one["submission"]["id"] for one in json.loads(told)}
-    deadline = time.monotonic() + PUBLISHED_S
-    while time.monotonic() < deadline:
+
+    def are_decided() -> bool:
         listed = registry.json("/api/v1/submissions?limit=100")["submissions"]
-        if {one["skillName"]: one["category"] for one in listed} == ENDS:
-            return found
-        time.sleep(0.2)
-    raise AssertionError("they were not decided in time")
+        return {one["skillName"]: one["category"] for one in listed} == ENDS
+
+    wait_until(are_decided, "they were not decided")
+    return found
 
 
 @pytest.fixture

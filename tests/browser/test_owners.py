@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -15,6 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESK, PHONE
 from tests.browser.test_every_page import RULES
 from tests.support.git_server import git_server, skill_md
+from tests.support.patience import wait_until
 from tools.browsing import command, environment_of, serving
 from vskill_platform.actions.owners import PROOF_FILE
 
@@ -22,8 +22,6 @@ pytestmark = pytest.mark.browser
 
 URL = "https://github.com/ann/tools"
 SKILL = "/skills/ann/tools/tools"
-#: A busy machine scans slowly; nothing here is about speed.
-PUBLISHED_S = 120
 #: Makes an account an owner without a claim.
 ADD_OWNER = """
 import sys
@@ -75,13 +73,12 @@ def publish(registry, version: str) -> None:
         {"content-type": "application/json"},
     )
     urlopen(asked, timeout=30).close()
-    deadline = time.monotonic() + PUBLISHED_S
-    while time.monotonic() < deadline:
+
+    def is_published() -> bool:
         listed = registry.json("/api/v1/skills?owner=ann")["skills"]
-        if listed and listed[0]["currentVersion"] == version:
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"version {version} was not published in time")
+        return bool(listed) and listed[0]["currentVersion"] == version
+
+    wait_until(is_published, f"version {version} was not published")
 
 
 @pytest.fixture(scope="module")
