@@ -28,6 +28,7 @@ _ACCEPTED = "the client sends it, and what is asked is so anyway"
 _LIMIT = "a limit: whoever builds the environment may set another"
 _CHANGES = "`publish` gives it by name, among the changes of its step"
 _TOOLS = "the reference shows it"
+_UNMANAGED = "the query reads it by name, and every namespace is unmanaged so far"
 
 #: Class and field, and why nothing of ours reads or fills it.
 EXEMPT: Mapping[str, str] = {
@@ -46,6 +47,8 @@ EXEMPT: Mapping[str, str] = {
     "ContentLimits.files": _LIMIT,
     "ContentLimits.bytes_file": _LIMIT,
     "SkillVersion.tree_hash": "stored with every version for clients that compare it; no answer shows it yet",
+    "PublishedSkill.audience": _UNMANAGED,
+    "Submission.audience": _UNMANAGED,
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
     "SearchQuery.highlighted_only": _ACCEPTED,

@@ -13,7 +13,7 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_views import SkillCard, card
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.domain.token import TokenScope
@@ -197,7 +197,7 @@ def iterate_catalogue(_services: Services, reader: Principal) -> AsyncIterator[P
 
 async def enumerate_catalogue(_services: Services, reader: Principal) -> list[PublishedSkillSummary]:
     """The same all at once."""
-    return await enumerate_published_skills() if PUBLIC in audiences_of(reader) else []
+    return await enumerate_published_skills() if may_read(PUBLIC, audiences_of(reader)) else []
 
 
 LIST_SKILLS = Action(

@@ -14,7 +14,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.catalogue import SkillPage
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
@@ -67,7 +67,7 @@ async def _is_alone(services: Services, slug: str) -> bool:
 
 async def list_holders(services: Services, reader: Principal, flat: str, limit: int) -> tuple[str, ...]:
     """The canonical names of the skills that a flat name may mean."""
-    if PUBLIC not in audiences_of(reader):
+    if not may_read(PUBLIC, audiences_of(reader)):
         return ()
     page = await services.kv.list(keys.aliases_of(flat.lower()), limit=limit)
     return tuple(keys.parse(key).parts[1] for key in page.items)
@@ -77,7 +77,7 @@ async def list_beginning_with(
     services: Services, reader: Principal, beginning: str, after: str | None, limit: int
 ) -> SkillPage:
     """A page of the skills whose flat names begin so, in the order of those names."""
-    if PUBLIC not in audiences_of(reader):
+    if not may_read(PUBLIC, audiences_of(reader)):
         return SkillPage(())
     names_begin = keys.aliases_of(beginning.lower()).removesuffix(":")
     page = await services.kv.list(names_begin, after=after, limit=limit)

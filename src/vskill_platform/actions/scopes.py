@@ -12,7 +12,7 @@ from vskill_platform.actions.flat_names import kebab_name, shared_slugs
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import NotFound
@@ -84,7 +84,7 @@ async def read_installable(
     services: Services, reader: Principal, names: Iterable[str]
 ) -> tuple[PublishedSkill, ...]:
     """Skills by canonical name, in this order, without what cannot be installed now."""
-    if PUBLIC not in audiences_of(reader):
+    if not may_read(PUBLIC, audiences_of(reader)):
         return ()
     names = tuple(names)
     blocklist = await current_blocklist(services)

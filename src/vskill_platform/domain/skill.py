@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import FileEntry, digest_of
 from vskill_platform.domain.errors import (
@@ -132,6 +133,8 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     trust: TrustFacts = TrustFacts()
     #: what lists show and filter by; None while no version is live
     listing: Listing | None = None
+    #: whose readers may read it (`domain.audience`)
+    audience: str = PUBLIC
 
 
 class PublishedSkillSummary(msgspec.Struct, frozen=True):

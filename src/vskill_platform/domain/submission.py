@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import Identity
@@ -170,6 +171,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     published_version: str | None = None
     #: Set in a run that an appeal began.
     appeal: Appeal | None = None
+    #: Whose readers may read it (`domain.audience`).
+    audience: str = PUBLIC
 
     @property
     def submitters(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from vskill_platform.domain.audience import PUBLIC, Audiences
+from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.kv.collections import SKILLS
@@ -30,7 +30,7 @@ async def list_skills(
     *,
     audiences: Audiences,
 ) -> SkillPage:
-    if PUBLIC not in audiences:
+    if not may_read(PUBLIC, audiences):
         return SkillPage(())
     env = require_env("kv")
     page = await env.kv.select(
@@ -51,7 +51,7 @@ async def list_skills(
 async def search_skills(
     text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
 ) -> SkillHits:
-    if PUBLIC not in audiences:
+    if not may_read(PUBLIC, audiences):
         return SkillHits(())
     env = require_env("kv")
     found = await env.kv.search(SKILLS.prefix, text, where=_conditions(filters), limit=limit)
@@ -65,7 +65,7 @@ async def search_skills(
 async def count_facets(*, audiences: Audiences) -> Facets:
     """Every facet's counts. Withdrawn skills have none of these facts, so they are not counted."""
     names = Facets.__struct_fields__
-    if PUBLIC not in audiences:
+    if not may_read(PUBLIC, audiences):
         return Facets(**{name: {} for name in names})
     counted = await require_env("kv").kv.count_all(SKILLS.prefix)
     return Facets(
@@ -75,7 +75,7 @@ async def count_facets(*, audiences: Audiences) -> Facets:
 
 async def iterate_skills(*, audiences: Audiences) -> AsyncIterator[PublishedSkillSummary]:
     """Every published skill in the order of its name."""
-    if PUBLIC in audiences:
+    if may_read(PUBLIC, audiences):
         async for summary in iter_published_skills():
             yield summary
 

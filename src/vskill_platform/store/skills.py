@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, Audiences
+from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
 from vskill_platform.domain.errors import Ambiguous, NotFound
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
@@ -46,7 +46,7 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
     if name.count("/") == 2:
         return (await find_by_full_name(name, audiences=audiences))[0]
     owner, _, flat = name.rpartition("/")
-    found = await _of_flat(flat) if PUBLIC in audiences else []
+    found = [one for one in await _of_flat(flat) if may_read(one.audience, audiences)]
     if owner:
         found = [one for one in found if one.canonical.startswith(f"{owner.lower()}/")]
     if repo_url and len(found) > 1:
@@ -62,9 +62,9 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
 
 async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
     """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
-    for written in dict.fromkeys((name, name.lower())) if PUBLIC in audiences else ():
+    for written in dict.fromkeys((name, name.lower())):
         found, version = await read_skill(written)
-        if found is not None:
+        if found is not None and may_read(found.audience, audiences):
             return found, version
     raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
 
@@ -99,7 +99,7 @@ async def list_by_prefix(
     prefix: str, after: str | None, limit: int, *, audiences: Audiences
 ) -> tuple[tuple[PublishedSkill, ...], str | None]:
     """A page of the skills whose canonical names begin so, withdrawn ones too, and the cursor to go on from."""
-    if PUBLIC not in audiences:
+    if not may_read(PUBLIC, audiences):
         return (), None
     env = require_env("kv")
     page = await env.kv.scan(keys.skill(prefix), after=after, limit=limit)
