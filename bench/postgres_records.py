@@ -18,7 +18,7 @@ from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.queue.consumer import run_consumer
@@ -188,7 +188,7 @@ async def _publish(env: Env) -> tuple[tuple[tuple[Draft, Draft], ...], ...]:
     worker = asyncio.create_task(run_consumer(env, stop))
     for number in range(len(_KINDS)):
         address = f"https://github.com/{_OWNER}/{_REPO}"
-        await submit_repository(address, f"skills/{_NAME}-{number}", submitter=_PERSON)
+        await submit_repository(address, f"skills/{_NAME}-{number}", by=SubmittedBy(_PERSON))
     async with asyncio.timeout(_PATIENCE_S):
         while (await count_submissions()).by_state[State.PUBLISHED] < len(_KINDS):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.05)

@@ -31,7 +31,13 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import Certification, PublishedSkill, StatusRole
 from vskill_platform.domain.states import State
-from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
+from vskill_platform.intake.submit import (
+    IntakeOutcome,
+    Submitted,
+    SubmittedBy,
+    submit_repository,
+    submit_upload,
+)
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
@@ -186,7 +192,7 @@ class People:
         identity = place.identity
         if identity.is_upload:
             done = await submit_upload(
-                content.files, namespace=identity.owner, slug=identity.path, submitter="sue"
+                content.files, namespace=identity.owner, slug=identity.path, by=SubmittedBy("sue")
             )
         else:
             done = await submit_repository(identity.url, identity.path)

@@ -7,6 +7,7 @@ asks the store for the present one first.
 from typing import Generic, TypeVar
 
 from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.namespace import Directory
 
 V = TypeVar("V")
 
@@ -51,5 +52,7 @@ class KeptReads:
 
     def forget(self) -> None:
         self.blocklist: Blocklist | None = None
+        #: Who may read what, with the version at which it was read.
+        self.directory: tuple[int, Directory] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()

@@ -1,6 +1,6 @@
 """Publishing: the one commit that makes a skill live. It writes the skill, its version with the signed attestation,
-its aliases and the submission's PUBLISHED together, asserts that the blocklist is the one that was checked, or
-writes nothing."""
+its aliases and the submission's PUBLISHED together, asserts that the blocklist and the namespace are those that were
+looked at, or writes nothing."""
 
 import asyncio
 
@@ -37,6 +37,7 @@ from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
+from vskill_platform.store.namespaces import audience_at
 from vskill_platform.store.skills import place_of, skill_writes
 from vskill_platform.worker_context import require_env
 
@@ -129,7 +130,9 @@ async def _publication(
     _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, canonical))
-    operations: tuple[Operation, ...] = (asserted, *skill_writes(published, version, added))
+    audience, namespace = await audience_at(record.identity, published.narrowed)
+    published = msgspec.structs.replace(published, audience=audience)
+    operations: tuple[Operation, ...] = (asserted, namespace, *skill_writes(published, version, added))
     if seal is not None:
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)
@@ -138,6 +141,7 @@ async def _publication(
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
         "published_version": published.current_version,
+        "audience": audience,
     }
     return operations, changes
 

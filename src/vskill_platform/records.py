@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
 from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Entry
@@ -31,6 +32,23 @@ def decode(entry: Entry, kind: type[T]) -> T:
         return msgspec.json.decode(entry.value, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordMalformed(f"{entry.key}: {error}", key=entry.key, reason=str(error)) from error
+
+
+class _AudienceField(msgspec.Struct, frozen=True):
+    """All that is looked at of a record before it is known to be for this reader."""
+
+    audience: str = PUBLIC
+
+
+def readable(entry: Entry | None, audiences: Audiences) -> Entry | None:
+    """The entry of a skill or a submission, or None where there is none for a reader of these audiences."""
+    if entry is None:
+        return None
+    try:
+        audience: str | None = msgspec.json.decode(entry.value, type=_AudienceField).audience
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        audience = None
+    return entry if may_read(audience, audiences) else None
 
 
 class Skips:

@@ -338,19 +338,21 @@ class RecordChange(msgspec.Struct, frozen=True):
 Decide = Callable[[Submission], Awaitable[RecordChange | None]]
 
 
-async def create_submission(record: Submission, more: Iterable[Operation] = ()) -> Submission | None:
-    """Store the first record of a place, its message and `more` in one commit. None: the place has one already."""
+async def create_submission(prepare: Callable[[], Awaitable[RecordChange]]) -> Submission | None:
+    """Store the first record of a place, its message and what goes with it in one commit. None: the place has one
+    already. `prepare` is called again after a conflict."""
     env = require_env("kv")
-    put = Put(record.key, msgspec.json.encode(record), ABSENT)
-    operations: list[Operation] = [put, submission_send(record.id, record.run), *more]
 
     async def write() -> Submission | None:
+        change = await prepare()
+        record = change.record
+        put = Put(record.key, msgspec.json.encode(record), ABSENT)
         try:
-            await env.kv.commit(operations)
+            await env.kv.commit([put, submission_send(record.id, record.run), *change.operations])
         except Conflict:
             found = await read_submission(record.id)
             if found is None:
-                # Whatever was in the way is gone: `persist` tries again.
+                # What was in the way is gone, or what goes with it has changed: `persist` tries again.
                 raise
             return record if found[0].wrote(record.history[0].id) else None
         return record

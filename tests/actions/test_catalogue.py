@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.support.acting import VISITOR
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.catalogue import (
@@ -43,7 +44,7 @@ async def env(request, tmp_path):
 
 
 async def block(env, slug: str) -> None:
-    skill = await find_skill(env, ANYBODY, slug)
+    skill = await find_skill(env, VISITOR, slug)
     now = env.kv.now()
     entry = BlockEntry(place_target(skill.identity), Severity.HIGH, "it steals", "admin:rob", now, now)
     await add_block(entry)
@@ -66,9 +67,9 @@ async def test_a_block_counts_at_once_in_lists_and_marks_in_search(env):
     await block(env, "csv-cleaner")
     for kept in (env.kept, KeptReads()):
         services = msgspec.structs.replace(env, kept=kept)
-        listed = await list_unblocked(services, ANYBODY, sort=Sort.NEWEST)
+        listed = await list_unblocked(services, VISITOR, sort=Sort.NEWEST)
         assert sorted(one.slug for one in listed.items) == ["test-writer", "theme-picker"]
-        popular, newest = await list_front_page(services, ANYBODY, 6)
+        popular, newest = await list_front_page(services, VISITOR, 6)
         assert "csv-cleaner" not in {one.slug for one in (*popular.items, *newest.items)}
     assert len((await LIST_SKILLS(env, ANYBODY, ListSkills())).skills) == 2
     (hit,) = (await SEARCH_SKILLS(env, ANYBODY, SearchSkills(q="csv"))).results
@@ -80,26 +81,26 @@ async def test_the_blocklist_is_read_again_only_where_it_changed(env):
     assert await current_blocklist(env) is first
     await block(env, "csv-cleaner")
     assert await current_blocklist(env) is not first
-    skill = await find_skill(env, ANYBODY, "csv-cleaner")
+    skill = await find_skill(env, VISITOR, "csv-cleaner")
     assert await leave_out_blocked(env, [skill]) == ()
 
 
 async def test_a_skill_is_found_by_every_form_of_its_name(env):
     full = "upload~tests/skills/csv-cleaner"
     for name in (full, full.upper(), "csv-cleaner", "CSV-Cleaner", "upload~tests/csv-cleaner"):
-        assert (await find_skill(env, ANYBODY, name)).canonical == full
+        assert (await find_skill(env, VISITOR, name)).canonical == full
     for name in ("nobody/csv-cleaner", "csv", "a/b/c", "a/b/c/d", "", "/"):
         with pytest.raises(NotFound, match="There is no skill"):
-            await find_skill(env, ANYBODY, name)
+            await find_skill(env, VISITOR, name)
 
 
 async def test_a_flat_name_that_two_skills_have_is_never_guessed(env):
     await submit_skill("csv-cleaner", namespace="others")
     await run_until_quiet(env)
     with pytest.raises(Ambiguous, match="upload~others/skills/csv-cleaner") as refused:
-        await find_skill(env, ANYBODY, "csv-cleaner")
+        await find_skill(env, VISITOR, "csv-cleaner")
     assert "upload~tests/skills/csv-cleaner" in refused.value.message
-    assert (await find_skill(env, ANYBODY, "upload~others/csv-cleaner")).identity.owner == "others"
+    assert (await find_skill(env, VISITOR, "upload~others/csv-cleaner")).identity.owner == "others"
 
 
 async def test_files_versions_and_the_report_of_a_version(env):

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from tests.support.acting import VISITOR
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import TroubledScanner
 from vskill_platform.actions.dossier import read_dossier
-from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.submission_store import get_submission
@@ -35,35 +35,35 @@ async def env(tmp_path):
 
 
 async def test_after_the_rules_changed_the_scan_that_it_was_published_with_is_shown(env):
-    dossier = await read_dossier(require_env(), ANYBODY, "demo")
+    dossier = await read_dossier(require_env(), VISITOR, "demo")
     before = dossier.scan
     assert before is not None
     with active_env(env, scanner=NewerRules(env.scanner, b"", RuntimeError("not asked"))):
-        assert (await read_dossier(require_env(), ANYBODY, "demo")).scan == before
+        assert (await read_dossier(require_env(), VISITOR, "demo")).scan == before
         newer = msgspec.structs.replace(before, ruleset="newer")
         await env.kv.put(keys.scan(dossier.ref.digest, "newer"), msgspec.json.encode(newer))
-        assert (await read_dossier(require_env(), ANYBODY, "demo")).scan == newer
+        assert (await read_dossier(require_env(), VISITOR, "demo")).scan == newer
 
 
 async def test_an_earlier_scan_that_is_not_kept_is_none_rather_than_a_clean_one(env):
-    dossier = await read_dossier(require_env(), ANYBODY, "demo")
+    dossier = await read_dossier(require_env(), VISITOR, "demo")
     await env.kv.delete(keys.scan(dossier.ref.digest, env.scanner.ruleset))
     with active_env(env, scanner=NewerRules(env.scanner, b"", RuntimeError("not asked"))):
-        assert (await read_dossier(require_env(), ANYBODY, "demo")).scan is None
+        assert (await read_dossier(require_env(), VISITOR, "demo")).scan is None
 
 
 async def test_evidence_about_other_content_says_nothing_about_this_version(env):
-    dossier = await read_dossier(require_env(), ANYBODY, "demo")
+    dossier = await read_dossier(require_env(), VISITOR, "demo")
     assert dossier.submission is not None
     record = await get_submission(dossier.submission.id)
     assert record.evidence is not None
     other = msgspec.structs.replace(record.evidence, digest="e" * 64)
     await env.kv.put(record.key, msgspec.json.encode(msgspec.structs.replace(record, evidence=other)))
     with active_env(env, scanner=NewerRules(env.scanner, b"", RuntimeError("not asked"))):
-        assert (await read_dossier(require_env(), ANYBODY, "demo")).scan is None
+        assert (await read_dossier(require_env(), VISITOR, "demo")).scan is None
 
 
 async def test_a_version_whose_record_is_lost_is_not_found_by_its_number(env):
     await env.kv.delete(keys.version(DEMO, "1.0.0"))
     with pytest.raises(NotFound, match=r"has no version 1\.0\.0"):
-        await read_dossier(require_env(), ANYBODY, DEMO)
+        await read_dossier(require_env(), VISITOR, DEMO)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.acting import check, claim, principal_for, set_disabled, transfer
+from tests.support.acting import check, claim, controls, principal_for, set_disabled, transfer
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.git_server import git_server, skill_md
@@ -35,13 +35,13 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
 from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.owners import controls, list_owners, owners_of
+from vskill_platform.store.owners import list_owners, owners_of
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +99,7 @@ async def test_a_token_in_the_repository_makes_an_owner(env, server):
 
 async def test_the_first_submitter_has_no_right(env, server):
     server.repo("ann/tools", FILES)
-    await submit_repository(URL, submitter="mallory")
+    await submit_repository(URL, by=SubmittedBy("mallory"))
     await run_until_quiet(env)
     with pytest.raises(NotPermitted, match="submitting it gives no such right") as refused:
         await transfer(URL, account="mallory", to="ann", reason="mine")

@@ -183,7 +183,7 @@ async def test_who_may_withdraw(env, demo, actor, refused):
 
 
 async def test_a_refusal_says_whose_it_is(env, demo):
-    with pytest.raises(NotPermitted, match="Only the account ann may do this"):
+    with pytest.raises(NotPermitted, match="a maintainer of upload~ann may do this"):
         await yank(DEMO, "1.0.1", account="bob", reason="mine now")
 
 

@@ -15,7 +15,7 @@ from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import Events, Frame, listening, serving
 from vskill_platform.domain.submission import Submission
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ class Companion:
     async def submit(self, name: str, submitter: str | None = None) -> Submission:
         self.shelf.sources.put(REPO, f"skills/{name}", skill_files(name))
         with active_env(self.shelf.env):
-            made = (await submit_repository(REPO, f"skills/{name}", submitter=submitter)).submission
+            made = (await submit_repository(REPO, f"skills/{name}", by=SubmittedBy(submitter))).submission
         assert made is not None
         return made
 

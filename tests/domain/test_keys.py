@@ -30,6 +30,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
         (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
         (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
+        (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
+        (keys.team("core"), "team:core"),
         (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
         (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
         (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),
@@ -49,6 +51,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.attempts("h"), "attempts:h"),
         (keys.audit("01J"), "audit:01J"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
+        (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
         (keys.CONTROL_SETUP, "control:setup"),
     ]
@@ -64,7 +67,8 @@ def test_keys_are_as_the_design_writes_them_and_parse() -> None:
 def test_every_prefix_has_a_builder_and_a_row() -> None:
     assert {keys.parse(built).prefix for built, _ in built_keys()} == set(keys.PARTS)
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
-    assert constants - {keys.CONTROL_BLOCKLIST, keys.CONTROL_QUEUE, keys.CONTROL_SETUP} == set(keys.PARTS)
+    single = {keys.CONTROL_BLOCKLIST, keys.CONTROL_NAMESPACES, keys.CONTROL_QUEUE, keys.CONTROL_SETUP}
+    assert constants - single == set(keys.PARTS)
 
 
 def test_a_longer_prefix_is_tried_before_the_one_that_it_contains() -> None:

@@ -10,7 +10,7 @@ from tests.support.skills import skill_files
 from tests.support.smtp_server import smtp_server
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.domain.task import TaskState
-from vskill_platform.intake.submit import submit_upload
+from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.notifications.mail import MAIL, compose, recipient
 from vskill_platform.notifications.notices import notices_of
@@ -38,7 +38,9 @@ async def env(tmp_path, room):
 async def decided(env, slug: str = "demo", submitter: str | None = None):
     """A decision, looked for and its mail worked; the record and the mail's task."""
     cursor = await find_notices(None)
-    submitted = await submit_upload(skill_files(slug), namespace="tests", slug=slug, submitter=submitter)
+    submitted = await submit_upload(
+        skill_files(slug), namespace="tests", slug=slug, by=SubmittedBy(submitter)
+    )
     assert submitted.submission is not None
     await run_until_quiet(env)
     for _ in range(2):

@@ -10,6 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from tests.support.acting import (
+    controls,
     create_token,
     revoke_own_token,
     set_disabled,
@@ -42,7 +43,6 @@ from vskill_platform.store.accounts import (
 )
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.github_accounts import PROOF_MS, account_of_github, controls_by_sign_in
-from vskill_platform.store.owners import controls
 from vskill_platform.store.sessions import (
     IDLE_MS,
     LONGEST_MS,

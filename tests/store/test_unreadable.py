@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from tests.support.acting import create_token, revoke_own_token
+from tests.support.acting import VISITOR, create_token, revoke_own_token
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -17,7 +17,6 @@ from tests.support.envs import (
 )
 from tests.support.faults import UnreadableKV
 from vskill_platform.actions.dossier import read_dossier
-from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.identity import normalise
@@ -110,7 +109,7 @@ async def a_signer(env: Env):
 
 async def a_version(env: Env):
     await published(env)
-    return keys.version(DEMO, "1.0.0"), lambda: read_dossier(require_env(), ANYBODY, DEMO)
+    return keys.version(DEMO, "1.0.0"), lambda: read_dossier(require_env(), VISITOR, DEMO)
 
 
 async def an_external_scan(env: Env):

@@ -4,6 +4,8 @@ and the bytes that are there now."""
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE, OwnAccount
 from vskill_platform.actions.accounts import (
     CHANGE_ROLE,
@@ -26,7 +28,7 @@ from vskill_platform.actions.owners import (
     RepositoryRequest,
     TransferRepository,
 )
-from vskill_platform.actions.principal import OPERATOR, Principal
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
@@ -38,14 +40,21 @@ from vskill_platform.actions.tokens import (
     issue_token,
 )
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
+from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.namespace import NamespaceRole
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import Token, TokenScope
 from vskill_platform.store.accounts import Role, User, get_user
+from vskill_platform.store.owners import role_at
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tokens import find_token_hash
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
+
+#: Somebody who did not sign in, as a request to a public registry makes them.
+VISITOR = msgspec.structs.replace(ANYBODY, audiences=PUBLIC_ONLY)
 
 
 def principal_for(by: str) -> Principal:
@@ -191,3 +200,9 @@ async def create_token(
 async def revoke_own_token(account: str, token_id: str) -> None:
     request = RevokeOwnToken(token_id=token_id)
     await REVOKE_OWN_TOKEN(require_env(), principal_for(f"user:{account}"), request)
+
+
+async def controls(account: str, repo: Identity) -> bool:
+    """Whether an account maintains a repository."""
+    role = await role_at(account, repo)
+    return role is not None and role.rank >= NamespaceRole.MAINTAINER.rank

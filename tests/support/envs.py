@@ -27,7 +27,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, Step, Submission
 from vskill_platform.env import Env, HashCost
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import Submitted, submit_upload
+from vskill_platform.intake.submit import Submitted, SubmittedBy, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
@@ -131,8 +131,9 @@ async def submit_skill(name: str, body: str = "", *, namespace: str = "tests", *
     """Upload a small skill through the one door."""
     version = options.pop("version", None)
     extra = options.pop("extra", ())
+    by = options.pop("by", None) or SubmittedBy(options.pop("submitter", None))
     files = skill_files(name, body, version, extra=extra)
-    return await submit_upload(files, namespace=namespace, slug=name, **options)
+    return await submit_upload(files, namespace=namespace, slug=name, by=by, **options)
 
 
 def make_submission(

@@ -20,7 +20,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.skills import get_skill
@@ -82,7 +82,7 @@ class Shelf(msgspec.Struct, frozen=True):
         """Through the real pipeline; the skill as it is then."""
         self.sources.put(repo, f"skills/{name}", skill_files(name, body, version, extra=extra))
         with active_env(self.env):
-            done = await submit_repository(repo, f"skills/{name}", submitter=submitter)
+            done = await submit_repository(repo, f"skills/{name}", by=SubmittedBy(submitter))
             await run_until_quiet(self.env)
             assert done.submission is not None
             record = await get_submission(done.submission.id)

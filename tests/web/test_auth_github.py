@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.acting import set_disabled
+from tests.support.acting import controls, set_disabled
 from tests.support.github import CLIENT_ID, CLIENT_SECRET, fake_github
 from tests.support.people import ADDRESS, browser, csrf_in
 from vskill_platform.bootstrap import env_for
@@ -12,7 +12,6 @@ from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.domain.identity import normalise
 from vskill_platform.settings import Settings, load_settings
 from vskill_platform.store.accounts import Role, get_user
-from vskill_platform.store.owners import controls
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.worker_context import run_with_worker_env

@@ -31,7 +31,7 @@ from vskill_platform.domain.scan import (
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, RecordedDecision, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.submission_store import get_run, get_submission
@@ -321,7 +321,7 @@ async def test_anybody_may_have_a_repository_looked_at_again(env: Env):
     key = normalise("https://github.com/ann/tools").key
     sources.places[key] = (SkillFile("README.md", "100644", b"x"),)
     with active_env(env, sources=sources) as listed:
-        record = (await submit_repository("https://github.com/ann/tools", submitter="ann")).submission
+        record = (await submit_repository("https://github.com/ann/tools", by=SubmittedBy("ann"))).submission
         assert record is not None
         await run_until_quiet(listed)
         place = f"/submissions/{record.id}"

@@ -17,7 +17,7 @@ from vskill_platform.actions.account import WHO_AM_I
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain.identity import submission_id
 from vskill_platform.domain.token import SCOPES
-from vskill_platform.intake.submit import submit_upload
+from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import AuditEntry, list_audit
@@ -265,7 +265,7 @@ async def test_a_token_with_the_scope_is_let_in(shelf, name):
 async def waiting(shelf: Shelf, slug: str = "tidy") -> str:
     """A submission of ada's that nobody has looked at yet."""
     with active_env(shelf.env):
-        done = await submit_upload(skill_files(slug), namespace="ada", slug=slug, submitter="ada")
+        done = await submit_upload(skill_files(slug), namespace="ada", slug=slug, by=SubmittedBy("ada"))
     assert done.submission is not None
     return done.submission.id
 

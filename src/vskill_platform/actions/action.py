@@ -14,6 +14,7 @@ import msgspec
 from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.env import Env
@@ -70,7 +71,7 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     #: What a token needs.
     scope: TokenScope
     #: Loads what the right is about, where it is about an object.
-    acts_on: Callable[[Services, Req], Awaitable[ActionObject]] | None = None
+    acts_on: Callable[[Services, Principal, Req], Awaitable[ActionObject]] | None = None
     #: Errors beyond those that follow from the declaration.
     errors: tuple[type[PlatformError], ...] = ()
     allowance: Allowance | None = None
@@ -117,9 +118,10 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
         checked = check_request(request)
 
         async def act() -> Ans:
+            who = actor if actor.audiences is not None else await resolve(actor)
             if self.acts_on is not None:
-                await require_right(actor, self.right, await self.acts_on(services, checked))
-            return await self.run(services, actor, checked)
+                await require_right(who, self.right, await self.acts_on(services, who, checked))
+            return await self.run(services, who, checked)
 
         # Stores find the environment through the worker context, and the audit names the token that is in it.
         return await run_with_worker_env(msgspec.structs.replace(services, acting_token=actor.token), act)

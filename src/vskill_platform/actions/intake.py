@@ -13,6 +13,7 @@ from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, as_written, iso_time, wire_names
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, skill_file_of
 from vskill_platform.domain.errors import (
@@ -31,7 +32,13 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake import discover as discovery
 from vskill_platform.intake.discover import SettledPlace, Wanted
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
+from vskill_platform.intake.submit import (
+    IntakeOutcome,
+    Submitted,
+    SubmittedBy,
+    submit_repository,
+    submit_upload,
+)
 from vskill_platform.sources.archive import read_archive
 
 MOST_BULK = 200
@@ -169,15 +176,20 @@ class UploadSkill(ActionRequest, frozen=True, kw_only=True):
     source: str | None = None
 
 
+def submitted_by(actor: Principal) -> SubmittedBy:
+    """What intake needs to know of who submits."""
+    return SubmittedBy(actor.account, audiences_of(actor), actor.namespace, actor.operator)
+
+
 async def submit(_services: Services, actor: Principal, request: SubmitSkill) -> PlaceOutcome:
-    who, source = actor.account, source_of(request.source)
+    by, source = submitted_by(actor), source_of(request.source)
     path = request.skill_path
     if path is None and request.skill_name:
-        path = await _path_of(request.repo_url, request.skill_name)
+        path = await _path_of(request.repo_url, request.skill_name, by)
     if path is not None and not request.every:
-        return outcome_view(await submit_repository(request.repo_url, path, source=source, submitter=who))
+        return outcome_view(await submit_repository(request.repo_url, path, source=source, by=by))
     found = await discovery.submit_skills(
-        request.repo_url, path or "", every=request.every, source=source, submitter=who
+        request.repo_url, path or "", every=request.every, source=source, by=by
     )
     results = tuple(map(settled_view, found.results))
     if len(results) == 1 and not found.not_submitted and found.results[0].submitted is not None:
@@ -194,12 +206,12 @@ async def submit(_services: Services, actor: Principal, request: SubmitSkill) ->
 async def submit_many(_services: Services, actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
     wanted = [Wanted(place.repo_url, place.skill_path or "") for place in request.submissions]
     source = source_of(request.submissions[0].source)
-    settled = await discovery.submit_many(wanted, source=source, submitter=actor.account)
+    settled = await discovery.submit_many(wanted, source=source, by=submitted_by(actor))
     return PlaceOutcomes(tuple(map(settled_view, settled)))
 
 
-async def discover(_services: Services, _actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
-    found = await discovery.discover(request.repo_url, request.skill_path)
+async def discover(_services: Services, actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
+    found = await discovery.discover(request.repo_url, request.skill_path, by=submitted_by(actor))
     skills = tuple(
         DiscoveredSkill(skill.name, skill.path, skill.description, skill.problem, skill.place.identity.url)
         for skill in found.skills
@@ -234,7 +246,7 @@ async def upload_files(
         namespace=_own_namespace(actor, namespace),
         slug=slug,
         source=source,
-        submitter=actor.account,
+        by=submitted_by(actor),
     )
 
 
@@ -247,9 +259,9 @@ def _own_namespace(actor: Principal, wanted: str) -> str:
     return namespace
 
 
-async def _path_of(repo_url: str, name: str) -> str:
+async def _path_of(repo_url: str, name: str, by: SubmittedBy) -> str:
     """The folder of a skill that is known by name only; a look into the repository finds it."""
-    found = await discovery.discover(repo_url)
+    found = await discovery.discover(repo_url, by=by)
     wanted = slugify(name)
     by_folder = [skill.path for skill in found.skills if slugify(skill.path.rpartition("/")[2]) == wanted]
     by_name = [skill.path for skill in found.skills if slugify(skill.name or "") == wanted]

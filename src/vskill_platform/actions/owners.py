@@ -136,7 +136,7 @@ class OwnedAnswer(Wire, frozen=True):
     unreadable: int
 
 
-async def object_of(_services: Services, request: RepositoryRequest) -> ActionObject:
+async def object_of(_services: Services, _actor: Principal, request: RepositoryRequest) -> ActionObject:
     """What rights on a repository are evaluated on."""
     return ActionObject(_repository(request.repo_url))
 
@@ -372,7 +372,7 @@ TRANSFER = Action(
     request=TransferRepository,
     answer=OwnedRepository,
     path=f"{OWNERS}/transfer",
-    right=Right.OWNER,
+    right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Hand a repository over to another account",

@@ -3,6 +3,7 @@ machine. Entry points find out who it is; `rights` decides what they may do."""
 
 import msgspec
 
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import NotPermitted
 from vskill_platform.domain.token import ActingToken, TokenScope
 from vskill_platform.store.accounts import Role
@@ -23,6 +24,10 @@ class Principal(msgspec.Struct, frozen=True):
     operator: bool = False
     #: Where a request of nobody in particular comes from; tells such requests apart, and is empty elsewhere.
     address: str = ""
+    #: The one namespace that its token is bound to; None is no limit.
+    namespace: str | None = None
+    #: What it may read, found out once per request or call; None until then, and then nothing can be read.
+    audiences: Audiences | None = None
 
     @property
     def actor(self) -> str:

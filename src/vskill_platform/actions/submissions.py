@@ -78,7 +78,7 @@ class RerunSubmission(SubmissionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def object_of(_services: Services, request: SubmissionRequest) -> ActionObject:
+async def object_of(_services: Services, _actor: Principal, request: SubmissionRequest) -> ActionObject:
     """What rights on a submission are evaluated on."""
     return rights_object(await get_submission(request.submission_id))
 

@@ -10,9 +10,9 @@ from vskill_platform.actions.checks import ActionRequest, Reason, SkillName, Ver
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import skill, submission
-from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
 from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionStatus
 from vskill_platform.domain.states import State, may_move
@@ -74,9 +74,9 @@ class SkillState(Wire, frozen=True):
     versions: tuple[VersionState, ...]
 
 
-async def object_of(_services: Services, request: SkillRequest) -> ActionObject:
+async def object_of(_services: Services, actor: Principal, request: SkillRequest) -> ActionObject:
     """What rights on a skill are evaluated on."""
-    return ActionObject((await find_by_name(request.skill, audiences=PUBLIC_ONLY)).identity)
+    return ActionObject((await find_by_name(request.skill, audiences=audiences_of(actor))).identity)
 
 
 async def show(services: Services, reader: Principal, request: SkillRequest) -> SkillState:
@@ -200,7 +200,7 @@ YANK = Action(
     request=WithdrawVersion,
     answer=SkillState,
     path=f"{_SKILL}/versions/{{version}}/yank",
-    right=Right.OWNER,
+    right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous, VersionStatusError),
@@ -228,7 +228,7 @@ DELETE = Action(
     request=DeleteSkill,
     answer=SkillState,
     path=f"{_SKILL}/delete",
-    right=Right.OWNER,
+    right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous),

@@ -20,8 +20,13 @@ def export() -> None:
     """Print every published skill as a line of JSON, sorted by name."""
     from vskill_platform.actions.catalogue import enumerate_catalogue
     from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.actions.visibility import resolve
     from vskill_platform.actions.wire import camel
+    from vskill_platform.domain.skill import PublishedSkillSummary
     from vskill_platform.worker_context import require_env
 
-    for found in run_in_env(lambda: enumerate_catalogue(require_env(), OPERATOR)):
+    async def enumerate_all() -> list[PublishedSkillSummary]:
+        return await enumerate_catalogue(require_env(), await resolve(OPERATOR))
+
+    for found in run_in_env(enumerate_all):
         click.echo(msgspec.json.encode(camel(found)))

@@ -27,6 +27,8 @@ ATTESTATION = "attestation:"
 SIGNER = "signer:"
 SUPPRESS = "suppress:"
 OWNER = "owner:"
+NAMESPACE = "namespace:"
+TEAM = "team:"
 #: a token that somebody is to put into a repository
 OWNER_PROOF = "owner_proof:"
 BLOCK = "block:"
@@ -53,6 +55,8 @@ CONTROL = "control:"
 CONTROL_BLOCKLIST = "control:blocklist"
 #: the pause of the queue, always with an end
 CONTROL_QUEUE = "control:queue"
+#: the registry's mode; its version rises with every change of a namespace or a team
+CONTROL_NAMESPACES = "control:namespaces"
 #: the one-time link that makes the first admin
 CONTROL_SETUP = "control:setup"
 
@@ -71,6 +75,8 @@ PARTS: dict[str, int] = {
     SIGNER: 1,
     SUPPRESS: 2,
     OWNER: 1,
+    NAMESPACE: 1,
+    TEAM: 1,
     OWNER_PROOF: 2,
     BLOCK: 2,
     REPOHEALTH: 1,
@@ -186,6 +192,14 @@ def owner(identity: Identity) -> str:
 
 def owner_proof(identity: Identity, account: str) -> str:
     return _key(OWNER_PROOF, identity.repo_key, account)
+
+
+def namespace(name: str) -> str:
+    return _key(NAMESPACE, name)
+
+
+def team(name: str) -> str:
+    return _key(TEAM, name)
 
 
 def repohealth(identity: Identity) -> str:

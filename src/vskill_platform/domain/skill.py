@@ -22,6 +22,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About, Listing, listing
+from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.naming import alias_names
 from vskill_platform.domain.numbering import next_version, parse_semver
 from vskill_platform.domain.trust import TrustFacts
@@ -135,6 +136,8 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     listing: Listing | None = None
     #: whose readers may read it (`domain.audience`)
     audience: str = PUBLIC
+    #: narrower than its namespace; None: as the namespace is
+    narrowed: Visibility | None = None
 
 
 class PublishedSkillSummary(msgspec.Struct, frozen=True):

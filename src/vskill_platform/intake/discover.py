@@ -13,7 +13,14 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.intake.manifest import read_manifest
-from vskill_platform.intake.submit import Submitted, submit_place, submit_repository
+from vskill_platform.intake.submit import (
+    NOBODY,
+    Submitted,
+    SubmittedBy,
+    require_open,
+    submit_place,
+    submit_repository,
+)
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
 
@@ -72,9 +79,11 @@ class RepositorySubmitted(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
 
 
-async def discover(repo_url: str, skill_path: str = "") -> Discovery:
+async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOBODY) -> Discovery:
     """Every folder at or below the path, in the default branch, that has a SKILL.md; NoSkillFound if none has."""
-    survey = await _repositories().survey(normalise(repo_url, skill_path))
+    asked = normalise(repo_url, skill_path)
+    await require_open(asked, by)
+    survey = await _repositories().survey(asked)
     return Discovery(tuple(map(_describe_place, survey.places)), survey.truncated, survey.skipped)
 
 
@@ -84,17 +93,17 @@ async def submit_skills(
     *,
     every: bool = False,
     source: EntryPoint = EntryPoint.API,
-    submitter: str | None = None,
+    by: SubmittedBy = NOBODY,
 ) -> RepositorySubmitted:
     """Submit the skill at the place, or where there is none, every one below it; `every` takes all in any case."""
     asked = normalise(repo_url, skill_path)
-    found = await discover(repo_url, skill_path)
+    found = await discover(repo_url, skill_path, by=by)
     here = [one for one in found.skills if one.path == asked.path]
     chosen: Sequence[FoundSkill] = found.skills if every or not here else here
 
     async def submit(one: FoundSkill) -> SettledPlace:
         place = msgspec.structs.replace(asked, path=one.path)
-        submitting = submit_place(place, one.place, one.name, source=source, submitter=submitter)
+        submitting = submit_place(place, one.place, one.name, source=source, by=by)
         return await _submit_place(place.url, place.path, submitting)
 
     results = await some_at_a_time(submit, chosen, AT_ONCE)
@@ -104,12 +113,12 @@ async def submit_skills(
 
 
 async def submit_many(
-    wanted: Iterable[Wanted], *, source: EntryPoint = EntryPoint.API, submitter: str | None = None
+    wanted: Iterable[Wanted], *, source: EntryPoint = EntryPoint.API, by: SubmittedBy = NOBODY
 ) -> tuple[SettledPlace, ...]:
     """Submit many places, each with an outcome or an error of its own, in the order given."""
 
     async def submit(one: Wanted) -> SettledPlace:
-        submitting = submit_repository(one.repo_url, one.skill_path, source=source, submitter=submitter)
+        submitting = submit_repository(one.repo_url, one.skill_path, source=source, by=by)
         return await _submit_place(one.repo_url, one.skill_path, submitting)
 
     return tuple(await some_at_a_time(submit, wanted, AT_ONCE))

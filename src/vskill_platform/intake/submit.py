@@ -6,6 +6,7 @@ import enum
 import msgspec
 
 from vskill_platform.domain import submission
+from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences, may_read
 from vskill_platform.domain.content import (
     DEFAULT_LIMITS,
     ContentLimits,
@@ -15,9 +16,10 @@ from vskill_platform.domain.content import (
     pack,
     skill_file_of,
 )
-from vskill_platform.domain.errors import InvalidManifest
+from vskill_platform.domain.errors import InvalidManifest, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.namespace import NamespaceRole, Submitters, namespace_of
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submission
@@ -25,9 +27,11 @@ from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.kv.entries import Put
-from vskill_platform.sources.contract import Place, Repositories
+from vskill_platform.sources.contract import Place, Repositories, no_repository
 from vskill_platform.store.audit import record_token_use
 from vskill_platform.store.blocklist import why_blocked
+from vskill_platform.store.namespaces import audience_at, read_directory
+from vskill_platform.store.owners import role_at
 from vskill_platform.submission_store import (
     RecordChange,
     create_submission,
@@ -59,6 +63,21 @@ class Submitted(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class SubmittedBy(msgspec.Struct, frozen=True):
+    """Who submits, and what decides whether they may."""
+
+    #: None is nobody who signed in, or the operator.
+    account: str | None = None
+    audiences: Audiences = PUBLIC_ONLY
+    #: The one namespace that its token is bound to.
+    namespace: str | None = None
+    #: Whoever runs commands on the server's machine.
+    operator: bool = False
+
+
+NOBODY = SubmittedBy()
+
+
 class Request(msgspec.Struct, frozen=True):
     """A place to verify, already normalised."""
 
@@ -67,7 +86,7 @@ class Request(msgspec.Struct, frozen=True):
     skill_name: str
     actor: str
     source: EntryPoint = EntryPoint.API
-    submitter: str | None = None
+    by: SubmittedBy = NOBODY
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
     #: The name in the front matter, where it is known: the blocklist may know the skill by it.
@@ -86,12 +105,12 @@ async def submit_repository(
     skill_path: str = "",
     *,
     source: EntryPoint = EntryPoint.API,
-    submitter: str | None = None,
+    by: SubmittedBy = NOBODY,
 ) -> Submitted:
     """Submit the skill at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
     nothing was written."""
     identity = normalise(repo_url, skill_path)
-    return await submit_place(identity, None, None, source=source, submitter=submitter)
+    return await submit_place(identity, None, None, source=source, by=by)
 
 
 async def submit_place(
@@ -100,13 +119,13 @@ async def submit_place(
     declared_name: str | None,
     *,
     source: EntryPoint = EntryPoint.API,
-    submitter: str | None = None,
+    by: SubmittedBy = NOBODY,
 ) -> Submitted:
     """Submit a place; `place` is what a look into the repository has just found there."""
-    actor = f"user:{submitter}" if submitter else "system"
+    actor = f"user:{by.account}" if by.account else "system"
     name = slug_of(identity)
     request = Request(
-        identity, identity.url, name, actor, source, submitter, declared_name=declared_name, place=place
+        identity, identity.url, name, actor, source, by, declared_name=declared_name, place=place
     )
     return await submit(request)
 
@@ -117,7 +136,7 @@ async def submit_upload(
     namespace: str,
     slug: str,
     source: EntryPoint = EntryPoint.CLI,
-    submitter: str | None = None,
+    by: SubmittedBy = NOBODY,
     limits: ContentLimits = DEFAULT_LIMITS,
 ) -> Submitted:
     """Submit files: checked at the door, kept by digest, then named by a record."""
@@ -126,8 +145,8 @@ async def submit_upload(
     identity = upload_identity(namespace, slug)
     digest = digest_of_files(files)
     await require_env("blobs").blobs.put(digest, pack(files))
-    actor = f"user:{submitter}" if submitter else "system"
-    return await submit(Request(identity, identity.url, slug_of(identity), actor, source, submitter, digest))
+    actor = f"user:{by.account}" if by.account else "system"
+    return await submit(Request(identity, identity.url, slug_of(identity), actor, source, by, digest))
 
 
 async def submit(request: Request) -> Submitted:
@@ -138,14 +157,49 @@ async def submit(request: Request) -> Submitted:
     env = require_env("kv")
     for admit in (_as_asked, _admit):
         request = await admit(env, request)
+        await require_open(request.identity, request.by)
         reason = await _why_blocked(request)
         if reason is not None:
             return await _refuse_blocked(submission_id(request.identity), reason)
     number = submission_id(request.identity)
-    created = await create_submission(_first(env, number, request), _token_use(number, request))
+    event_id = env.clock.new_id()
+
+    async def prepare() -> RecordChange:
+        audience, namespace = await audience_at(request.identity)
+        record = msgspec.structs.replace(_first(env, number, request, event_id), audience=audience)
+        return RecordChange(record, (namespace, *_token_use(number, request)))
+
+    created = await create_submission(prepare)
     if created is not None:
         return Submitted(IntakeOutcome.CREATED, created)
     return await _again(env, number, request)
+
+
+async def require_open(place: Identity, by: SubmittedBy) -> None:
+    """Raise why they may not submit this place. One in a namespace that they may not read is, for them, a repository
+    that is not there: they learn no more about it than from its host."""
+    audience, _ = await audience_at(place)
+    if not may_read(audience, by.audiences):
+        raise no_repository(place.host)
+    if by.operator:
+        return
+    name = namespace_of(place)
+    if by.namespace not in (None, name):
+        message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."
+        raise NotPermitted(message, fix="send a token that is not bound to a namespace")
+    submitters = (await read_directory()).access.submitters
+    if submitters is Submitters.EVERYBODY:
+        return
+    if by.account is None:
+        raise NotSignedIn
+    if submitters is Submitters.MEMBERS and not await _is_author(by.account, place):
+        message = f"Only authors of the namespace {name} may submit to it."
+        raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
+
+
+async def _is_author(account: str, place: Identity) -> bool:
+    role = await role_at(account, place)
+    return role is not None and role.rank >= NamespaceRole.AUTHOR.rank
 
 
 async def _as_asked(_env: Env, request: Request) -> Request:
@@ -191,15 +245,15 @@ async def _refuse_blocked(number: str, reason: str) -> Submitted:
     return Submitted(IntakeOutcome.BLOCKED, found[0] if found else None, reason)
 
 
-def _first(env: Env, number: str, request: Request) -> Submission:
+def _first(env: Env, number: str, request: Request, event_id: str) -> Submission:
     record = submission.create(
         submission_id=number,
         identity=request.identity,
         repo_url=request.repo_url,
         skill_name=request.skill_name,
-        step=Step(env.clock.new_id(), env.kv.now(), request.actor, "submitted"),
+        step=Step(event_id, env.kv.now(), request.actor, "submitted"),
         source=request.source,
-        submitter=request.submitter,
+        submitter=request.by.account,
         upload=request.upload,
     )
     return _at_commit(record, request)
@@ -245,14 +299,14 @@ def _renew(
     if _waits(record) and _expects(record, request) and _due_afresh(record, now):
         return IntakeOutcome.DUPLICATE, None
     if _waits(record):
-        renewed = submission.refresh(record, now=now, submitter=request.submitter, upload=request.upload)
+        renewed = submission.refresh(record, now=now, submitter=request.by.account, upload=request.upload)
         change = RecordChange(_at_commit(renewed, request), (submission_send(record.id, record.run),))
         return IntakeOutcome.DUPLICATE, change
     # A worker is at it, or a reviewer's approval is about to be published: what they do stands, and the next run
     # looks at what was submitted now, unless that is what they are looking at.
     if _expects(record, request):
         return IntakeOutcome.DUPLICATE, None
-    rerun = Rerun(now, request.submitter, request.upload)
+    rerun = Rerun(now, request.by.account, request.upload)
     return IntakeOutcome.DUPLICATE, RecordChange(submission.request_rerun(record, rerun))
 
 
@@ -274,7 +328,7 @@ def _after_end(
     if unchanged and record.state is State.NEEDS_REVIEW:
         return IntakeOutcome.DUPLICATE, None
     step = Step(event_id, env.kv.now(), request.actor, "submitted again")
-    change = next_run(record, step, submitter=request.submitter, upload=request.upload)
+    change = next_run(record, step, submitter=request.by.account, upload=request.upload)
     return IntakeOutcome.REQUEUED, RecordChange(_at_commit(change.record, request), change.operations)
 
 

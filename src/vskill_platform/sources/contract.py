@@ -10,8 +10,15 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
+
+
+def no_repository(host: str) -> SourceGone:
+    """What a host says about a repository that it does not show us; and what we say about places that are none of
+    somebody's business."""
+    return SourceGone(f"{host} has no public repository at that address.", host=host)
 
 
 class Fetched(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ from vskill_platform.sources.command import (
     too_large,
     write_config,
 )
+from vskill_platform.sources.contract import no_repository
 
 T = TypeVar("T")
 
@@ -266,7 +267,7 @@ def _failure(route: Route, err: bytes) -> Exception:
 def _lasting(route: Route, own: str) -> PlatformError | None:
     """What no other attempt would change."""
     if any(words in own for words in _GONE):
-        return SourceGone(f"{route.host} has no public repository at that address.", host=route.host)
+        return no_repository(route.host)
     if any(words in own for words in _NOT_GIT):
         return SourceGone(f"{route.host} does not answer as a git host at that address.", host=route.host)
     if any(words in own for words in _OVER) or own.strip() == _KILLED:

@@ -1,6 +1,9 @@
-"""Records of who controls a repository, at `owner:{host}/{owner}/{repo}`, and of claims that are not proved yet, at
-`owner_proof:{repository}:{account}`. What it takes to become an owner is decided in `actions.owners`, what owners may
-do in `actions.rights`.
+"""Who controls a repository: members of its namespace whose role holds for that repository; and claims that are not
+proved yet, at `owner_proof:{repository}:{account}`. What it takes to become one is decided in `actions.owners`, what
+they may do in `actions.rights`.
+
+Before there were namespaces each repository had a record of its own, at `owner:{host}/{owner}/{repo}`. Such records are
+read for ever, and become members of the namespace when they are next changed.
 
 Of a claim's token only the hash is kept, bound to the account and the repository: the token itself stands in public.
 """
@@ -11,11 +14,19 @@ import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.namespace import (
+    Directory,
+    Member,
+    Namespace,
+    NamespaceRole,
+    namespace_of,
+    role_of,
+)
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Delete, Operation
 from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.github_accounts import controls_by_sign_in
+from vskill_platform.store.github_accounts import GITHUB_HOST, controls_by_sign_in
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace, read_directory
 from vskill_platform.worker_context import require_env
 
 
@@ -34,7 +45,7 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ownership(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record at `owner:{host}/{owner}/{repo}`."""
+    """Who controls a repository. The form of the records at `owner:{host}/{owner}/{repo}`."""
 
     repo: str
     url: str
@@ -61,8 +72,8 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def ownership_of(repo: Identity) -> Ownership:
-    """The record; without owners if nobody has proved control."""
-    return (await _read(repo))[0]
+    """Who controls a repository; without owners if nobody has proved it."""
+    return await _ownership(repo, await read_directory())
 
 
 async def owners_of(repo: Identity) -> tuple[Owner, ...]:
@@ -70,16 +81,51 @@ async def owners_of(repo: Identity) -> tuple[Owner, ...]:
     return (await ownership_of(repo)).owners
 
 
-async def controls_place(account: str, place: Identity) -> bool:
-    """Whether the account controls what a place lies in: its repository, or for an upload its namespace."""
-    if place.is_upload:
-        return account.lower() == place.owner
-    return await controls(account, place)
+async def role_at(account: str, place: Identity) -> NamespaceRole | None:
+    """The highest role that an account has at a place: in its namespace, in its repository, or by what it proved."""
+    directory = await read_directory()
+    name = namespace_of(place)
+    namespace = directory.namespaces.get(name, Namespace(name))
+    role = role_of(namespace, account, directory.principals(account), place.repo_key)
+    if role is NamespaceRole.OWNER:
+        return role
+    if await controls_by_sign_in(account, place):
+        return NamespaceRole.OWNER
+    maintains = role is not NamespaceRole.MAINTAINER and (await _ownership(place, directory)).has(account)
+    return NamespaceRole.MAINTAINER if maintains else role
 
 
-async def controls(account: str, repo: Identity) -> bool:
-    """Whether the account has proved it, by the file or by signing in with GitHub as the repository's owner."""
-    return (await ownership_of(repo)).has(account) or await controls_by_sign_in(account, repo)
+async def role_in(account: str, name: str) -> NamespaceRole | None:
+    """The highest role that an account has in a whole namespace."""
+    directory = await read_directory()
+    namespace = directory.namespaces.get(name, Namespace(name))
+    role = role_of(namespace, account, directory.principals(account))
+    if role is not NamespaceRole.OWNER and await controls_by_sign_in(account, _any_of(name)):
+        return NamespaceRole.OWNER
+    return role
+
+
+def _any_of(name: str) -> Identity:
+    """A repository of a namespace on GitHub; names of other hosts have a `~`, which no login has."""
+    owner = name.removeprefix(f"{GITHUB_HOST}~")
+    return Identity(host=GITHUB_HOST, owner=owner, repo="any")
+
+
+async def _ownership(repo: Identity, directory: Directory) -> Ownership:
+    namespace = directory.namespaces.get(namespace_of(repo))
+    owners = _owners_in(namespace, repo.repo_key) if namespace is not None else ()
+    if owners:
+        return Ownership(repo.repo_key, repo.url, owners)
+    entry = await require_env("kv").kv.get(keys.owner(repo))
+    return Ownership(repo.repo_key, repo.url) if entry is None else decode(entry, Ownership)
+
+
+def _owners_in(namespace: Namespace, repo: str) -> tuple[Owner, ...]:
+    return tuple(
+        Owner(one.principal.removeprefix("user:"), one.since, one.how, one.commit, one.by, one.reason)
+        for one in namespace.members
+        if one.repo == repo and one.principal.startswith("user:") and one.role is NamespaceRole.MAINTAINER
+    )
 
 
 class OwnershipPage(msgspec.Struct, frozen=True):
@@ -93,14 +139,18 @@ async def list_owners(account: str | None = None) -> OwnershipPage:
     """Every repository with an owner, or those of one account."""
     env = require_env("kv")
     skips = Skips("list_owners")
-    found: list[Ownership] = []
+    found: dict[str, Ownership] = {}
     async for page in iterate_pages(env.kv, keys.OWNER):
         for error in page.failed.values():
             raise error
         decoded = (skips.decode(entry, Ownership) for entry in page.items)
-        found += [one for one in decoded if one is not None and one.owners]
+        found |= {one.repo: one for one in decoded if one is not None and one.owners}
+    for namespace in (await read_directory()).namespaces.values():
+        for repo, url in {one.repo: one.url for one in namespace.members if one.repo}.items():
+            found[repo] = Ownership(repo, url, _owners_in(namespace, repo))
     skips.report(env)
-    return OwnershipPage(tuple(one for one in found if account is None or one.has(account)), skips.count)
+    owned = (found[repo] for repo in sorted(found))
+    return OwnershipPage(tuple(one for one in owned if account is None or one.has(account)), skips.count)
 
 
 async def change_ownership(
@@ -113,28 +163,39 @@ async def change_ownership(
     details: dict[str, str],
     operations: tuple[Operation, ...] = (),
 ) -> Ownership:
-    """One commit: the record, its audit entry, and what goes with them."""
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
+    """One commit: the members of the namespace, the audit entry, and what goes with them. A record from before there
+    were namespaces goes into the namespace with it."""
 
-    async def write() -> Ownership:
-        known, version = await _read(repo)
-        if await was_audited(entry_id):
-            return known
-        changed = change(known)
-        audit = record_audit(action, repo.url, by=by, reason=reason, details=details, entry_id=entry_id)
-        put = Put(keys.owner(repo), msgspec.json.encode(changed), version)
-        await env.kv.commit([put, audit, *operations])
-        return changed
+    async def fold(namespace: Namespace) -> NamespaceChange:
+        entry = await require_env("kv").kv.get(keys.owner(repo))
+        old = None if entry is None else decode(entry, Ownership)
+        owners = _owners_in(namespace, repo.repo_key) or (old.owners if old is not None else ())
+        changed = change(Ownership(repo.repo_key, repo.url, owners))
+        others = [one for one in namespace.members if one.repo != repo.repo_key]
+        folded = msgspec.structs.replace(namespace, members=(*others, *_members(changed)))
+        gone = () if entry is None else (Delete(keys.owner(repo), entry.version),)
+        return NamespaceChange(folded, (*gone, *operations))
 
-    return await persist(write)
+    note = AuditNote(action, repo.url, by, reason, details)
+    written = await change_namespace(namespace_of(repo), fold, note)
+    return Ownership(repo.repo_key, repo.url, _owners_in(written, repo.repo_key))
 
 
-async def _read(repo: Identity) -> tuple[Ownership, int]:
-    entry = await require_env("kv").kv.get(keys.owner(repo))
-    if entry is None:
-        return Ownership(repo.repo_key, repo.url), ABSENT
-    return decode(entry, Ownership), entry.version
+def _members(known: Ownership) -> tuple[Member, ...]:
+    return tuple(
+        Member(
+            f"user:{one.account}",
+            NamespaceRole.MAINTAINER,
+            one.since,
+            one.how,
+            repo=known.repo,
+            url=known.url,
+            commit=one.commit,
+            by=one.handed_over_by,
+            reason=one.reason,
+        )
+        for one in known.owners
+    )
 
 
 # Claims.

@@ -167,8 +167,14 @@ def skill_writes(
     if added is not None:
         key = keys.version(added.canonical, added.number)
         operations.append(Put(key, msgspec.json.encode(added), ABSENT))
-        operations += [Put(keys.alias_key(alias, skill.canonical), b"{}") for alias in skill.aliases]
+        operations += alias_writes(skill)
     return tuple(operations)
+
+
+def alias_writes(skill: PublishedSkill) -> list[Put]:
+    """A skill's flat names, each with the skill's audience: whoever may not read it is not led to it either."""
+    value = msgspec.json.encode({"audience": skill.audience})
+    return [Put(keys.alias_key(alias, skill.canonical), value) for alias in skill.aliases]
 
 
 async def update_skill(canonical: str, change: Callable[[PublishedSkill], PublishedSkill]) -> PublishedSkill:

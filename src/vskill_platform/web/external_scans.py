@@ -45,6 +45,7 @@ ENDPOINTS = (
         f"{EXTERNAL_SCANS}/{{provider}}",
         receive,
         no_scope="the signature lets in",
+        stays_open=True,
         body_media="application/json",
         answer=Taken,
         problems=(404, 409, 422),

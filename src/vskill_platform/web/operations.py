@@ -93,10 +93,18 @@ def _figures(found: QueueHealth, depth: Depth | None) -> QueueFigures:
 
 
 ENDPOINTS = (
-    get("/healthz", healthz, answer=Up, tag="operations", summary="Check that the process is up"),
+    get(
+        "/healthz",
+        healthz,
+        stays_open=True,
+        answer=Up,
+        tag="operations",
+        summary="Check that the process is up",
+    ),
     get(
         "/readyz",
         readyz,
+        stays_open=True,
         answer=Readiness,
         tag="operations",
         summary="Check that the store answers and can be written",

@@ -17,6 +17,7 @@ from starlette.types import Message, Receive
 from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.checks import FORMS, explain_complaint, split_complaint, values_at
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import require_entry, resolve
 from vskill_platform.actions.wire import PLAIN, Asked
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn
 from vskill_platform.domain.identity import has_control_characters
@@ -76,6 +77,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_form: bool = False
     #: What it is for is to get a token: one that has expired and is still sent along does not keep its owner out.
     signs_in: bool = False
+    #: In an internal registry it answers those who did not sign in too, and it reads nothing that anybody published.
+    stays_open: bool = False
     #: It goes on as long as the client listens.
     is_stream: bool = False
     #: Part of the API, and so of its document; pages are not.
@@ -119,10 +122,11 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     principal = await auth.authenticate(request, with_token=not endpoint.signs_in)
     if principal.account is None:
         principal = msgspec.structs.replace(principal, address=client_of(request))
+    if not endpoint.stays_open:
+        principal = await resolve(principal)
     scope["principal"] = principal
     try:
-        if endpoint.action is not None:
-            endpoint.action.admit(principal)
+        _let_in(endpoint, principal)
     except NotSignedIn:
         if endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
@@ -135,6 +139,14 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     if endpoint.allowance is not None:
         await take(request, endpoint.allowance)
     return auth.set_form_cookie(request, await _view(endpoint, request, principal))
+
+
+def _let_in(endpoint: Endpoint, principal: Principal) -> None:
+    """Raise NotSignedIn or NotPermitted for what needs no look at the request."""
+    if not endpoint.stays_open:
+        require_entry(principal)
+    if endpoint.action is not None:
+        endpoint.action.admit(principal)
 
 
 async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> Response:

@@ -28,4 +28,4 @@ async def static_file(request: Request) -> Response:
     return Response(found.data, 200, headers, found.media)
 
 
-ENDPOINTS = (page("/static/{digest}/{name:path}", static_file),)
+ENDPOINTS = (page("/static/{digest}/{name:path}", static_file, stays_open=True),)

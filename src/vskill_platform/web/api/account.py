@@ -92,6 +92,7 @@ ENDPOINTS = (
         exchange,
         no_scope="GitHub's word lets in",
         signs_in=True,
+        stays_open=True,
         body=GitHubToken,
         answer=ClientToken,
         tag="account",

@@ -78,7 +78,7 @@ async def _claimable(principal: Principal, profile: Profile) -> list[str]:
         return []
     shown = [url for url, _ in profile.repositories[:MOST_REPOSITORIES]]
     places = [ActionObject(normalise(url)) for url in shown]
-    mine = await asyncio.gather(*(may(principal, Right.OWNER, place) for place in places))
+    mine = await asyncio.gather(*(may(principal, Right.MAINTAINER, place) for place in places))
     return [url for url, is_mine in zip(shown, mine, strict=True) if not is_mine]
 
 

@@ -206,11 +206,11 @@ def _journey(request: Request) -> _Journey | None:
 
 
 ENDPOINTS = (
-    page("/signin", show_sign_in, query=SignInQuery),
-    form("/signin", do_sign_in, no_scope="the password lets in"),
-    form("/signout", sign_out, no_scope="ends the session of the cookie"),
-    page("/setup", show_setup, query=SetupQuery),
-    form("/setup", do_setup, no_scope="the one-time link lets in"),
-    form("/signin/github", start_github, no_scope="only leads to GitHub"),
-    page(CALLBACK, end_github, query=CallbackQuery),
+    page("/signin", show_sign_in, query=SignInQuery, stays_open=True),
+    form("/signin", do_sign_in, no_scope="the password lets in", stays_open=True),
+    form("/signout", sign_out, no_scope="ends the session of the cookie", stays_open=True),
+    page("/setup", show_setup, query=SetupQuery, stays_open=True),
+    form("/setup", do_setup, no_scope="the one-time link lets in", stays_open=True),
+    form("/signin/github", start_github, no_scope="only leads to GitHub", stays_open=True),
+    page(CALLBACK, end_github, query=CallbackQuery, stays_open=True),
 )

@@ -180,7 +180,7 @@ async def _render(
         why=_why_not(dossier),
         report_kinds=[(kind, kind.capitalize()) for kind in REPORT_KINDS],
         can_take_down=TAKE_DOWN.allows(principal_of(request)),
-        is_owner=await may(principal_of(request), Right.OWNER, place),
+        is_owner=await may(principal_of(request), Right.MAINTAINER, place),
         flash=flash_of(request),
         **shown,
     )

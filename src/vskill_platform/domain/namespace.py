@@ -1,0 +1,279 @@
+"""Namespaces, teams and who may read: the records, and the one rule that gives a reader its audiences.
+
+A namespace is the first segment of a canonical name, and nobody chooses it. It is *unmanaged* until somebody sets its
+visibility: then its skills are for everybody whom the registry lets in. The records of a managed namespace carry the
+audience `ns:{name}`, which says whose they are and not who may read them; that stands in the namespace's own record.
+So a change of visibility is one write, and every question that begins after it obeys.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.identity import UPLOAD_HOST, Identity
+from vskill_platform.domain.naming import canonical_name
+
+MOST_MEMBERS = 500
+MOST_TEAM = 2_000
+
+
+class Visibility(enum.StrEnum):
+    """Who may read what is in a namespace, the widest first."""
+
+    #: Everybody whom the registry lets in.
+    PUBLIC = "public"
+    #: Every account.
+    INTERNAL = "internal"
+    #: Members of the namespace.
+    TEAM = "team"
+
+    @property
+    def width(self) -> int:
+        """Less is wider."""
+        return tuple(Visibility).index(self)
+
+
+class RegistryMode(enum.StrEnum):
+    """Whom the registry lets in."""
+
+    PUBLIC = "public"
+    #: Only accounts.
+    INTERNAL = "internal"
+
+
+class Submitters(enum.StrEnum):
+    """Who may submit."""
+
+    EVERYBODY = "everybody"
+    SIGNED_IN = "signed in"
+    #: Whoever has the role author in the namespace that the place belongs to.
+    MEMBERS = "members"
+
+
+class NamespaceRole(enum.StrEnum):
+    """What a member may do, the least first; each may do what those before it may."""
+
+    READER = "reader"
+    AUTHOR = "author"
+    MAINTAINER = "maintainer"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        return tuple(NamespaceRole).index(self)
+
+
+class ReviewBy(enum.StrEnum):
+    """Who decides what waits for a person in a namespace that is not public."""
+
+    #: The registry's reviewers.
+    REGISTRY = "registry"
+    #: They, and the namespace's maintainers other than the submitter.
+    OWN = "own"
+
+
+class Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A person or team with a role. With a repository it holds for that one only, and is no right to read the rest."""
+
+    #: `user:NAME` or `team:NAME`
+    principal: str
+    role: NamespaceRole
+    since: int
+    #: `file`, `sign-in`, `transfer`, or `added` by somebody who may.
+    how: str
+    #: The repository's key, `host/owner/repo`; empty: the whole namespace.
+    repo: str = ""
+    #: The repository's address.
+    url: str = ""
+    #: The commit in which the proof was found.
+    commit: str | None = None
+    #: The account that handed it over or added it, and why.
+    by: str | None = None
+    reason: str = ""
+
+
+class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a namespace may hold; None is no limit."""
+
+    skills: int | None = None
+    bytes: int | None = None
+    submissions_per_hour: int | None = None
+
+
+class Namespace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `namespace:{name}`."""
+
+    name: str
+    #: None: unmanaged.
+    visibility: Visibility | None = None
+    #: The visibility that it gets once all its records carry its audience; until then it is read as before.
+    preparing: Visibility | None = None
+    members: tuple[Member, ...] = ()
+    quotas: Quotas = Quotas()
+    review: ReviewBy = ReviewBy.REGISTRY
+
+    @property
+    def managed(self) -> bool:
+        return self.visibility is not None
+
+
+class Team(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `team:{name}`."""
+
+    name: str
+    #: Accounts.
+    members: tuple[str, ...] = ()
+    created_at: int = 0
+
+
+class Access(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `control:namespaces`. Its version rises with every change of it, of a namespace and of a team."""
+
+    mode: RegistryMode = RegistryMode.PUBLIC
+    submitters: Submitters = Submitters.EVERYBODY
+
+
+class Directory(msgspec.Struct, frozen=True):
+    """Everything that decides who may read, as it was at one version."""
+
+    access: Access = Access()
+    namespaces: Mapping[str, Namespace] = {}
+    teams: Mapping[str, Team] = {}
+
+    def principals(self, account: str) -> frozenset[str]:
+        """The account and its teams, as members are named."""
+        teams = (f"team:{team.name}" for team in self.teams.values() if account in team.members)
+        return frozenset((f"user:{account}", *teams))
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """What decides which audiences somebody has."""
+
+    #: None is nobody who signed in.
+    account: str | None = None
+    #: Reviewers, admins and the operator: they decide about everything, so they read everything.
+    reads_all: bool = False
+    #: The one namespace that its token is bound to.
+    namespace: str | None = None
+
+
+# Names.
+
+
+def namespace_of(identity: Identity) -> str:
+    """The namespace that a place belongs to."""
+    return namespace_in(canonical_name(identity))
+
+
+def namespace_in(canonical: str) -> str:
+    """The namespace of a skill by its canonical name."""
+    return canonical.partition("/")[0]
+
+
+def upload_namespace(account: str) -> str:
+    """The namespace of what an account uploads."""
+    return f"{UPLOAD_HOST}~{account.lower()}"
+
+
+# Audiences.
+
+
+def audience_for(namespace: Namespace | None, name: str, narrowed: Visibility | None = None) -> str:
+    """The audience of a record in a namespace."""
+    if namespace is None or not namespace.managed:
+        return PUBLIC
+    return f"ns:{name}" if narrowed in (None, Visibility.PUBLIC) else f"ns:{name}:{narrowed.value}"
+
+
+def namespace_audiences(name: str) -> frozenset[str]:
+    """Every audience that records of a managed namespace can have."""
+    return frozenset((f"ns:{name}", f"ns:{name}:internal", f"ns:{name}:team"))
+
+
+def audiences(reader: Reader, directory: Directory) -> Audiences:
+    """The audiences whose records this reader may read: the only rule there is."""
+    if reader.namespace is not None:
+        return _bound(reader, reader.namespace, directory)
+    if reader.reads_all:
+        return EVERYTHING
+    return _own(reader.account, directory)
+
+
+def _own(account: str | None, directory: Directory) -> frozenset[str]:
+    if account is None and directory.access.mode is RegistryMode.INTERNAL:
+        return frozenset()
+    principals = directory.principals(account) if account is not None else frozenset[str]()
+    found = {PUBLIC}
+    for name, namespace in directory.namespaces.items():
+        if namespace.visibility is None:
+            continue
+        if account is not None and _is_member(namespace, account, principals):
+            found |= namespace_audiences(name)
+        elif account is not None and namespace.visibility is not Visibility.TEAM:
+            found |= {f"ns:{name}", f"ns:{name}:internal"}
+        elif namespace.visibility is Visibility.PUBLIC:
+            found.add(f"ns:{name}")
+    return frozenset(found)
+
+
+def _bound(reader: Reader, name: str, directory: Directory) -> Audiences:
+    """What anonymous readers have, and of the token's namespace what its account has."""
+    within = namespace_audiences(name)
+    if not reader.reads_all:
+        within &= _own(reader.account, directory)
+    return _own(None, directory) | within
+
+
+def public_form(directory: Directory) -> frozenset[str]:
+    """What registry-wide documents hold for readers who did not sign in."""
+    return _own(None, directory)
+
+
+def internal_form(directory: Directory) -> frozenset[str]:
+    """What registry-wide documents hold for everybody else, whatever they are members of."""
+    # No account has this name, so it is a member of nothing.
+    return _own("", directory)
+
+
+# Roles.
+
+
+def _is_member(namespace: Namespace, account: str, principals: frozenset[str]) -> bool:
+    return role_of(namespace, account, principals) is not None
+
+
+def role_of(
+    namespace: Namespace, account: str, principals: frozenset[str], repo: str = ""
+) -> NamespaceRole | None:
+    """The highest role that an account has in a namespace, and in one of its repositories if that is named."""
+    if namespace.name == upload_namespace(account):
+        return NamespaceRole.OWNER
+    held = [
+        member.role
+        for member in namespace.members
+        if member.principal in principals and member.repo in ("", repo)
+    ]
+    return max(held, key=lambda role: role.rank, default=None)
+
+
+def with_member(namespace: Namespace, member: Member) -> Namespace:
+    """The namespace with this member, in place of one of the same name and repository."""
+    others = without_member(namespace, member.principal, member.repo).members
+    if len(others) >= MOST_MEMBERS:
+        message = f"{namespace.name} has {MOST_MEMBERS} members, which is the limit."
+        raise InvalidInput(message, field="principal", fix="add a team instead of its people")
+    return msgspec.structs.replace(namespace, members=(*others, member))
+
+
+def without_member(namespace: Namespace, principal: str, repo: str = "") -> Namespace:
+    """The namespace without this member; other entries of the same name stay."""
+    left = (one for one in namespace.members if (one.principal, one.repo) != (principal, repo))
+    return msgspec.structs.replace(namespace, members=tuple(left))
+
+
+def owners_in(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Members who own the whole namespace."""
+    return tuple(one for one in members if one.role is NamespaceRole.OWNER and not one.repo)
