@@ -184,6 +184,9 @@ async def test_an_account_has_a_bounded_number_of_tokens(env):
         ({"name": "x" * 81}, "name"),
         ({"days": 0}, "days"),
         ({"days": 400}, "days"),
+        ({"namespace": "acme/tools"}, "namespace"),
+        ({"namespace": "two words"}, "namespace"),
+        ({"namespace": ""}, "namespace"),
     ],
 )
 async def test_a_token_that_makes_no_sense_is_refused_with_the_field(env, asked, field):
@@ -208,6 +211,39 @@ async def test_a_token_made_with_a_token_can_do_no_more_and_lives_no_longer(env,
     assert principal_for("user:ada").actor in {entry.by for entry in (await list_audit()).items}
 
 
+async def test_a_token_may_be_bound_to_one_namespace_which_lists_and_audit_show(env):
+    made = await CREATE_OWN_TOKEN(env, ANN, CreateOwnToken(name="ci", scopes=READ, namespace=" acme "))
+    assert made.details.namespace == "acme"
+    assert [one.namespace for one in (await LIST_OWN_TOKENS(env, ANN, OwnTokens())).tokens] == ["acme"]
+    (entry, *_) = (await list_audit()).items
+    assert entry.details["namespace"] == "acme"
+    free = await CREATE_OWN_TOKEN(env, ANN, CreateOwnToken(name="ci", scopes=READ))
+    assert free.details.namespace is None
+    found = await find_token(made.token)
+    assert found is not None and found[0].namespace == "acme"
+
+
+@pytest.mark.parametrize("scope", [TokenScope.REVIEW, TokenScope.ADMIN])
+async def test_a_token_of_one_namespace_neither_reviews_nor_administers(env, scope):
+    asked = CreateOwnToken(name="ci", scopes=(TokenScope.READ, scope), namespace="acme")
+    with pytest.raises(NotPermitted, match="one namespace") as caught:
+        await CREATE_OWN_TOKEN(env, ADA, asked)
+    assert caught.value.details["field"] == "scopes"
+
+
+async def test_a_token_of_one_namespace_makes_none_of_another(env):
+    own = (TokenScope.READ, TokenScope.OWN)
+    bound = await CREATE_OWN_TOKEN(env, ANN, CreateOwnToken(name="a", scopes=own, namespace="acme"))
+    found = await find_token(bound.token)
+    assert found is not None
+    holder = holding(MadeToken(bound.token, found[0]), Role.AUTHOR)
+    child = await CREATE_OWN_TOKEN(env, holder, CreateOwnToken(name="b", scopes=READ))
+    assert child.details.namespace == "acme", "it is bound like the one that made it"
+    with pytest.raises(NotPermitted, match="acme") as caught:
+        await CREATE_OWN_TOKEN(env, holder, CreateOwnToken(name="c", scopes=READ, namespace="other"))
+    assert caught.value.details["field"] == "namespace"
+
+
 async def test_an_unknown_outcome_makes_one_token(env):
     with active_env(env, kv=dying_once(env.kv)) as hooked:
         await CREATE_OWN_TOKEN(hooked, ANN, CreateOwnToken(name="laptop"))
@@ -222,11 +258,26 @@ async def test_form_api_and_commands_create_the_same_token(tmp_path, monkeypatch
         return {}
 
     doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.AUTHOR)
-    by_form = await doors.by_form("/account/tokens", status=201, name="ci", scopes="own", days="1")
+    by_form = await doors.by_form(
+        "/account/tokens", status=201, name="ci", scopes="own", days="1", namespace="acme"
+    )
     assert sum('"token created"' in one for one in by_form) == 1
     assert sum('["token:"' in one for one in by_form) == 1
-    assert by_form == await doors.by_json("/api/v1/tokens", name="ci", scopes=["own"], days=1)
-    words = ("account", "create-token", "--name", "ci", "--scope", "own", "--days", "1")
+    assert by_form == await doors.by_json(
+        "/api/v1/tokens", name="ci", scopes=["own"], days=1, namespace="acme"
+    )
+    words = (
+        "account",
+        "create-token",
+        "--name",
+        "ci",
+        "--scope",
+        "own",
+        "--days",
+        "1",
+        "--namespace",
+        "acme",
+    )
     assert by_form == await doors.by_command(*words)
     assert by_form == await doors.by_remote_command(*words)
 
@@ -283,7 +334,7 @@ async def test_the_answers_of_the_api_stay_as_clients_know_them(tmp_path):
             assert made.status_code == 201
             assert list(made.json()) == ["token", "details"]
             assert list(made.json()["details"]) == [
-                *("id", "name", "scopes", "createdAt", "expiresAt", "lastUsedAt")
+                *("id", "name", "scopes", "createdAt", "expiresAt", "lastUsedAt", "namespace")
             ]
             listed = (await client.get("/api/v1/tokens", headers=headers)).json()
             assert [one["name"] for one in listed["tokens"]] == ["ci", "laptop"]

@@ -132,7 +132,23 @@ def test_nothing_can_be_pushed_and_nonsense_is_refused(published, tmp_path):
     assert httpx2.post(f"{address}/git-upload-pack", content=b"x", headers=gzipped).status_code == 400
     other = b"0032want " + b"0" * 40 + b"\n00000009done\n"
     assert b"ERR" in httpx2.post(f"{address}/git-upload-pack", content=other).content
-    assert httpx2.get(f"{address}x/info/refs?service=git-upload-pack").status_code == 404
+    assert httpx2.get(f"{address}x/info/refs?service=git-upload-pack").status_code == 401
+
+
+def test_git_sends_a_token_where_it_is_asked_for_one(published, tmp_path):
+    """A mistyped name asks for a token, so nothing tells it from one that is hidden; a token that is not good, or none,
+    keeps nobody from what is public."""
+    address = source(published, "rich")
+    token = published.token("gita")
+    absent = address.replace("rich.git", "none.git")
+    said = git(tmp_path, "clone", absent, "a", code=128)
+    assert "could not read Username" in said and "terminal prompts disabled" in said
+    for secret, words in ((token, "not found"), ("vsk_foreign", "Authentication failed")):
+        place = absent.replace("://", f"://git:{secret}@")
+        said = git(tmp_path, "clone", place, "b", code=128)
+        assert words in said, said
+        git(tmp_path, "clone", "-q", address.replace("://", f"://git:{secret}@"), f"public-{secret}")
+    assert "remote: The token is not valid" in said
 
 
 def test_an_operator_curates_a_collection_by_command(published):

@@ -131,7 +131,8 @@ async def test_E10_anybody_is_let_in_only_where_it_is_public(app, endpoint):
         status, code = await code_of(client, endpoint)
     if guard_of(endpoint) is Guard.PUBLIC:
         assert code != "not_permitted"
-        if endpoint.method == "GET" and code == "not_signed_in":
+        # What an archive's address does not find may be hidden, so the client is asked for a token.
+        if endpoint.method == "GET" and code == "not_signed_in" and not endpoint.challenges:
             pytest.fail("a public address asks to sign in")
     elif endpoint.method == "GET" and endpoint.media == "text/html":
         assert status == 303
@@ -199,8 +200,9 @@ def test_every_form_is_checked_for_its_sender():
 async def test_no_route_that_changes_something_trusts_a_cookie_alone(app, env, endpoint):
     """Whatever a signed-in browser is made to send by another site is refused before the view runs."""
     async with signed_in(app, env, NAMES[Guard.ADMIN], Role.ADMIN) as ada:
-        _, code = await code_of(ada.client, endpoint)
-    assert code == "cross_site"
+        status, code = await code_of(ada.client, endpoint)
+    # Git is told in plain text.
+    assert code == "cross_site" or (endpoint.for_git and status == 403)
 
 
 @pytest.mark.parametrize("endpoint", [one for one in ENDPOINTS if one.is_stream], ids=name_of)

@@ -19,9 +19,16 @@ SubmissionId = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 AccountName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+NamespaceName = Annotated[
+    str, msgspec.Meta(max_length=200, pattern=r"^[^/:\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$")
+]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 #: Fields with a pattern, in words for messages.
-FORMS = {"digest": "64 hexadecimal digits", "url": "an address such as https://host/path"}
+FORMS = {
+    "digest": "64 hexadecimal digits",
+    "namespace": "the first part of a skill's name, such as acme",
+    "url": "an address such as https://host/path",
+}
 #: How msgspec's complaints begin, and what is said instead; `last` is the complaint's last word.
 COMPLAINTS = (
     ("Object missing required field ", "{field} is missing.", "give {field}"),

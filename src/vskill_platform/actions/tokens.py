@@ -10,14 +10,21 @@ import msgspec
 
 from vskill_platform.actions.account import own_name
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import AccountName, ActionRequest, Reason
+from vskill_platform.actions.checks import AccountName, ActionRequest, NamespaceName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.domain.token import SCOPES, SCOPES_OF, Token, TokenScope, with_included
+from vskill_platform.domain.token import (
+    SCOPES,
+    SCOPES_OF,
+    SCOPES_OF_BOUND,
+    Token,
+    TokenScope,
+    with_included,
+)
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.accounts import User, UserChange, change_user
 from vskill_platform.store.tokens import (
@@ -54,6 +61,8 @@ class TokenView(Wire, frozen=True):
     expires_at: str
     #: to the hour
     last_used_at: str | None
+    #: the one namespace that it is bound to; null where it has no such limit
+    namespace: str | None
 
 
 class TokenList(Wire, frozen=True):
@@ -65,7 +74,7 @@ class TokenList(Wire, frozen=True):
 class CreatedToken(Wire, frozen=True):
     """The only answer that ever holds the secret."""
 
-    #: the secret, for `Authorization: Bearer …`
+    #: the secret, for `Authorization: Bearer …` or as the password of `Basic`
     token: str
     details: TokenView
 
@@ -107,6 +116,9 @@ class CreateOwnToken(ActionRequest, frozen=True, kw_only=True):
     scopes: TokenScopes = DEFAULT_SCOPES
     #: how many days it is valid
     days: TokenDays = DEFAULT_DAYS
+    #: the one namespace whose private skills it may read, and where it may change something; every namespace of the
+    #: account if left out
+    namespace: NamespaceName | None = None
 
 
 class CreateTokenFor(CreateOwnToken, frozen=True, kw_only=True):
@@ -168,28 +180,47 @@ async def revoke_of(_services: Services, actor: Principal, request: RevokeTokenO
 async def _create(
     services: Services, actor: Principal, account: str, request: CreateOwnToken
 ) -> CreatedToken:
-    expires_at = services.kv.now() + request.days * DAY_MS
+    expires_at, namespace = services.kv.now() + request.days * DAY_MS, request.namespace
     if actor.token is not None:
         shown = next(one for one in await list_tokens(actor.name) if one.id == actor.token.id)
         if not with_included(shown.scopes).issuperset(request.scopes):
             message = f"A token with the scopes {', '.join(shown.scopes)} cannot make one with more."
             raise NotPermitted(message, field="scopes", fix=f"choose from {', '.join(shown.scopes)}")
         expires_at = min(expires_at, shown.expires_at)
+        if shown.namespace not in (None, namespace or shown.namespace):
+            message = f"A token of the namespace {shown.namespace} cannot make one of another."
+            raise NotPermitted(message, field="namespace", fix=f"give {shown.namespace}, or leave it out")
+        namespace = namespace or shown.namespace
     return await issue_token(
-        services, account, request.name, request.scopes, by=actor.actor, expires_at=expires_at
+        services,
+        account,
+        request.name,
+        request.scopes,
+        by=actor.actor,
+        expires_at=expires_at,
+        namespace=namespace,
     )
 
 
 async def issue_token(
-    services: Services, account: str, name: str, scopes: Iterable[TokenScope], *, by: str, expires_at: int
+    services: Services,
+    account: str,
+    name: str,
+    scopes: Iterable[TokenScope],
+    *,
+    by: str,
+    expires_at: int,
+    namespace: str | None = None,
 ) -> CreatedToken:
-    """A new token, with scopes that the account's role may hold."""
+    """A new token, with scopes that the account's role may hold, and that a token of one namespace may hold."""
     if has_control_characters(name):
         raise InvalidInput("The token's name has control characters.", field="name", fix="remove them")
     secret = PREFIX + secrets.token_urlsafe(32)
     token_hash = hash_secret(secret)
     wanted = tuple(scope for scope in SCOPES if scope in set(scopes))
-    token = Token(services.clock.new_id(), account, name, wanted, services.kv.now(), expires_at)
+    token = Token(
+        services.clock.new_id(), account, name, wanted, services.kv.now(), expires_at, namespace=namespace
+    )
     put = Put(keys.token(token_hash), msgspec.json.encode(token), ABSENT)
 
     async def decide(user: User) -> UserChange:
@@ -197,6 +228,9 @@ async def issue_token(
             raise InvalidInput(
                 f"{account} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
             )
+        if namespace is not None and not set(wanted).issubset(SCOPES_OF_BOUND):
+            message = f"A token of one namespace can only have the scopes {', '.join(SCOPES_OF_BOUND)}."
+            raise NotPermitted(message, field="scopes", fix=f"choose from {', '.join(SCOPES_OF_BOUND)}")
         excess = [scope for scope in wanted if scope not in SCOPES_OF[user.role]]
         if excess:
             message = f"{account} is {user.role.value}: its tokens cannot have the scope {excess[0]!r}."
@@ -205,6 +239,8 @@ async def issue_token(
         return UserChange(msgspec.structs.replace(user, tokens=(*user.tokens, token_hash)), (put,))
 
     details = {"token": token.id, "name": token.name, "scopes": " ".join(wanted)}
+    if namespace is not None:
+        details["namespace"] = namespace
     await change_user(account, decide, action="token created", by=by, reason=ASKED_FOR_IT, details=details)
     return CreatedToken(secret, token_view(token))
 
@@ -230,6 +266,7 @@ def token_view(token: Token) -> TokenView:
         iso_time(token.created_at),
         iso_time(token.expires_at),
         maybe_time(token.last_used_at),
+        token.namespace,
     )
 
 
@@ -261,7 +298,8 @@ CREATE_OWN_TOKEN = Action(
     errors=(NotPermitted,),
     status=201,
     summary="Create a token; it is shown once",
-    about="A token that is created with a token has no more scopes, and is valid no longer, than that one.",
+    about="A token that is created with a token has no more scopes, and is valid no longer, than that one; nor has it "
+    "another namespace. One of a namespace has the scopes read, submit and own at most.",
     tag="account",
     page="/account/tokens",
     command="account create-token",

@@ -20,12 +20,14 @@ def show_own_tokens(found: TokenList) -> None:
             one.id,
             one.name,
             ", ".join(one.scopes),
+            one.namespace or "",
             show_text_time(one.expires_at),
             show_text_time(one.last_used_at),
         )
         for one in found.tokens
     ]
-    print_table(f"{len(rows)} tokens", ("id", "name", "scopes", "expires (UTC)", "last used"), rows)
+    columns = ("id", "name", "scopes", "namespace", "expires (UTC)", "last used")
+    print_table(f"{len(rows)} tokens", columns, rows)
 
 
 _OLD = click.Option(["--old"], prompt="Current password", hide_input=True, hidden=True)

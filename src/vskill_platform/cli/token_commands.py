@@ -20,7 +20,8 @@ from vskill_platform.cli.output import print_table, show_text_time
 def show_created_token(made: CreatedToken) -> None:
     click.echo(f"The token, shown only once: {made.token}")
     until = show_text_time(made.details.expires_at)
-    click.echo(f"It may {', '.join(made.details.scopes)}, and expires {until}.")
+    where = f" in the namespace {made.details.namespace}" if made.details.namespace else ""
+    click.echo(f"It may {', '.join(made.details.scopes)}{where}, and expires {until}.")
 
 
 def show_tokens(found: AllTokens) -> None:
@@ -30,12 +31,13 @@ def show_tokens(found: AllTokens) -> None:
             one.account,
             one.details.name,
             ", ".join(one.details.scopes),
+            one.details.namespace or "",
             show_text_time(one.details.expires_at),
             show_text_time(one.details.last_used_at),
         )
         for one in found.tokens
     ]
-    columns = ("id", "account", "name", "scopes", "expires (UTC)", "last used")
+    columns = ("id", "account", "name", "scopes", "namespace", "expires (UTC)", "last used")
     print_table(f"{len(rows)} tokens", columns, rows)
 
 

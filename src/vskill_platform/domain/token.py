@@ -32,6 +32,8 @@ INCLUDED = {
 
 #: What the tokens of an account may hold, by its role.
 SCOPES_OF = {"author": SCOPES[:3], "reviewer": SCOPES[:4], "admin": SCOPES}
+#: What a token of one namespace may hold: reviewing and administering are about the whole registry.
+SCOPES_OF_BOUND = SCOPES[:3]
 
 
 class ActingToken(msgspec.Struct, frozen=True):
@@ -55,6 +57,8 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at: int
     #: To the hour.
     last_used_at: int | None = None
+    #: The one namespace whose private skills it may read, and where it may change something; None is no such limit.
+    namespace: str | None = None
 
     def is_good(self, now: int) -> bool:
         return now < self.expires_at

@@ -1,10 +1,12 @@
-"""Who a request comes from: by its session cookie, or by its bearer token; and whether a form was sent by a page of
-ours. `web.routing` asks here before any view runs.
+"""Who a request comes from: by its session cookie, or by its token, sent as `Bearer` or as the password of `Basic`; and
+whether a form was sent by a page of ours. `web.routing` asks here before any view runs.
 
-A request that brings neither costs nothing. An invalid token is refused, never treated as anonymous: a program
-whose token has expired must hear of it.
+A request that brings neither costs nothing. A token that is not good any more breaks no public read: such a request is
+anonymous, its answer carries a `Warning`, and everything that an anonymous request may not do is a 401.
 """
 
+import base64
+import binascii
 import hmac
 from urllib.parse import quote, urlsplit
 
@@ -13,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
-from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn
+from vskill_platform.domain.errors import CrossSite, InvalidInput
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.store.sessions import find_session
-from vskill_platform.store.tokens import find_token
+from vskill_platform.store.tokens import PREFIX, find_token
 from vskill_platform.web.browser import (
     MOST_COOKIE,
     SESSION_COOKIE,
@@ -33,6 +35,9 @@ MOST_FILES = 10
 #: What a signed-in script of our own pages sends instead of a field.
 CSRF_HEADER = "x-csrf-token"
 
+BAD_TOKEN = "The token is not valid, has expired, or was revoked."  # noqa: S105 - a sentence about tokens
+#: A token has some 50 characters.
+_MOST_AUTHORIZATION = 1_000
 _OWN_SITE = frozenset({"same-origin", "none"})
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -41,21 +46,44 @@ async def authenticate(request: Request, *, with_token: bool = True) -> Principa
     """The principal of a request; anybody where it brings neither cookie nor token."""
     has_cookie = False
     for name, value in request.scope["headers"]:
-        # Another scheme is for a proxy in front of us, and says nothing here.
-        if with_token and name == b"authorization" and value[:7].lower() == b"bearer ":
-            return await _by_token(value[7:].decode("latin-1").strip())
+        if with_token and name == b"authorization":
+            secret = _secret_in(value)
+            if secret is not None:
+                return await _by_token(request, secret)
         if name == b"cookie":
             has_cookie = True
     return await _by_session(request) if has_cookie else ANYBODY
 
 
-async def _by_token(secret: str) -> Principal:
+def has_bad_token(request: Request) -> bool:
+    """Whether a token was sent that is not good, so that the request is anonymous."""
+    return "bad_token" in request.scope
+
+
+def _secret_in(authorization: bytes) -> str | None:
+    """The token of an `Authorization` header; None where it says nothing to us, as that of a proxy in front of us: of
+    another scheme, or a password that is none of our tokens."""
+    scheme, _, rest = authorization.decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer":
+        return rest.strip()
+    if scheme.lower() != "basic" or len(rest) > _MOST_AUTHORIZATION:
+        return None
+    try:
+        pair = base64.b64decode(rest.strip(), validate=True).decode("utf-8", "replace")
+    except binascii.Error:
+        return None
+    password = pair.partition(":")[2].strip()
+    return password if password.startswith(PREFIX) else None
+
+
+async def _by_token(request: Request, secret: str) -> Principal:
     found = await find_token(secret)
     if found is None:
-        raise NotSignedIn("The token is not valid, has expired, or was revoked.")
+        request.scope["bad_token"] = True
+        return ANYBODY
     token, user = found
     scopes = token.scopes_as(user.role)
-    return Principal(user.name, token_role(scopes), scopes, token.acting)
+    return Principal(user.name, token_role(scopes), scopes, token.acting, namespace=token.namespace)
 
 
 async def _by_session(request: Request) -> Principal:

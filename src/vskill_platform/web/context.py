@@ -7,6 +7,7 @@ never do.
 
 import itertools
 import secrets
+from http import HTTPStatus
 
 from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,6 +20,11 @@ from vskill_platform.worker_context import run_with_worker_env
 REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64
 HSTS = "max-age=31536000; includeSubDomains"
+#: What an answer says that was given as to an anonymous request, because the token that was sent is not good.
+BAD_TOKEN_WARNING = (
+    b"warning",
+    b'199 - "The token is not valid, has expired, or was revoked; answered as to an anonymous request"',
+)
 
 _ID_CHARACTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 
@@ -83,6 +89,8 @@ class RequestContext:
                 headers.append((REQUEST_ID_HEADER, scope["request_id"].encode()))
                 for name, value in scope.get("rate_limit", {}).items():
                     headers.append((name.encode(), value.encode()))
+                if "bad_token" in scope and message["status"] != HTTPStatus.UNAUTHORIZED:
+                    headers.append(BAD_TOKEN_WARNING)
                 message["headers"] = headers
                 self._counts.answered(scope, message["status"], self._env.clock.monotonic() - began)
             await send(message)

@@ -245,7 +245,11 @@ def _security(endpoint: Endpoint) -> list[Document]:
 
 def _schemes() -> Document:
     return {
-        "token": {"type": "http", "scheme": "bearer", "description": "An API token, `vsk_…`."},
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API token, `vsk_…`; also taken as the password of HTTP Basic.",
+        },
         "session": {
             "type": "apiKey",
             "in": "cookie",

@@ -17,15 +17,23 @@ from starlette.responses import Response
 from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.errors import (
     Ambiguous,
+    NotFound,
     NotSignedIn,
     PlatformError,
     RateLimited,
     StoreUnavailable,
 )
+from vskill_platform.web.auth import BAD_TOKEN
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
+TEXT_TYPE = "text/plain; charset=utf-8"
+#: How a token may be sent: as the password of any user, or by itself.
+BASIC_OR_BEARER = 'Basic realm="skills", Bearer'
+#: The same for what does not exist and what one may not read, so that a mistyped name is understood.
+NOT_FOUND_OR_CLOSED = "Not found, or sign-in needed."
 #: When nothing says how long, ask again after this.
 RETRY_AFTER_S = 5
 #: Below these, whatever a client says that it accepts, it is a program.
@@ -73,6 +81,7 @@ def problem_of(request: Request, error: Exception) -> Response:
 
 def platform_problem(request: Request, error: PlatformError) -> Response:
     """An error that the platform raised on purpose. Its facts are shown where the request is at fault."""
+    error = _for_reader(request, error)
     facts = error.details if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
     message, names = error.message, _names(request)
     field = str(facts.get("field", ""))
@@ -81,7 +90,24 @@ def platform_problem(request: Request, error: PlatformError) -> Response:
         facts = {**facts, "field": names[field]}
         if "fix" in facts:
             facts["fix"] = as_written(str(facts["fix"]), names)
-    return _problem(request, error.status, error.code, message, facts, _headers_of(error))
+    return _problem(request, error.status, error.code, message, facts, _headers_of(request, error))
+
+
+def _for_reader(request: Request, error: PlatformError) -> PlatformError:
+    """Where a token may help, what is not found is a 401, the same whether it exists or not: for a token that is not
+    good, and where an anonymous client sends its token only when it is asked for it."""
+    if not isinstance(error, NotFound):
+        return error
+    if "bad_token" in request.scope:
+        return NotSignedIn(BAD_TOKEN)
+    if _challenges(request) and principal_of(request).account is None:
+        return NotSignedIn(NOT_FOUND_OR_CLOSED, fix="check the name, or send a token that may read it")
+    return error
+
+
+def _challenges(request: Request) -> bool:
+    endpoint = request.scope.get("endpoint")
+    return endpoint is not None and (endpoint.for_git or endpoint.challenges)
 
 
 def _names(request: Request) -> dict[str, str]:
@@ -120,6 +146,11 @@ def _problem(
 ) -> Response:
     title = HTTPStatus(status).phrase
     headers = {"cache-control": "no-store", **headers}
+    endpoint = request.scope.get("endpoint")
+    if endpoint is not None and endpoint.for_git:
+        fix = str(facts.get("fix", ""))
+        text = f"{detail.rstrip('.')}: {fix}." if fix else detail
+        return Response(f"{text}\n", status, headers, TEXT_TYPE)
     if wants_page(request):
         shown = _page(request, status, title, detail, str(facts.get("fix", "")))
         if shown is not None:
@@ -171,9 +202,10 @@ def _page(request: Request, status: int, title: str, detail: str, fix: str) -> R
         return None
 
 
-def _headers_of(error: PlatformError) -> dict[str, str]:
+def _headers_of(request: Request, error: PlatformError) -> dict[str, str]:
     if isinstance(error, NotSignedIn):
-        return {"www-authenticate": "Bearer"}
+        # Basic makes a browser ask for a password, so only those who need it are told of it.
+        return {"www-authenticate": BASIC_OR_BEARER if _challenges(request) else "Bearer"}
     if isinstance(error, Ambiguous):
         return {"x-legacy-ambiguous": "true"}
     if isinstance(error, RateLimited):

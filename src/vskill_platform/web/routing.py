@@ -81,6 +81,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     stays_open: bool = False
     #: It goes on as long as the client listens.
     is_stream: bool = False
+    #: It changes nothing, whatever its method: a token that is not good does not matter.
+    reads_only: bool = False
+    #: Git asks: it sends a token only where a 401 asks for one, and shows an error only as plain text.
+    for_git: bool = False
+    #: An anonymous request for what it cannot read is asked for a token, whether that exists or not.
+    challenges: bool = False
     #: Part of the API, and so of its document; pages are not.
     documented: bool = True
 
@@ -88,6 +94,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def token_scope(self) -> str | None:
         """The scope that a token needs."""
         return None if self.action is None else self.action.scope.value
+
+    @property
+    def changes_state(self) -> bool:
+        return self.method != "GET" and not self.reads_only
 
     def __post_init__(self) -> None:
         """A declaration without its scope never gets as far as a request."""
@@ -125,9 +135,13 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     if not endpoint.stays_open:
         principal = await resolve(principal)
     scope["principal"] = principal
+    if auth.has_bad_token(request) and endpoint.changes_state:
+        raise NotSignedIn(auth.BAD_TOKEN)
     try:
         _let_in(endpoint, principal)
     except NotSignedIn:
+        if auth.has_bad_token(request):
+            raise NotSignedIn(auth.BAD_TOKEN) from None
         if endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
         raise

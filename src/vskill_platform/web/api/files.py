@@ -216,6 +216,7 @@ ENDPOINTS = (
         archive_view,
         query=ArchiveQuery,
         media="*/*",
+        challenges=True,
         problems=_GONE,
         tag="skills",
         summary="Download a version as an archive",

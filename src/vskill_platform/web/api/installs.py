@@ -185,6 +185,7 @@ ENDPOINTS = (
         f"{SKILLS}/check-updates",
         updates_view,
         no_scope="reads only",
+        reads_only=True,
         body=UpdatesBody,
         answer=UpdatesAnswer,
         allowance=Allowance.UPDATES,

@@ -378,12 +378,13 @@ ENDPOINTS = (
     _read_skill(f"{SKILL}/file", file, ClawHubFileQuery, media="*/*"),
     _read_skill(f"{SKILL}/install", install),
     _read_skill(f"{API}/resolve", resolve, ResolveQuery),
-    _read_skill(f"{API}/download", download, DownloadQuery, media="*/*"),
+    _read_skill(f"{API}/download", download, DownloadQuery, media="*/*", challenges=True),
     _read(f"{API}/whoami", whoami, action=WHO_AM_I),
     post(
         "/clawhub/api/cli/telemetry/install",
         telemetry,
         no_scope="writes nothing",
+        reads_only=True,
         documented=False,
     ),
 )

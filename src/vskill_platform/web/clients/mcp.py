@@ -40,6 +40,8 @@ def endpoints() -> tuple[Endpoint, ...]:
             ADDRESS,
             mcp,
             no_scope="each tool declares its own",
+            # A tool that changes something refuses a bad token itself.
+            reads_only=True,
             documented=False,
             most_body=MOST_BODY,
             media="*/*",

@@ -46,10 +46,11 @@ from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.skill_security import SECURITY
 from vskill_platform.actions.skill_views import card, detail
-from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings
 from vskill_platform.web.addresses import public_address
+from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of, services_of
@@ -196,6 +197,8 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
     try:
         principal = principal_of(_asking.get())
         if tool.action is not None:
+            if has_bad_token(_asking.get()):
+                raise NotSignedIn(BAD_TOKEN)
             tool.action.admit(principal)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
         # Tools run after the view has returned, so the token is named to the audit here.

@@ -161,11 +161,13 @@ def _plain(request: Request, body: bytes) -> bytes:
 
 
 ENDPOINTS = (
-    get(f"{PLACE}/info/refs", refs, query=ServiceQuery, media="*/*", documented=False),
+    get(f"{PLACE}/info/refs", refs, query=ServiceQuery, media="*/*", documented=False, for_git=True),
     post(
         f"{PLACE}/git-upload-pack",
         fetch,
         no_scope="reads, and counts the clone as an anonymous one",
+        reads_only=True,
+        for_git=True,
         media="*/*",
         documented=False,
         most_body=MOST_REQUEST,

@@ -243,8 +243,8 @@ def _endpoints() -> tuple[Endpoint, ...]:
     return (
         *made,
         get("/api/search", find, query=FindQuery, documented=False),
-        get(whole, artifact, media="*/*", documented=False),
-        get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, media="*/*", documented=False),
+        get(whole, artifact, media="*/*", documented=False, challenges=True),
+        get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, media="*/*", documented=False, challenges=True),
     )
 
 
