@@ -11,6 +11,7 @@ import pytest
 import re2
 
 from tests.cli.test_roles import announced, stop
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import open_test_env
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
@@ -71,6 +72,7 @@ def address(program, token, tmp_path):
         "VSKILL_DATA_DIR": str(tmp_path / "server"),
         "PYTHONUNBUFFERED": "1",
     }
+    keep_compiled_rules(tmp_path / "server")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with running([program, "serve", "--port", "0"], env=environment, **pipes) as process:
         yield announced(process)["Address"]

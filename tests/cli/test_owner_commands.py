@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from vskill_platform.actions.owners import PROOF_FILE
@@ -23,9 +25,11 @@ def work() -> None:
     """What a running server would do meanwhile."""
 
     async def opened() -> None:
-        async with env_for(process_settings()) as env:
+        async with env_for(settings) as env:
             await run_with_worker_env(env, lambda: run_until_quiet(env))
 
+    settings = process_settings()
+    keep_compiled_rules(Path(settings.data_dir))
     asyncio.run(opened())
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import run_until_quiet
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import process_settings
@@ -25,9 +27,11 @@ pip install numppy
 
 def work_the_queue() -> None:
     async def work() -> None:
-        async with env_for(process_settings()) as env:
+        async with env_for(settings) as env:
             await run_with_worker_env(env, lambda: run_until_quiet(env))
 
+    settings = process_settings()
+    keep_compiled_rules(Path(settings.data_dir))
     asyncio.run(work())
 
 

@@ -7,12 +7,13 @@ from collections.abc import Collection
 
 import pytest
 
+from tests.support.compiled_rules import bundled_engine
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.ruleset import Ruleset, bundled_rules, read_rules
+from vskill_platform.scan.ruleset import Ruleset, read_rules
 
 RULES = b"""\
 family: download-and-run
@@ -196,6 +197,6 @@ def test_the_same_files_give_the_same_report():
 )
 def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
     """100 KB of the words that most patterns begin with: within the budget of processor time, and never given up."""
-    engine = Engine(bundled_rules(), limits=Limits(wall_s=600))
+    engine = bundled_engine(Limits(wall_s=600))
     report = engine.scan([SKILL_MD, text("a.md", unit * (100_000 // len(unit)))])
     assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")

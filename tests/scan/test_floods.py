@@ -4,13 +4,12 @@ import time
 
 import pytest
 
+from tests.support.compiled_rules import bundled_engine
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.code import parsable
-from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.floods import MOST_DOWNLOADS, searchable
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.ruleset import bundled_rules
 
 #: Opens the gates of the rules that look for downloads: each of these is the rarest part of one of them.
 GATES = b"~/.ssh/id_rsa, https://webhook.site/abc, pastebin.com, x.zip password: hunter2, nohup, http://5.6.7.8/x\n"
@@ -21,7 +20,7 @@ BEARABLE_S = 4.0
 
 @pytest.fixture(scope="module")
 def engine():
-    return Engine(bundled_rules(), limits=Limits(cpu_s=60, wall_s=600))
+    return bundled_engine(Limits(cpu_s=60, wall_s=600))
 
 
 def skill(path, text):

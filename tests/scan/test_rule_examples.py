@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.support.compiled_rules import bundled_engine
 from vskill_platform.domain.scan import ScanStatus, Verdict, counting, criticals
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import Case, cases, skill_of
@@ -17,7 +18,7 @@ CASES = tuple(cases(bundled_rules()))
 
 @cache
 def engine() -> Engine:
-    return Engine(bundled_rules())
+    return bundled_engine()
 
 
 def names(case: Case) -> str:

@@ -4,9 +4,9 @@ compile them again in every scanning process that it has; tests/scan/test_pool.p
 import functools
 from pathlib import Path
 
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.compiled import store_compiled
 from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
 
 
@@ -15,6 +15,11 @@ def keep_compiled_rules(data_dir: Path) -> None:
     store_compiled(data_dir / "scanner", bundled_rules().version, _compiled())
 
 
+def bundled_engine(limits: Limits = DEFAULT_LIMITS) -> Engine:
+    """The rules that come with the product, ready in a tenth of the time that compiling takes."""
+    return Engine(bundled_rules(), limits=limits, compiled=_compiled())
+
+
 @functools.cache
 def _compiled() -> dict[str, bytes]:
-    return Engine(bundled_rules(), read_manifest).matcher.serialised()
+    return Engine(bundled_rules()).matcher.serialised()

@@ -41,10 +41,12 @@ class Matcher:
         """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
         second or more."""
         given = compiled or {}
-        leaves = _group_leaves(ruleset)
-        self._by_name = {name: _Group(ruleset, leaves[name], given.get(_file_name(name))) for name in leaves}
-        self._groups = [self._by_name[name] for name in GROUPS if name not in {FORBIDDING, REST}]
-        self._forbidding = self._by_name[FORBIDDING]
+        # Compiling takes time even where there is nothing to compile.
+        self._by_name = {
+            name: _Group(ruleset, leaves, given.get(_file_name(name)))
+            for name, leaves in _group_leaves(ruleset).items()
+            if leaves
+        }
 
     def serialised(self) -> dict[str, bytes]:
         return {_file_name(name): group.serialised() for name, group in self._by_name.items()}
@@ -52,17 +54,21 @@ class Matcher:
     def matches(self, text: bytes, roles: frozenset[TextRole]) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
-        for group in self._groups:
-            if not roles.isdisjoint(group.roles):
+        for name, group in self._by_name.items():
+            if name not in {FORBIDDING, REST} and not roles.isdisjoint(group.roles):
                 yield from group.matches(text, lower)
 
     def rest(self, text: bytes) -> Iterator[Match]:
         """The same for what rules look for only after their rarest part was found."""
-        return self._by_name[REST].matches(text, text.lower())
+        return self._matches_of(REST, text)
 
     def forbidding(self, text: bytes) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
-        return self._forbidding.matches(text, text.lower())
+        return self._matches_of(FORBIDDING, text)
+
+    def _matches_of(self, name: str, text: bytes) -> Iterator[Match]:
+        group = self._by_name.get(name)
+        return group.matches(text, text.lower()) if group is not None else iter(())
 
 
 def _file_name(name: str) -> str:
@@ -141,8 +147,6 @@ class _Group:
 
     def matches(self, text: bytes, lower: bytes) -> Iterator[Match]:
         """`lower` is the same text in lower case."""
-        if not self._sharing:
-            return
         for found in self._ready().scan(lower if self._lower else text).matching_rules:
             matches = [(match.offset, match.length) for match in found.patterns[0].matches]
             for leaf in self._sharing[found.identifier]:
