@@ -66,7 +66,7 @@ def check_request(request: Req) -> Req:
         checked = msgspec.convert(plain, type=kind, builtin_types=(bytes,))
     except msgspec.ValidationError as error:
         raise invalid_request(str(error), kind) from None
-    for field, text in _texts(checked):
+    for field, text in (*_texts(checked), *_listed_texts(checked)):
         if has_control_characters(text.replace("\n", " ").replace("\t", " ")):
             raise InvalidInput(f"{field} has control characters.", field=field, fix="remove them")
     return checked
@@ -83,6 +83,13 @@ def _texts(request: msgspec.Struct) -> Iterator[tuple[str, str]]:
         value = getattr(request, field)
         if type(value) is str and field not in secrets:
             yield field, value
+
+
+def _listed_texts(request: msgspec.Struct) -> Iterator[tuple[str, str]]:
+    for field in request.__struct_fields__:
+        value = getattr(request, field)
+        if isinstance(value, tuple):
+            yield from ((field, one) for one in value if type(one) is str)
 
 
 def invalid_request(message: str, kind: type[msgspec.Struct]) -> InvalidInput:

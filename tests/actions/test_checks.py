@@ -1,0 +1,15 @@
+"""What every request is checked for, whichever entry point it came from."""
+
+import pytest
+
+from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.collections import ChangeCollection
+from vskill_platform.domain.errors import InvalidInput
+
+
+def test_a_text_in_a_list_may_hold_no_control_characters_either():
+    with pytest.raises(InvalidInput, match="skills has control characters") as refused:
+        check_request(
+            ChangeCollection(name="mine", skills=("a/b/c", "bell \x07"), reason="they belong together")
+        )
+    assert refused.value.field == "skills"
