@@ -5,8 +5,6 @@ import json
 
 import httpx2
 import pytest
-from mcp.client import Client
-from mcp.shared.exceptions import MCPError
 
 from tests.clients.registry import Registry, skill_md
 
@@ -29,6 +27,9 @@ def published(registry: Registry):
 
 @pytest.fixture(params=["legacy", "auto"])
 async def client(request, published):
+    # Imported here: its hundreds of models cost every test process a second, and one of them needs it.
+    from mcp.client import Client  # noqa: PLC0415
+
     async with Client(f"{published.url}/mcp", mode=request.param) as opened:
         yield opened
 
@@ -63,6 +64,8 @@ async def test_skills_are_resources_with_every_file(client):
 
 
 async def test_what_is_wrong_is_said_to_the_agent(client):
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - as above
+
     missing = await client.call_tool("get_skill", {"name": "a/b/c"})
     assert missing.is_error and "a/b/c" in missing.content[0].text
     wrong = await client.call_tool("search_skills", {"limit": 1000})

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ ROWS = {match[1]: match for match in ROW.finditer(PAGE)}
 LETTERS = {match[1]: match for match in LETTER.finditer(PAGE)}
 
 
+@cache
 def _tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every test function of the suite, with the path of its file."""
+    """Every test function of the suite, with the path of its file. Only a process that runs these tests reads them."""
     return [
         (path.relative_to(ROOT).as_posix(), node)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -28,15 +30,14 @@ def _tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     ]
 
 
-TESTS = _tests()
-
-
 def _rows_of(name: str) -> list[str]:
     match = NAMED.match(name)
     return match[1].split("_") if match else []
 
 
-COVERED = {(row, path) for path, node in TESTS for row in _rows_of(node.name)}
+@cache
+def _covered() -> set[tuple[str, str]]:
+    return {(row, path) for path, node in _tests() for row in _rows_of(node.name)}
 
 
 def test_the_page_lists_every_row() -> None:
@@ -51,12 +52,12 @@ def test_every_row_has_its_test(row: str) -> None:
     files = LINK.findall(ROWS[row][4])
     assert files, f"{row} names no test"
     for file in files:
-        assert (row, file) in COVERED, f"{file} has no test_{row}_..."
+        assert (row, file) in _covered(), f"{file} has no test_{row}_..."
 
 
 def test_every_id_in_a_test_is_a_row() -> None:
     """A misspelt id would look like a covered row."""
-    assert {row for row, _ in COVERED} <= set(ROWS)
+    assert {row for row, _ in _covered()} <= set(ROWS)
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -65,9 +66,9 @@ def test_every_queue_failure_has_its_test(letter: str) -> None:
     shown_by = LETTERS[letter][3]
     if shown_by.startswith("`tests/"):
         path, _, name = shown_by.strip("`").partition("::")
-        assert (path, name) in {(file, node.name) for file, node in TESTS}
+        assert (path, name) in {(file, node.name) for file, node in _tests()}
         return
     mentions = re.compile(rf"\((?:[a-p], )*{letter}(?:, [a-p])*\)")
     for row in shown_by.split(", "):
-        docstrings = [ast.get_docstring(node) or "" for _, node in TESTS if row in _rows_of(node.name)]
+        docstrings = [ast.get_docstring(node) or "" for _, node in _tests() if row in _rows_of(node.name)]
         assert any(mentions.search(text) for text in docstrings), f"no test of {row} names ({letter})"
