@@ -25,7 +25,7 @@ from vskill_platform.submission_store import count_submissions, get_run, get_sub
 pytestmark = pytest.mark.anyio
 
 #: How many kills; `make test-long` does fifty.
-KILLS = int(os.environ.get("KILLS", "15"))
+KILLS = int(os.environ.get("KILLS", "10"))
 
 #: Claims of a twenty-fifth of their real length, for the tests of many deaths.
 SHORT_CLAIM = {"TEST_CLAIM_MS": "600"}

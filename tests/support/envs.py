@@ -16,7 +16,7 @@ import msgspec
 
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import structure_scanner
-from vskill_platform.bootstrap import open_env
+from vskill_platform.bootstrap import env_for, open_env
 from vskill_platform.broker.contract import Batch
 from vskill_platform.clock import Clock
 from vskill_platform.domain import submission
@@ -83,6 +83,13 @@ async def open_test_env(
             return
         with active_env(env):
             yield env
+
+
+@asynccontextmanager
+async def open_product_env(settings: Settings) -> AsyncIterator[Env]:
+    """What the product opens, its scanner too; only passwords cost less to hash."""
+    async with env_for(settings) as env:
+        yield msgspec.structs.replace(env, hash_cost=CHEAP_HASH)
 
 
 @contextmanager

@@ -3,14 +3,14 @@
 import httpx2
 import pytest
 
-from vskill_platform.bootstrap import env_for
+from tests.support.envs import open_product_env
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
 
 
 @pytest.fixture
 async def env():
-    async with env_for(Settings(store="memory:")) as opened:
+    async with open_product_env(Settings(store="memory:")) as opened:
         yield opened
 
 

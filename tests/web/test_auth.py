@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.support.counting_kv import CountingKV
+from tests.support.envs import open_product_env
 from tests.support.people import (
     ADDRESS,
     PASSWORD,
@@ -16,7 +17,6 @@ from tests.support.people import (
     signed_in,
     token_of,
 )
-from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import Role, find_admins, get_user
 from vskill_platform.store.audit import list_audit
@@ -76,7 +76,7 @@ async def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(vis
     ("public_url", "address"), [("https://skills.example.org", ADDRESS), ("", "https://a.test")]
 )
 async def test_behind_https_every_cookie_is_secure(public_url, address):
-    async with env_for(Settings(store="memory:", public_url=public_url)) as env:
+    async with open_product_env(Settings(store="memory:", public_url=public_url)) as env:
         await make_account(env, "ann", Role.AUTHOR, PASSWORD)
         transport = httpx2.ASGITransport(create_app(env))
         async with httpx2.AsyncClient(transport=transport, base_url=address) as client:
@@ -289,7 +289,10 @@ async def test_csrf_where_a_form_comes_from(app, env, headers, status):
 
 async def test_csrf_the_public_address_counts_as_ours_behind_a_proxy():
     settings = Settings(store="memory:", public_url="https://skills.example.org")
-    async with env_for(settings) as env, signed_in(create_app(env), env, "bob", Role.AUTHOR) as person:
+    async with (
+        open_product_env(settings) as env,
+        signed_in(create_app(env), env, "bob", Role.AUTHOR) as person,
+    ):
         headers = {**HTML, "origin": "https://skills.example.org"}
         answer = await person.client.post("/signout", data={"csrf": person.csrf}, headers=headers)
         assert answer.status_code == 303

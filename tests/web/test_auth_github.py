@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.acting import controls, set_disabled
+from tests.support.envs import open_product_env
 from tests.support.github import CLIENT_ID, CLIENT_SECRET, fake_github
 from tests.support.people import ADDRESS, browser, csrf_in
-from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.domain.identity import normalise
 from vskill_platform.settings import Settings, load_settings
@@ -38,7 +38,7 @@ async def env(github):
         github_url=github.address,
         github_api_url=github.address,
     )
-    async with env_for(settings) as opened:
+    async with open_product_env(settings) as opened:
         yield opened
 
 
@@ -199,7 +199,7 @@ async def test_exchanges_are_limited_like_sign_ins(client, github):
 
 
 async def test_without_an_app_there_is_no_way_by_github():
-    async with env_for(Settings(store="memory:")) as env, browser(create_app(env)) as client:
+    async with open_product_env(Settings(store="memory:")) as env, browser(create_app(env)) as client:
         page = await client.get("/signin", headers=HTML)
         assert "GitHub" not in page.text.split("<main")[1].split("</main")[0]
         sent = {"csrf": csrf_in(page.text)}

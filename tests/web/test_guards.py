@@ -6,10 +6,10 @@ import httpx2
 import pytest
 
 from tests.support.acting import sign_out_everywhere
+from tests.support.envs import open_product_env
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app
@@ -98,7 +98,7 @@ def address_of(endpoint: Endpoint) -> str:
 
 @pytest.fixture(scope="module")
 async def env():
-    async with env_for(Settings(store="memory:", rate_limits="off")) as opened:
+    async with open_product_env(Settings(store="memory:", rate_limits="off")) as opened:
         yield opened
 
 

@@ -70,7 +70,9 @@ class Tree(Generic[E]):
         node, names = self._root, []
         for part in endpoint.path.split("/")[1:]:
             if not part.startswith("{"):
-                node = node.fixed.setdefault(part, PathStep())
+                if part not in node.fixed:
+                    node.fixed[part] = PathStep()
+                node = node.fixed[part]
                 continue
             name, _, kind = part.strip("{}").partition(":")
             names.append(name)
