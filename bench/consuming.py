@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from bench.measure import PATIENCE_S
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
@@ -49,7 +50,7 @@ async def from_clients(clients: int, numbers: Iterable[int], once: Callable[[int
 async def until_published(count: int, look_every_s: float = 0.02) -> int:
     """Until so many submissions are PUBLISHED; how many there are then."""
     async with asyncio.timeout(PATIENCE_S):
-        while (found := (await count_submissions()).by_state[State.PUBLISHED]) < count:  # noqa: ASYNC110 - nobody says
+        while (found := (await count_submissions(audiences=EVERYTHING)).by_state[State.PUBLISHED]) < count:  # noqa: ASYNC110 - nobody says
             await asyncio.sleep(look_every_s)
     return found
 

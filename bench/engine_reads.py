@@ -27,7 +27,7 @@ from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE
 from vskill_platform.kv.entries import Put
 from vskill_platform.settings import Settings
-from vskill_platform.submission_store import iter_published_skills
+from vskill_platform.submission_store import enumerate_published_skills
 from vskill_platform.worker_context import run_with_worker_env
 
 OURS = "enumerate_published_skills"
@@ -182,7 +182,7 @@ def _ways(env: Env, latency: float) -> dict[str, Reading]:
 
 
 async def _count(page: int) -> int:
-    return len([summary async for summary in iter_published_skills(page)])
+    return len(await enumerate_published_skills(page))
 
 
 # The raw engines.

@@ -16,6 +16,7 @@ import asyncpg
 import msgspec
 
 from bench.postgres_records import Drafts, records
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
@@ -98,7 +99,11 @@ def _lines(block: Iterable[tuple[str, str]], versions: Iterator[int], counted: C
 async def send_waiting(env: Env) -> int:
     """A message for each submission that waits, as its commit would have sent it."""
     page = await env.kv.select(
-        SUBMISSIONS.prefix, where={"state": Is(State.RECEIVED.value)}, order_by="due_at", limit=1_000
+        SUBMISSIONS.prefix,
+        where={"state": Is(State.RECEIVED.value)},
+        order_by="due_at",
+        limit=1_000,
+        audiences=EVERYTHING,
     )
     return await env.broker.send_batch(
         [submission_send(entry.key.removeprefix(SUBMISSIONS.prefix), 1) for entry in page.items]
@@ -108,7 +113,7 @@ async def send_waiting(env: Env) -> int:
 async def check(env: Env, location: str, counted: Counted) -> None:
     """Every count is what was generated, and every sampled row what a write of that record gives."""
     for kind in (SUBMISSIONS, SKILLS):
-        for field, values in (await env.kv.count_all(kind.prefix)).items():
+        for field, values in (await env.kv.count_all(kind.prefix, audiences=EVERYTHING)).items():
             wanted = {
                 value: n for (name, of, value), n in counted.items() if (name, of) == (kind.name, field)
             }

@@ -2,12 +2,14 @@
 application in this process, or a call of the store where there is no page. Nothing is kept between two requests."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import urlencode
 
 import msgspec
 
 from bench.postgres_records import COMMON, EVERY_MS, EVERYWHERE, PER_SKILL
 from bench.web_store import Forgetful, body_of
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
@@ -61,6 +63,7 @@ class Place:
             order_by=order,
             descending=True,
             limit=1,
+            audiences=EVERYTHING,
         )
         assert page.after is not None
         return page.after
@@ -93,7 +96,7 @@ async def questions(at: Place) -> tuple[Question, ...]:
         Question("queue health", at.page("/api/v1/queue/health")),
         Question(
             "stats",
-            at.call(count_submissions),
+            at.call(partial(count_submissions, audiences=EVERYTHING)),
             "One row for each state, kept by the writes themselves.",
         ),
         Question("stats, JSON", at.page("/api/v1/submissions/stats")),

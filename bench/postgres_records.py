@@ -13,6 +13,7 @@ import msgspec
 
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import submission
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.states import State
@@ -190,7 +191,7 @@ async def _publish(env: Env) -> tuple[tuple[tuple[Draft, Draft], ...], ...]:
         address = f"https://github.com/{_OWNER}/{_REPO}"
         await submit_repository(address, f"skills/{_NAME}-{number}", by=SubmittedBy(_PERSON))
     async with asyncio.timeout(_PATIENCE_S):
-        while (await count_submissions()).by_state[State.PUBLISHED] < len(_KINDS):  # noqa: ASYNC110 - nobody says when
+        while (await count_submissions(audiences=EVERYTHING)).by_state[State.PUBLISHED] < len(_KINDS):  # noqa: ASYNC110 - nobody says when
             await asyncio.sleep(0.05)
     stop.set()
     await worker

@@ -24,7 +24,6 @@ from vskill_platform.records import decode
 from vskill_platform.submission_store import (
     enumerate_published_skills,
     get_stuck_submissions,
-    iter_published_skills,
 )
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -109,10 +108,7 @@ def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
 def _enumerate_ms(workshop: Workshop, path: Path, way: Callable[[KV], KV], page: int, expected: int) -> float:
     async def enumerate_skills() -> float:
         with timed() as watch:
-            if page == PAGE:
-                found = await enumerate_published_skills()
-            else:
-                found = [summary async for summary in iter_published_skills(page)]
+            found = await enumerate_published_skills(page)
         assert len(found) == expected, f"{len(found)} found of {expected}"
         return watch.seconds * 1000
 

@@ -18,6 +18,7 @@ from vskill_platform.broker.contract import (
     Depth,
     Settlement,
 )
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.contract import KV, PAGE
@@ -130,23 +131,34 @@ class FaultyKV(KV):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
         return self._with_failures(
             await self._line.call(
                 f"select {prefix}",
                 lambda: self._store.select(
-                    prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
+                    prefix,
+                    audiences=audiences,
+                    where=where,
+                    order_by=order_by,
+                    descending=descending,
+                    after=after,
+                    limit=limit,
+                    under=under,
                 ),
             )
         )
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
-        return await self._line.call(f"count {prefix}", lambda: self._store.count_by(prefix, field))
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
+        return await self._line.call(
+            f"count {prefix}", lambda: self._store.count_by(prefix, field, audiences=audiences)
+        )
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         return await self._line.call(

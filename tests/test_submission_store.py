@@ -10,6 +10,7 @@ TC-050, TC-051, TC-052, TC-055, TC-056, TC-057, TC-070, TC-071, TC-072, TC-075, 
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored, submission
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import (
     InvalidInput,
     NoEnvironment,
@@ -227,20 +229,23 @@ async def test_TC_076_AC_US2_02_a_malformed_value_is_skipped(any_env):
     assert [skill.name for skill in skills] == ["good"]
 
 
+@pytest.mark.parametrize("way", ["enumerate_published_skills", "iter_published_skills"])
 @pytest.mark.parametrize(
     "bad", [b"", b"nul", b'{"name": 1}', b"[" * 3000, b'{"name": "x"}],["skill:o/r/made-up",{"name": "x"}']
 )
-async def test_AC_US2_02_a_malformed_value_hides_no_other_and_is_counted(any_env, bad):
+async def test_AC_US2_02_a_malformed_value_hides_no_other_and_is_counted(any_env, bad, way):
     """Pages are decoded as a whole; one with a malformed record is decoded again, record by record."""
     for number in range(30):
         await any_env.kv.put(f"skill:o/r/s{number:02}", b'{"name": "s"}' if number != 14 else bad)
 
     async def names() -> list[str]:
-        return [skill.slug async for skill in iter_published_skills(page=10)]
+        if way == "enumerate_published_skills":
+            return [skill.slug for skill in await enumerate_published_skills(page=10)]
+        return [skill.slug async for skill in iter_published_skills(page=10, audiences=EVERYTHING)]
 
     found = await run_with_worker_env(any_env, names)
     assert found == [f"o/r/s{number:02}" for number in range(30) if number != 14]
-    skipped = any_env.metrics.records_skipped.labels("iter_published_skills", "malformed")
+    skipped = any_env.metrics.records_skipped.labels(way, "malformed")
     assert skipped._value.get() == 1
 
 
@@ -250,7 +255,7 @@ async def test_AC_US2_02_a_failed_read_is_skipped_and_counted(setting):
     setting.kv.probe.failing["skill:o/r/a"] = StoreUnavailable("gone")
     skills = await run_with_worker_env(setting.env, enumerate_published_skills)
     assert [skill.name for skill in skills] == ["b"]
-    assert setting.skipped("iter_published_skills", "failed") == 1
+    assert setting.skipped("enumerate_published_skills", "failed") == 1
 
 
 async def test_TC_077_AC_US2_03_aliases_are_left_out_before_anything_is_read(setting):
@@ -273,12 +278,28 @@ async def test_what_is_withdrawn_is_not_listed(any_env):
     assert [s.name for s in await run_with_worker_env(any_env, enumerate_published_skills)] == ["live"]
 
 
+async def test_iterating_finds_the_readers_skills_and_no_others(any_env):
+    """15-decisions 3: pages are cut in the query, so that they have no holes."""
+    for number in range(30):
+        audience = ("public", "ns:a", "ns:b")[number % 3]
+        await any_env.kv.put(f"skill:o/r/s{number:02}", b'{"audience": "%b"}' % audience.encode())
+
+    async def names(*audiences: str) -> list[int]:
+        skills = iter_published_skills(page=4, audiences=frozenset(audiences))
+        return [int(skill.slug[-2:]) async for skill in skills]
+
+    assert await run_with_worker_env(any_env, lambda: names("public")) == list(range(0, 30, 3))
+    both = [number for number in range(30) if number % 3 != 2]
+    assert await run_with_worker_env(any_env, lambda: names("public", "ns:a", "ns:z")) == both
+    assert await run_with_worker_env(any_env, names) == []
+
+
 async def test_iterating_reaches_the_end_in_pages_of_any_size(any_env):
     for number in range(25):
         await any_env.kv.put(f"skill:o/r/s{number:02}", b"{}")
 
     async def names() -> list[str]:
-        return [skill.slug async for skill in iter_published_skills(page=10)]
+        return [skill.slug async for skill in iter_published_skills(page=10, audiences=EVERYTHING)]
 
     assert await run_with_worker_env(any_env, names) == [f"o/r/s{number:02}" for number in range(25)]
 
@@ -297,7 +318,7 @@ async def test_counts_are_one_definition_and_know_what_they_cannot_read(any_env)
     await any_env.kv.put("sub:sub_p", stored(in_state(State.PUBLISHED, "p", NOW)))
     await any_env.kv.put("sub:sub_odd", b'{"state": "WISHED"}')
     await any_env.kv.put("sub:sub_broken", b"?")
-    counts = await run_with_worker_env(any_env, count_submissions)
+    counts = await run_with_worker_env(any_env, partial(count_submissions, audiences=EVERYTHING))
     assert counts.by_state[State.RECEIVED] == 3 and counts.by_state[State.PUBLISHED] == 1
     assert (counts.active, counts.unreadable, counts.total) == (3, 2, 6)
 
@@ -311,7 +332,7 @@ async def test_lists_page_by_last_change_or_by_creation(any_env):
         names: list[str] = []
         after: str | None = None
         while True:
-            page = await list_submissions(states, after=after, limit=2)
+            page = await list_submissions(states, after=after, limit=2, audiences=EVERYTHING)
             names += [record.skill_name for record in page.items]
             after = page.after
             if after is None:

@@ -65,6 +65,26 @@ STARTS_PROCESSES = frozenset(
 LIFETIMES = "tests/support/lifetimes.py"
 #: What proves that nothing is left must not have a guardian of its own.
 MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
+#: What finds every record, whoever may read it.
+EVERYTHING = "EVERYTHING"
+_COUNTS = "what they give names no record"
+#: Modules that may name it, each with its reason; paths inside the package.
+READ_EVERYTHING = {
+    "domain/audience.py": "defines it",
+    "domain/namespace.py": "is the rule that says who has it: reviewers and the operator",
+    "demo.py": "asks whether the store is empty",
+    "external_scan/due.py": "asks for tasks, which have no audience",
+    "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
+    "queue/recovery.py": "sends the work that is owed, in every namespace",
+    "rescan.py": "asks for tasks, which have no audience",
+    "store/statistics.py": f"measures the one queue that all share; {_COUNTS}",
+    "store/submission_lists.py": "finds what a suppressed rule held, for reviewers",
+    "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",
+}
+NO_EVERYTHING = (
+    "reads whatever its audience is: pass on the reader's audiences, or give the module and its reason in "
+    "tools/code_rules.py"
+)
 #: What tells a role apart, or checks one. Only actions decide who may; a page asks `ACTION.allows(principal)`.
 DECIDES_RIGHTS = frozenset({"is_admin", "is_reviewer", "require_scope"})
 ROLES = "vskill_platform.store.accounts.Role."
@@ -98,6 +118,7 @@ def check_module(path: str, text: str) -> Iterator[Problem]:
         tree = ast.parse(text, filename=path)
         yield from _check_docstring(path, tree)
         yield from _check_names(path, tree)
+        yield from _check_everything(path, tree)
         if not path.startswith(ACTIONS):
             yield from _check_rights(path, tree)
     if path.startswith(TESTS) and path not in MAY_START:
@@ -114,6 +135,24 @@ def _check_rights(path: str, tree: ast.Module) -> Iterator[Problem]:
             or (path not in NAME_ROLES and (qualified_name(node, imported) or "").startswith(ROLES))
         ):
             yield Problem(path, node.lineno, f"{node.attr}: {NO_RIGHTS}")
+
+
+def _check_everything(path: str, tree: ast.Module) -> Iterator[Problem]:
+    """Whoever names it, by whatever way it came, must be listed; and who is listed must need it."""
+    lines = [
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name | ast.Attribute) and _last_name(node) == EVERYTHING)
+        or (isinstance(node, ast.ImportFrom) and any(alias.name == EVERYTHING for alias in node.names))
+    ]
+    if path.removeprefix(PACKAGE) not in READ_EVERYTHING:
+        yield from (Problem(path, line, f"{EVERYTHING}: {NO_EVERYTHING}") for line in sorted(set(lines)))
+    elif not lines:
+        yield Problem(path, 1, f"does not name {EVERYTHING} any more: remove it from tools/code_rules.py")
+
+
+def _last_name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def check_template(path: str, text: str) -> Iterator[Problem]:

@@ -10,9 +10,9 @@ triggers. It removes nothing; a migration does that.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from vskill_platform.kv.collections import COLLECTIONS, RecordKind
+from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
-from vskill_platform.kv.sqlite_fields import search_table
+from vskill_platform.kv.sqlite_fields import search_columns, search_table
 from vskill_platform.kv.sqlite_query import index_name
 
 _FOLDER = PurePosixPath("src/vskill_platform/database/sql")
@@ -30,7 +30,7 @@ def sqlite() -> str:
 
 def postgres() -> str:
     parts = ["\n".join(_postgres_of(kind)) for kind in COLLECTIONS]
-    return _HEAD + "\n" + "\n\n".join([*parts, _counted_fields(), _write_records()]) + "\n"
+    return _HEAD + "\n" + "\n\n".join([*parts, _counted_fields(), _audience_of(), _write_records()]) + "\n"
 
 
 def _indexes(kind: RecordKind) -> Iterator[str]:
@@ -52,12 +52,13 @@ def _sqlite_of(kind: RecordKind) -> Iterator[str]:
     for name in kind.counted:
         yield from _count_triggers(kind, name)
     if kind.searched:
-        columns = ", ".join(kind.searched)
+        columns = ", ".join(search_columns(kind))
         yield f"CREATE VIRTUAL TABLE IF NOT EXISTS {search_table(kind)} USING fts5 ({columns}, tokenize = 'ascii');"
 
 
 def _count_triggers(kind: RecordKind, name: str) -> Iterator[str]:
-    field = column(kind, name)
+    """They keep the sums over everything, and beside them those of each audience."""
+    field, audience = column(kind, name), column(kind, AUDIENCE)
     is_kind = f".collection = '{kind.name}'"
     one_more = (
         f"    INSERT INTO counts VALUES ('{kind.name}', '{name}', ifnull(NEW.{field}, x''), 1)\n"
@@ -67,11 +68,27 @@ def _count_triggers(kind: RecordKind, name: str) -> Iterator[str]:
         "    UPDATE counts SET n = n - 1\n"
         f"        WHERE collection = '{kind.name}' AND field = '{name}' AND value = ifnull(OLD.{field}, x'');\n"
     )
-    changed = f"NEW{is_kind} AND OLD.{field} IS NOT NEW.{field}"
+    watched, changed = field, f"OLD.{field} IS NOT NEW.{field}"
+    if kind.has_audience:
+        one_more += (
+            "    INSERT INTO audience_counts\n"
+            f"        VALUES ('{kind.name}', '{name}', ifnull(NEW.{audience}, x''), ifnull(NEW.{field}, x''), 1)\n"
+            "        ON CONFLICT DO UPDATE SET n = n + 1;\n"
+        )
+        one_less += (
+            "    UPDATE audience_counts SET n = n - 1\n"
+            f"        WHERE collection = '{kind.name}' AND field = '{name}'\n"
+            f"            AND audience = ifnull(OLD.{audience}, x'') AND value = ifnull(OLD.{field}, x'');\n"
+        )
+        if name != AUDIENCE:
+            watched = f"{field}, {audience}"
+            changed = f"({changed} OR OLD.{audience} IS NOT NEW.{audience})"
     yield _trigger(f"{field}_inserted", f"AFTER INSERT ON records WHEN NEW{is_kind}", one_more)
     yield _trigger(f"{field}_deleted", f"AFTER DELETE ON records WHEN OLD{is_kind}", one_less)
     yield _trigger(
-        f"{field}_changed", f"AFTER UPDATE OF {field} ON records\n    WHEN {changed}", one_less + one_more
+        f"{field}_changed",
+        f"AFTER UPDATE OF {watched} ON records\n    WHEN NEW{is_kind} AND {changed}",
+        one_less + one_more,
     )
 
 
@@ -111,6 +128,21 @@ def _counted_fields() -> str:
         "LANGUAGE sql IMMUTABLE AS $$\n"
         f"    SELECT counted.field, counted.value FROM (VALUES\n{rows}\n"
         "    ) AS counted (collection, field, value) WHERE counted.collection = one.collection;\n"
+        "$$;"
+    )
+
+
+def _audience_of() -> str:
+    whens = "\n".join(
+        f"        WHEN '{kind.name}' THEN one.{column(kind, AUDIENCE)}"
+        for kind in COLLECTIONS
+        if kind.has_audience
+    )
+    return (
+        "-- Who may read a record; NULL where it does not say.\n"
+        "CREATE OR REPLACE FUNCTION audience_of(one records) RETURNS text\n"
+        "LANGUAGE sql IMMUTABLE AS $$\n"
+        f"    SELECT CASE one.collection\n{whens}\n    END;\n"
         "$$;"
     )
 

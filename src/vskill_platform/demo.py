@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import PlatformError, Unsupported
 from vskill_platform.domain.identity import normalise, submission_id
 from vskill_platform.domain.states import State
@@ -95,12 +96,12 @@ async def _is_wanted() -> bool:
     """A store with work of its own gets none of ours, unless ours was begun and not finished."""
     root = examples_folder(require_env("kv").settings)
     begun = await asyncio.to_thread((root / _PROGRESS_FILE).exists)
-    return begun or (await count_submissions()).total == 0
+    return begun or (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 async def _begin(root: Path) -> DemoProgress:
     """Where the last start left off. A store that was emptied meanwhile begins anew, repositories too."""
-    if (await count_submissions()).total == 0:
+    if (await count_submissions(audiences=EVERYTHING)).total == 0:
         await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
     return await asyncio.to_thread(_read_progress, root)
 

@@ -4,6 +4,7 @@ A job asks for a task per live version that the current rules have not looked at
 left. Fresh submissions do not wait behind them: so many are under way at the most.
 """
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import SkillFile, unpack
 from vskill_platform.domain.decision import RescanOutcome, decide_rescan
 from vskill_platform.domain.errors import (
@@ -77,7 +78,7 @@ async def _open_tasks() -> int:
         "state": Is(TaskState.ACTIVE.value),
         "due_at": Between(most=kv.now() + SOON_MS),
     }
-    page = await kv.select(TASKS.prefix, where=soon, order_by="due_at", limit=MOST_OPEN)
+    page = await kv.select(TASKS.prefix, audiences=EVERYTHING, where=soon, order_by="due_at", limit=MOST_OPEN)
     return len(page.items)
 
 

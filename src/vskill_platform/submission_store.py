@@ -11,6 +11,7 @@ from itertools import chain
 import msgspec
 
 from vskill_platform.domain import keys, submission
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
@@ -39,6 +40,8 @@ class StuckSubmission(msgspec.Struct, frozen=True):
     skill_path: str
     updated_at: int
     stuck_for_ms: int
+    #: Who may read it; None where the record does not say so in a way that we understand.
+    audience: str | None = PUBLIC
 
 
 class _StuckFields(msgspec.Struct, frozen=True):
@@ -50,6 +53,7 @@ class _StuckFields(msgspec.Struct, frozen=True):
     repo_url: str = ""
     skill_name: str = ""
     skill_path: str = ""
+    audience: object = PUBLIC
 
 
 class _SummaryFields(msgspec.Struct, frozen=True):
@@ -140,21 +144,35 @@ async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckF
     return sorted(found, key=lambda fields: (fields.updated_at, fields.id))
 
 
-async def enumerate_published_skills() -> list[PublishedSkillSummary]:
-    """Every published skill. For any number of them, `iter_published_skills` holds one page at a time."""
-    return [summary async for page in _summary_pages(PAGE) for summary in page]
+async def enumerate_published_skills(page: int = PAGE) -> list[PublishedSkillSummary]:
+    """Every published skill, whoever may read it: for the operator's export. Readers get `iter_published_skills`."""
+    return [summary async for summaries in _summary_pages(page) for summary in summaries]
 
 
-async def iter_published_skills(page: int = PAGE) -> AsyncIterator[PublishedSkillSummary]:
-    """Every published skill in the order of its name; aliases are left out before anything is read."""
-    async for summaries in _summary_pages(page):
-        for summary in summaries:
-            yield summary
+async def iter_published_skills(
+    page: int = PAGE, *, audiences: Audiences
+) -> AsyncIterator[PublishedSkillSummary]:
+    """Every published skill of these audiences in the order of its name, a page at a time; nothing else is read."""
+    env = require_env("kv")
+    skips = Skips("iter_published_skills")
+    after: str | None = None
+    while True:
+        found = await env.kv.select(SKILLS.prefix, audiences=audiences, after=after, limit=page)
+        skips.failed(found.failed)
+        for entry in found.items:
+            fields = skips.decode(entry, _SummaryFields)
+            if fields is not None and not fields.withdrawn:
+                yield _summary(entry.key, fields)
+        after = found.after
+        if after is None:
+            break
+    skips.report(env)
 
 
 async def _summary_pages(page: int) -> AsyncIterator[list[PublishedSkillSummary]]:
+    """Aliases are left out before anything is read."""
     env = require_env("kv")
-    skips = Skips("iter_published_skills")
+    skips = Skips("enumerate_published_skills")
     start: str | None = None
     async for joined in env.kv.joined_pages(SKILLS.prefix, exclude=SKILLS.exclude, page=page):
         fields = _decoded_at_once(joined)
@@ -208,6 +226,7 @@ def _stuck_view(fields: _StuckFields, now: int) -> StuckSubmission:
         skill_path=fields.skill_path,
         updated_at=fields.updated_at,
         stuck_for_ms=now - fields.updated_at,
+        audience=fields.audience if isinstance(fields.audience, str) else None,
     )
 
 
@@ -280,7 +299,7 @@ async def get_run(submission_id: str, run: int) -> Submission:
 
 
 async def list_submissions(
-    states: Iterable[State] = (), *, after: str | None = None, limit: int = 50
+    states: Iterable[State] = (), *, audiences: Audiences, after: str | None = None, limit: int = 50
 ) -> SubmissionPage:
     """The latest first: by last change within the states asked for, by creation where none is."""
     env = require_env("kv")
@@ -288,7 +307,13 @@ async def list_submissions(
     where: dict[str, Condition] = {"state": In(wanted)} if wanted else {}
     order = "updated_at" if wanted else "created_at"
     page = await env.kv.select(
-        SUBMISSIONS.prefix, where=where, order_by=order, descending=True, after=after, limit=limit
+        SUBMISSIONS.prefix,
+        audiences=audiences,
+        where=where,
+        order_by=order,
+        descending=True,
+        after=after,
+        limit=limit,
     )
     skips = Skips("list_submissions")
     skips.failed(page.failed)
@@ -297,16 +322,16 @@ async def list_submissions(
     return SubmissionPage(tuple(r for r in records if r is not None), page.after, skips.count)
 
 
-async def count_submissions() -> SubmissionCounts:
+async def count_submissions(*, audiences: Audiences) -> SubmissionCounts:
     """Exact counts, kept by the engine in the same write as the records. A failed read raises."""
-    counts = await require_env("kv").kv.count_by(SUBMISSIONS.prefix, "state")
+    counts = await require_env("kv").kv.count_by(SUBMISSIONS.prefix, "state", audiences=audiences)
     known = {state: counts.get(state.value, 0) for state in State}
     return SubmissionCounts(known, sum(counts.values()) - sum(known.values()))
 
 
 async def iter_unreadable_pages(env: Env) -> AsyncIterator[EntryPage]:
     """Records under `sub:` without a state or with one that is none of ours: by index, so few cost little."""
-    for state in await env.kv.count_by(SUBMISSIONS.prefix, "state"):
+    for state in await env.kv.count_by(SUBMISSIONS.prefix, "state", audiences=EVERYTHING):
         if state not in _KNOWN_STATES:
             async for page in _select_pages(env, {"state": Is(state), "updated_at": Is(None)}, "key"):
                 yield page
@@ -317,7 +342,9 @@ async def iter_unreadable_pages(env: Env) -> AsyncIterator[EntryPage]:
 async def _select_pages(env: Env, where: dict[str, Condition], order_by: str) -> AsyncIterator[EntryPage]:
     after: str | None = None
     while True:
-        page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by=order_by, after=after)
+        page = await env.kv.select(
+            SUBMISSIONS.prefix, audiences=EVERYTHING, where=where, order_by=order_by, after=after
+        )
         yield page
         after = page.after
         if after is None:

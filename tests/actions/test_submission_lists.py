@@ -19,6 +19,7 @@ from vskill_platform.actions.submission_lists import (
     ListSubmissions,
     own_submissions,
 )
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.cli import cli
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import State, StateCategory
@@ -99,9 +100,10 @@ async def test_one_s_own_are_the_latest_first_page_by_page(env):
     for number in range(OWN_AT_ONCE + 1):
         await put_record(env, make_submission(f"s{number}", at=1_000 + number, submitter="ann"))
     await put_record(env, make_submission("other", at=9_000, submitter="bob"))
-    page = await own_submissions(env, ANN, None)
+    ann = await resolve(ANN)
+    page = await own_submissions(env, ann, None)
     assert [one.skill_name for one in page.items] == [f"s{n}" for n in range(OWN_AT_ONCE, 0, -1)]
-    rest = await own_submissions(env, ANN, page.after)
+    rest = await own_submissions(env, ann, page.after)
     assert ([one.skill_name for one in rest.items], rest.after) == (["s0"], None)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from tests.chaos.load import Load
 from tests.incidents.steps import check_history
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import NotFound, PlatformError
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
@@ -102,7 +103,7 @@ async def take_account(
     others = await _found(sorted(load.doubtful))
     for record in (*promised, *others):
         await check(record)
-    assert (await count_submissions()).total == len(promised) + len(others)
+    assert (await count_submissions(audiences=EVERYTHING)).total == len(promised) + len(others)
     took = sorted((one.updated_at - one.created_at) / 1000 for one in promised)
     faults = _felt(load, watch, ends, {one.id: one.updated_at / 1000 for one in promised})
     for name, felt in faults.items():

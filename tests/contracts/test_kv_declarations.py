@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import MAX_KEY, check_key, check_operations, check_value
@@ -196,7 +197,7 @@ def test_every_term_must_be_there_and_only_the_last_may_be_a_beginning():
 
 
 def ask(where=None, order_by="key", descending=False, after=None, limit=10, collection=SUBMISSIONS) -> Query:
-    return Query.of(collection, where or {}, order_by, descending, after, limit)
+    return Query.of(collection, where or {}, order_by, descending, after, limit, EVERYTHING)
 
 
 def test_conditions_stand_in_the_order_of_the_index_that_serves_them():

@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
 from vskill_platform.domain.errors import InvalidInput, StoreUnavailable, UnindexedQuery
-from vskill_platform.kv.collections import COLLECTIONS, SKILLS, SUBMISSIONS, Field, RecordKind, Value
+from vskill_platform.kv.collections import (
+    AUDIENCE,
+    COLLECTIONS,
+    SKILLS,
+    SUBMISSIONS,
+    Field,
+    RecordKind,
+    Value,
+)
 from vskill_platform.kv.contract import KV, SEARCH_LIMIT
 from vskill_platform.kv.entries import Capability, Delete, Entry, Put
-from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate
+from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate, is_readable
 from vskill_platform.kv.terms import cut_terms, matches
 
 pytestmark = pytest.mark.anyio
@@ -62,6 +71,7 @@ wrong = st.one_of(
     st.sampled_from([1.0, 2.5, 2**63, -(2**63), 10**30, "1", "", [], [1], {}, {"until": 1}]),
 )
 texts = st.sampled_from(STATES)
+readers = st.sampled_from(["public", "ns:a", "ns:b", ""])
 
 
 def values_of(field: Field):
@@ -71,9 +81,9 @@ def values_of(field: Field):
 def records_of(collection: RecordKind):
     """Each top-level member that some field's path begins with is there or not, right or wrong."""
     members = {}
-    for field in collection.fields.values():
+    for name, field in collection.fields.items():
         for path in field.paths:
-            value = values_of(field)
+            value = st.one_of(readers, wrong) if name == AUDIENCE else values_of(field)
             members[path[0]] = (
                 value if len(path) == 1 else st.one_of(wrong, st.fixed_dictionaries({path[1]: value}))
             )
@@ -137,8 +147,12 @@ def conditions_on(draw, field: Field, several: bool):
 
 @st.composite
 def questions_to(draw, collection: RecordKind):
-    """A declared index, either all of it by equality, or all but its last field, which orders."""
+    """A declared index, either all of it by equality, or all but its last field, which orders; and who asks."""
     index = draw(st.sampled_from(((), *collection.indexes)))
+    audiences = EVERYTHING
+    if AUDIENCE in index:
+        index = index[1:]
+        audiences = draw(st.just(EVERYTHING) | st.frozensets(readers | st.just("ns:nobody")))
     by_key = not index or draw(st.booleans())
     equal = index if by_key else index[:-1]
     with_several = draw(st.sampled_from(equal)) if equal else None
@@ -149,15 +163,23 @@ def questions_to(draw, collection: RecordKind):
     order_by = "key" if by_key else index[-1]
     if not by_key and collection.fields[order_by].kind is int and draw(st.booleans()):
         where[order_by] = Between(draw(st.none() | integers), draw(st.none() | integers))
-    return where, order_by, draw(st.booleans())
+    return where, order_by, draw(st.booleans()), audiences
 
 
-async def page_through(kv: KV, collection: RecordKind, where, order_by, descending, limit) -> list[Entry]:
+async def page_through(
+    kv: KV, collection: RecordKind, where, order_by, descending, limit, audiences=EVERYTHING
+) -> list[Entry]:
     found: list[Entry] = []
     after = None
     while True:
         page = await kv.select(
-            collection.prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
+            collection.prefix,
+            where=where,
+            order_by=order_by,
+            descending=descending,
+            after=after,
+            limit=limit,
+            audiences=audiences,
         )
         assert page.failed == {}
         assert len(page.items) == limit or page.after is None
@@ -192,9 +214,10 @@ async def test_a_question_paged_through_gives_what_reading_every_record_gives(kv
     await clear(kv)
     await write(kv, contents)
     entries = await everything(kv, collection)
-    for (where, order_by, descending), limit in questions:
-        reference = evaluate(Query.of(collection, where, order_by, descending, None, 10_000), entries)
-        assert await page_through(kv, collection, where, order_by, descending, limit) == list(reference.items)
+    for (where, order_by, descending, audiences), limit in questions:
+        query = Query.of(collection, where, order_by, descending, None, 10_000, audiences)
+        found = await page_through(kv, collection, where, order_by, descending, limit, audiences)
+        assert found == list(evaluate(query, entries).items)
 
 
 @pytest.mark.parametrize("value", MALFORMED)
@@ -206,11 +229,13 @@ async def test_a_malformed_record_reads_the_same_on_every_engine(kv: KV, value):
     states = {SUBMISSIONS.fields["state"].read(value), "RECEIVED", "PUBLISHED", None}
     for state in states:
         for order_by in ("updated_at", "due_at"):
-            query = Query.of(SUBMISSIONS, {"state": Is(state)}, order_by, False, None, 10)
-            page = await kv.select("sub:", where={"state": Is(state)}, order_by=order_by)
+            query = Query.of(SUBMISSIONS, {"state": Is(state)}, order_by, False, None, 10, EVERYTHING)
+            page = await kv.select(
+                "sub:", where={"state": Is(state)}, order_by=order_by, audiences=EVERYTHING
+            )
             assert page.items == evaluate(query, entries).items
-    assert await kv.count_by("sub:", "state") == recount(SUBMISSIONS, "state", entries)
-    digest = await kv.select("sub:", where={"digest": Is(None)})
+    assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == recount(SUBMISSIONS, "state", entries)
+    digest = await kv.select("sub:", where={"digest": Is(None)}, audiences=EVERYTHING)
     assert [entry.key for entry in digest.items] == ["sub:good", "sub:odd"]
 
 
@@ -218,7 +243,11 @@ async def test_E3_a_question_for_several_states_merges_them_in_one_order(kv: KV)
     values = {f"sub:{n}": record(state=STATES[n % 3], updated_at=n // 2) for n in range(12)}
     await write(kv, values)
     page = await kv.select(
-        "sub:", where={"state": In(STATES[:2]), "updated_at": Between(1, 4)}, order_by="updated_at", limit=100
+        "sub:",
+        where={"state": In(STATES[:2]), "updated_at": Between(1, 4)},
+        order_by="updated_at",
+        limit=100,
+        audiences=EVERYTHING,
     )
     assert [entry.key for entry in page.items] == ["sub:3", "sub:4", "sub:6", "sub:7", "sub:9"]
 
@@ -232,7 +261,9 @@ async def test_due_at_is_the_claims_end_or_else_the_next_attempt(kv: KV):
             "sub:neither": record(state="S", claim={}, next_attempt_at=None),
         },
     )
-    page = await kv.select("sub:", where={"state": Is("S"), "due_at": Between(None, 5)}, order_by="due_at")
+    page = await kv.select(
+        "sub:", where={"state": Is("S"), "due_at": Between(None, 5)}, order_by="due_at", audiences=EVERYTHING
+    )
     assert [entry.key for entry in page.items] == ["sub:waiting", "sub:claimed"]
 
 
@@ -247,29 +278,41 @@ async def test_a_question_by_key_pages_through_the_whole_collection(kv: KV):
 async def test_aliases_are_no_skills_to_any_question(kv: KV):
     skill = record(name="foo", listing={"updated_at": 1}, certification="SCANNED")
     await write(kv, {"skill:foo": skill, "skill:alias:foo:foo": skill, "skill:aliased": skill})
-    page = await kv.select("skill:", order_by="listed_at")
+    page = await kv.select("skill:", order_by="listed_at", audiences=EVERYTHING)
     assert [entry.key for entry in page.items] == ["skill:aliased", "skill:foo"]
-    assert [entry.key for entry in (await kv.select("skill:")).items] == ["skill:aliased", "skill:foo"]
-    assert await kv.count_by("skill:", "certification") == {"SCANNED": 2}
-    assert {entry.key for entry in (await kv.search("skill:", "foo")).items} == {"skill:aliased", "skill:foo"}
+    assert [entry.key for entry in (await kv.select("skill:", audiences=EVERYTHING)).items] == [
+        "skill:aliased",
+        "skill:foo",
+    ]
+    assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {"SCANNED": 2}
+    assert {entry.key for entry in (await kv.search("skill:", "foo", audiences=EVERYTHING)).items} == {
+        "skill:aliased",
+        "skill:foo",
+    }
 
 
 async def test_C2_an_updated_record_leaves_its_old_place_at_once(kv: KV):
     await kv.put("sub:1", record(state="RECEIVED", updated_at=1))
     await kv.put("sub:1", record(state="PUBLISHED", updated_at=2))
-    assert (await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")).items == ()
-    (entry,) = (await kv.select("sub:", where={"state": Is("PUBLISHED")}, order_by="updated_at")).items
+    assert (
+        await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at", audiences=EVERYTHING)
+    ).items == ()
+    (entry,) = (
+        await kv.select("sub:", where={"state": Is("PUBLISHED")}, order_by="updated_at", audiences=EVERYTHING)
+    ).items
     assert entry == await kv.get("sub:1")
     await kv.delete("sub:1")
-    assert (await kv.select("sub:")).items == ()
+    assert (await kv.select("sub:", audiences=EVERYTHING)).items == ()
 
 
 async def test_an_expired_entry_is_in_no_answer(kv: KV, clock: ManualClock):
     await kv.put("sub:1", record(state="RECEIVED", updated_at=1, skill_name="foo"), ttl_ms=10)
     clock.advance(10)
-    assert (await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")).items == ()
-    assert (await kv.select("sub:")).items == ()
-    assert (await kv.search("sub:", "foo")).items == ()
+    assert (
+        await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at", audiences=EVERYTHING)
+    ).items == ()
+    assert (await kv.select("sub:", audiences=EVERYTHING)).items == ()
+    assert (await kv.search("sub:", "foo", audiences=EVERYTHING)).items == ()
 
 
 @pytest.mark.parametrize(
@@ -289,26 +332,26 @@ async def test_an_expired_entry_is_in_no_answer(kv: KV, clock: ManualClock):
 )
 async def test_a_question_that_no_declared_index_serves_is_refused_on_every_engine(kv: KV, where, order_by):
     with pytest.raises(UnindexedQuery):
-        await kv.select("sub:", where=where, order_by=order_by)
+        await kv.select("sub:", where=where, order_by=order_by, audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize("condition", [Is("\ud800"), In(("RECEIVED", "a\udfff"))])
 async def test_a_value_that_cannot_be_encoded_is_bad_input(kv: KV, condition):
     with pytest.raises(InvalidInput) as caught:
-        await kv.select("sub:", where={"state": condition}, order_by="updated_at")
+        await kv.select("sub:", where={"state": condition}, order_by="updated_at", audiences=EVERYTHING)
     assert caught.value.field == "state"
     with pytest.raises(InvalidInput):
-        await kv.search("sub:", "x", where={"state": condition})
+        await kv.search("sub:", "x", where={"state": condition}, audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize("prefix", ["", "sub", "sub:1", "version:", "skill:alias:"])
 async def test_only_a_declared_collection_can_be_asked(kv: KV, prefix):
     with pytest.raises(UnindexedQuery):
-        await kv.select(prefix)
+        await kv.select(prefix, audiences=EVERYTHING)
     with pytest.raises(UnindexedQuery):
-        await kv.count_by(prefix, "state")
+        await kv.count_by(prefix, "state", audiences=EVERYTHING)
     with pytest.raises(UnindexedQuery):
-        await kv.search(prefix, "x")
+        await kv.search(prefix, "x", audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +359,7 @@ async def test_only_a_declared_collection_can_be_asked(kv: KV, prefix):
 )
 async def test_a_cursor_that_is_none_of_ours_is_bad_input(kv: KV, cursor):
     with pytest.raises(InvalidInput) as caught:
-        await kv.select("sub:", order_by="created_at", after=cursor)
+        await kv.select("sub:", order_by="created_at", after=cursor, audiences=EVERYTHING)
     assert caught.value.field == "after"
 
 
@@ -325,6 +368,17 @@ async def test_a_cursor_that_is_none_of_ours_is_bad_input(kv: KV, cursor):
 
 def recount(collection: RecordKind, field: str, entries) -> dict[Value, int]:
     return dict(Counter(collection.fields[field].read(entry.value) for entry in entries))
+
+
+#: Few and many of the audiences that there are, so that both ways of summing are taken.
+READERS: tuple[Audiences, ...] = (
+    EVERYTHING,
+    frozenset(),
+    PUBLIC_ONLY,
+    frozenset({"ns:a", "ns:b"}),
+    frozenset({"public", "ns:a", "ns:b", *(f"ns:{n}" for n in range(20))}),
+    frozenset({"", *(f"ns:{n}" for n in range(20))}),
+)
 
 
 def writes_of(collection: RecordKind):
@@ -337,22 +391,27 @@ def writes_of(collection: RecordKind):
 async def test_C2_counts_are_a_recount_after_any_writes(kv: KV, case):
     collection, batches = case
     await clear(kv)
-    assert await kv.count_by(collection.prefix, collection.counted[0]) == {}
+    assert await kv.count_by(collection.prefix, collection.counted[0], audiences=EVERYTHING) == {}
     for writes in batches:
         await write(kv, writes)
         entries = await everything(kv, collection)
-        for field in collection.counted:
-            assert await kv.count_by(collection.prefix, field) == recount(collection, field, entries)
+        for audiences in READERS if collection.has_audience else (EVERYTHING,):
+            read = [entry for entry in entries if is_readable(collection, entry, audiences)]
+            expected = {field: recount(collection, field, read) for field in collection.counted}
+            assert await kv.count_all(collection.prefix, audiences=audiences) == expected
+            for field in collection.counted:
+                found = await kv.count_by(collection.prefix, field, audiences=audiences)
+                assert found == expected[field]
 
 
 async def test_A6_counts_have_no_cap(kv: KV):
     await write(kv, {f"sub:{n:05}": record(state=STATES[n % 2]) for n in range(5_200)})
-    assert await kv.count_by("sub:", "state") == {"RECEIVED": 2_600, "PUBLISHED": 2_600}
+    assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == {"RECEIVED": 2_600, "PUBLISHED": 2_600}
 
 
 async def test_counting_by_another_field_is_refused(kv: KV):
     with pytest.raises(UnindexedQuery):
-        await kv.count_by("sub:", "digest")
+        await kv.count_by("sub:", "digest", audiences=EVERYTHING)
 
 
 async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: ManualClock):
@@ -360,10 +419,10 @@ async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: Manu
     await write(kv, {"sub:1": record(state="A", skill_name="foo"), "sub:2": record(state="B")})
     kv.probe.failing = {"sub:1": StoreUnavailable("down")}
     with pytest.raises(StoreUnavailable):
-        await kv.count_by("sub:", "state")
+        await kv.count_by("sub:", "state", audiences=EVERYTHING)
     with pytest.raises(StoreUnavailable):
-        await kv.search("sub:", "foo")
-    page = await kv.select("sub:")
+        await kv.search("sub:", "foo", audiences=EVERYTHING)
+    page = await kv.select("sub:", audiences=EVERYTHING)
     assert [entry.key for entry in page.items] == ["sub:2"]
     assert page.failed.keys() == {"sub:1"}
 
@@ -372,7 +431,11 @@ async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: Manu
 
 
 async def found_by(kv: KV, text: str, **options) -> set[str]:
-    return {entry.key for entry in (await kv.search("skill:", text, **options)).items}
+    """By everybody and by the system: the records here are public, and what is not JSON has no words."""
+    found = {entry.key for entry in (await kv.search("skill:", text, audiences=EVERYTHING, **options)).items}
+    public = await kv.search("skill:", text, audiences=PUBLIC_ONLY, **options)
+    assert {entry.key for entry in public.items} == found
+    return found
 
 
 async def test_every_term_must_match_and_the_last_one_may_be_a_beginning(kv: KV):
@@ -539,7 +602,7 @@ async def test_A12_a_new_an_updated_and_a_deleted_record_are_found_or_not_at_onc
     await kv.put("skill:1", b"not json any more")
     assert await found_by(kv, "after") == set()
     await kv.put("skill:1", record(name="again"))
-    (entry,) = (await kv.search("skill:", "again")).items
+    (entry,) = (await kv.search("skill:", "again", audiences=EVERYTHING)).items
     assert entry == await kv.get("skill:1")
     await kv.delete("skill:1")
     assert await found_by(kv, "again") == set()
@@ -554,8 +617,10 @@ async def test_submissions_are_searched_apart_from_skills(kv: KV):
             "version:1": record(name="foo"),
         },
     )
-    assert [entry.key for entry in (await kv.search("sub:", "foo")).items] == ["sub:1"]
-    assert [entry.key for entry in (await kv.search("sub:", "my-repo")).items] == ["sub:1"]
+    assert [entry.key for entry in (await kv.search("sub:", "foo", audiences=EVERYTHING)).items] == ["sub:1"]
+    assert [entry.key for entry in (await kv.search("sub:", "my-repo", audiences=EVERYTHING)).items] == [
+        "sub:1"
+    ]
     assert await found_by(kv, "foo") == {"skill:1"}
 
 
@@ -580,7 +645,7 @@ async def test_a_search_can_be_narrowed_by_declared_fields(kv: KV):
         kv, "foo", where={"listed_at": Between(None, 6), "certification": Is("SCANNED")}
     ) == {"skill:2"}
     with pytest.raises(UnindexedQuery):
-        await kv.search("skill:", "foo", where={"nothing": Is("x")})
+        await kv.search("skill:", "foo", where={"nothing": Is("x")}, audiences=EVERYTHING)
 
 
 async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
@@ -597,35 +662,51 @@ async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
     seen, after = [], None
     while True:
         page = await kv.select(
-            "skill:", where=where, order_by="listed_at", descending=True, after=after, limit=4
+            "skill:",
+            where=where,
+            order_by="listed_at",
+            descending=True,
+            after=after,
+            limit=4,
+            audiences=EVERYTHING,
         )
         seen += [entry.key for entry in page.items]
         after = page.after
         if after is None:
             break
     assert seen == [f"skill:o/r/{n:02}" for n in range(28, 0, -3)]
-    by_installs = await kv.select("skill:", where={"agent": Is("claude")}, order_by="installs", limit=2)
+    by_installs = await kv.select(
+        "skill:", where={"agent": Is("claude")}, order_by="installs", limit=2, audiences=EVERYTHING
+    )
     assert [entry.key for entry in by_installs.items] == ["skill:o/r/28", "skill:o/r/25"]
-    assert await kv.count_by("skill:", "category") == {"data": 20, "design": 10, None: 1}
-    counted = await kv.count_all("skill:")
-    assert counted == {field: await kv.count_by("skill:", field) for field in SKILLS.counted}
+    assert await kv.count_by("skill:", "category", audiences=EVERYTHING) == {
+        "data": 20,
+        "design": 10,
+        None: 1,
+    }
+    counted = await kv.count_all("skill:", audiences=EVERYTHING)
+    assert counted == {
+        field: await kv.count_by("skill:", field, audiences=EVERYTHING) for field in SKILLS.counted
+    }
     with pytest.raises(UnindexedQuery):
-        await kv.select("skill:", where={"name": Is("foo"), "owner": Is("o")}, order_by="listed_at")
+        await kv.select(
+            "skill:", where={"name": Is("foo"), "owner": Is("o")}, order_by="listed_at", audiences=EVERYTHING
+        )
 
 
 async def test_no_terms_find_nothing(kv: KV):
     await kv.put("skill:1", record(name="foo"))
     for text in ("", "  ", "!?", "\0"):
-        found = await kv.search("skill:", text)
+        found = await kv.search("skill:", text, audiences=EVERYTHING)
         assert (found.items, found.truncated) == ((), False)
 
 
 async def test_A6_a_search_that_leaves_something_out_says_so(kv: KV):
     await write(kv, {f"skill:{n:04}": record(name="foo") for n in range(SEARCH_LIMIT + 1)})
-    few = await kv.search("skill:", "foo", limit=3)
+    few = await kv.search("skill:", "foo", limit=3, audiences=EVERYTHING)
     assert (len(few.items), few.truncated) == (3, True)
-    many = await kv.search("skill:", "foo", limit=5_000)
+    many = await kv.search("skill:", "foo", limit=5_000, audiences=EVERYTHING)
     assert (len(many.items), many.truncated) == (SEARCH_LIMIT, True)
     await kv.delete("skill:0000")
-    exact = await kv.search("skill:", "foo", limit=5_000)
+    exact = await kv.search("skill:", "foo", limit=5_000, audiences=EVERYTHING)
     assert (len(exact.items), exact.truncated) == (SEARCH_LIMIT, False)

@@ -13,6 +13,7 @@ from tests.support.counting_kv import CountingKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS
@@ -20,7 +21,7 @@ from vskill_platform.env import Env
 from vskill_platform.kv.contract import KV, PAGE
 from vskill_platform.kv.entries import Capability, EntryPage, JoinedPage
 from vskill_platform.kv.query import Condition
-from vskill_platform.submission_store import get_stuck_submissions, iter_published_skills
+from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
 from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio
@@ -127,14 +128,23 @@ class ReadsCounted(CountingKV):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
         page = await super().select(
-            prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
+            prefix,
+            audiences=audiences,
+            where=where,
+            order_by=order_by,
+            descending=descending,
+            after=after,
+            limit=limit,
+            under=under,
         )
         self.entries += len(page.items)
         return page
@@ -206,9 +216,9 @@ async def test_AC_US2_02_a_publication_during_the_second_read_drops_no_skill(
     env = memory_env(clock, kv=moving)
 
     async def slugs() -> list[str]:
-        return [one.slug.removeprefix("o/r/") async for one in iter_published_skills(page=5)]
+        return [one.slug.removeprefix("o/r/") for one in await enumerate_published_skills(page=5)]
 
     found = await run_with_worker_env(env, slugs)
     assert found == sorted(set(found))
     assert set(before) - set(removed) <= set(found) <= set(before) | set(published)
-    assert skipped(env, "iter_published_skills") == 1
+    assert skipped(env, "enumerate_published_skills") == 1

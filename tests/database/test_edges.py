@@ -13,6 +13,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.entries import Add, Assert, Capability, Entry, Put
@@ -42,23 +43,31 @@ async def test_a_range_beyond_every_integer_of_a_column_is_answered(kv, where, e
     for n, name in enumerate("ab", start=1):
         await kv.put(f"sub:{name}", b'{"state": "X", "updated_at": %d}' % n)
     page = await kv.select(
-        "sub:", where={"state": Is("X"), **where}, order_by="updated_at", descending=descending
+        "sub:",
+        where={"state": Is("X"), **where},
+        order_by="updated_at",
+        descending=descending,
+        audiences=EVERYTHING,
     )
     assert [entry.key for entry in page.items] == (expected[::-1] if descending else expected)
-    found = await kv.search("sub:", "x", where=where)
+    found = await kv.search("sub:", "x", where=where, audiences=EVERYTHING)
     assert found.items == ()
 
 
 async def test_a_value_that_no_column_can_hold_is_had_by_nobody(kv):
     await kv.put("sub:a", b'{"state": "X", "skill_name": "x", "updated_at": 1}')
     for condition in (Is(HUGE), In((HUGE,)), In(())):
-        assert (await kv.select("sub:", where={"state": condition}, order_by="updated_at")).items == ()
-        assert (await kv.search("sub:", "x", where={"state": condition})).items == ()
+        assert (
+            await kv.select("sub:", where={"state": condition}, order_by="updated_at", audiences=EVERYTHING)
+        ).items == ()
+        assert (await kv.search("sub:", "x", where={"state": condition}, audiences=EVERYTHING)).items == ()
 
 
 async def test_a_range_over_texts_holds_nothing(kv):
     await kv.put("sub:a", b'{"digest": "5", "skill_name": "x"}')
-    assert (await kv.search("sub:", "x", where={"digest": Between(least=1)})).items == ()
+    assert (
+        await kv.search("sub:", "x", where={"digest": Between(least=1)}, audiences=EVERYTHING)
+    ).items == ()
 
 
 async def test_a_search_filters_by_fields_with_and_without_a_column(kv):
@@ -70,23 +79,23 @@ async def test_a_search_filters_by_fields_with_and_without_a_column(kv):
         ({"owner": In(("o", "p")), "listed_at": Between(6, 9)}, ["skill:o/s/a"]),
         ({"owner": Is(None)}, []),
     ]:
-        found = await kv.search("skill:", "x", where=where)
+        found = await kv.search("skill:", "x", where=where, audiences=EVERYTHING)
         assert [entry.key for entry in found.items] == expected
 
 
 async def test_the_first_searched_field_counts_most(kv):
     await kv.put("skill:1", b'{"name": "other", "description": "marrow and more"}')
     await kv.put("skill:2", b'{"name": "marrow", "description": "other and more"}')
-    found = await kv.search("skill:", "marrow")
+    found = await kv.search("skill:", "marrow", audiences=EVERYTHING)
     assert [entry.key for entry in found.items] == ["skill:2", "skill:1"]
 
 
 async def test_a_cursor_of_another_order_is_bad_input(kv):
     for n in range(3):
         await kv.put(f"sub:{n}", b'{"created_at": %d}' % n)
-    by_key = await kv.select("sub:", limit=1)
+    by_key = await kv.select("sub:", limit=1, audiences=EVERYTHING)
     with pytest.raises(InvalidInput, match="another sort order"):
-        await kv.select("sub:", order_by="created_at", after=by_key.after)
+        await kv.select("sub:", order_by="created_at", after=by_key.after, audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -94,13 +103,16 @@ async def test_a_cursor_outside_the_range_does_not_widen_it(kv, descending):
     """The range of a later page may be another one: both hold."""
     for n in range(6):
         await kv.put(f"sub:{n}", b'{"created_at": %d}' % n)
-    page = await kv.select("sub:", order_by="created_at", descending=descending, limit=2)
+    page = await kv.select(
+        "sub:", order_by="created_at", descending=descending, limit=2, audiences=EVERYTHING
+    )
     later = await kv.select(
         "sub:",
         where={"created_at": Between(2, 3)},
         order_by="created_at",
         descending=descending,
         after=page.after,
+        audiences=EVERYTHING,
     )
     assert sorted(entry.key for entry in later.items) == ["sub:2", "sub:3"]
 
@@ -118,6 +130,7 @@ async def test_a_cursor_at_the_ranges_end_repeats_nothing(kv, descending):
             descending=descending,
             after=after,
             limit=1,
+            audiences=EVERYTHING,
         )
         seen += [entry.key for entry in page.items]
         after = page.after
@@ -132,7 +145,9 @@ async def test_keys_go_both_ways_page_by_page(kv):
     for descending in (False, True):
         seen, after = [], None
         while True:
-            page = await kv.select("skill:", descending=descending, after=after, limit=1)
+            page = await kv.select(
+                "skill:", descending=descending, after=after, limit=1, audiences=EVERYTHING
+            )
             seen += [entry.key for entry in page.items]
             after = page.after
             if after is None:
@@ -237,4 +252,4 @@ async def test_reads_of_a_closed_store_fail_as_unavailable_never_as_empty(path, 
     with pytest.raises(StoreUnavailable):
         await kv.scan("")
     with pytest.raises(StoreUnavailable):
-        await kv.count_by("sub:", "state")
+        await kv.count_by("sub:", "state", audiences=EVERYTHING)

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.kv.collections import COLLECTIONS, Value
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, derive, kept_fields
 from vskill_platform.kv.query import In, Is
 from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_fields import search_table
+from vskill_platform.kv.sqlite_fields import search_columns, search_table
 from vskill_platform.kv.sqlite_query import index_name
 from vskill_platform.kv.terms import MAX_TERMS, cut_terms
 
@@ -70,7 +71,7 @@ def test_every_counted_field_has_its_triggers_and_every_searched_one_its_place(f
         base = column(collection, field)
         assert {f"{base}_inserted", f"{base}_deleted", f"{base}_changed"} <= triggers
     searched = [row[1] for row in file.execute(f"PRAGMA table_info({search_table(collection)})")]
-    assert tuple(searched) == collection.searched
+    assert tuple(searched) == (search_columns(collection) if collection.searched else ())
 
 
 # What is kept, against what the contract reads.
@@ -167,18 +168,22 @@ async def _check_stored(path: Path, records: list[tuple[str, bytes]]) -> None:
             for entry in entries:
                 found = collection.fields[field].read(entry.value)
                 counts[found] = counts.get(found, 0) + 1
-            assert await kv.count_by(collection.prefix, field) == counts
+            assert await kv.count_by(collection.prefix, field, audiences=EVERYTHING) == counts
         for entry in entries:
             for term in sorted(collection.terms(entry.value))[:3]:
-                assert entry in (await kv.search(collection.prefix, term)).items
+                assert entry in (await kv.search(collection.prefix, term, audiences=EVERYTHING)).items
     await kv.close()
 
 
 @pytest.mark.anyio
 async def test_a_number_is_never_found_by_its_digits(kv):
     await kv.put("sub:a", b'{"state": "1", "updated_at": 1}')
-    assert (await kv.select("sub:", where={"state": Is(1)}, order_by="updated_at")).items == ()
-    assert (await kv.select("sub:", where={"state": In((1, 2))}, order_by="updated_at")).items == ()
+    assert (
+        await kv.select("sub:", where={"state": Is(1)}, order_by="updated_at", audiences=EVERYTHING)
+    ).items == ()
+    assert (
+        await kv.select("sub:", where={"state": In((1, 2))}, order_by="updated_at", audiences=EVERYTHING)
+    ).items == ()
 
 
 @pytest.mark.anyio
@@ -192,8 +197,8 @@ async def test_texts_are_indexed_again_only_when_they_changed(database, kv):
     assert postings() == before
     await kv.put("sub:a", b'{"skill_name": "beta", "state": "PUBLISHED"}')
     assert postings() != before
-    assert (await kv.search("sub:", "alpha")).items == ()
-    assert len((await kv.search("sub:", "beta")).items) == 1
+    assert (await kv.search("sub:", "alpha", audiences=EVERYTHING)).items == ()
+    assert len((await kv.search("sub:", "beta", audiences=EVERYTHING)).items) == 1
 
 
 @pytest.mark.anyio
@@ -213,6 +218,8 @@ def test_the_tokenizer_keeps_every_term_whole(text):
 async def test_a_query_of_as_many_terms_as_there_may_be_is_answered(kv):
     text = " ".join(f"w{n}" for n in range(MAX_TERMS))
     await kv.put("skill:a/b/c", msgspec.json.encode({"name": "x", "description": text}))
-    assert len((await kv.search("skill:", text)).items) == 1
-    assert (await kv.search("skill:", text + " more")).items != ()  # terms beyond the limit are left out
-    assert (await kv.search("skill:", "zz " + text)).items == ()
+    assert len((await kv.search("skill:", text, audiences=EVERYTHING)).items) == 1
+    assert (
+        await kv.search("skill:", text + " more", audiences=EVERYTHING)
+    ).items != ()  # terms beyond the limit are left out
+    assert (await kv.search("skill:", "zz " + text, audiences=EVERYTHING)).items == ()

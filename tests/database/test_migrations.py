@@ -18,6 +18,7 @@ from vskill_platform.database.migrations import FIRST, Migration, load_declared,
 from vskill_platform.database.postgres import PostgresDatabase, derive_nothing
 from vskill_platform.database.postgres import migrate as migrate_postgres
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import SchemaUnknown
 from vskill_platform.kv import postgres_fields, sqlite_fields
 from vskill_platform.kv.contract import KV
@@ -33,13 +34,15 @@ MIGRATIONS = load_migrations("postgres")
 RELEASED = {
     "sqlite/0010_first.sql": "547d51f20621e7c1142f282e73a284ccfe55bf8021a2906b79e8f5c5ac6b2d8f",
     "postgres/0010_first.sql": "3fdb6ad22abcc28ca9036b3b957c201d2782fac5cb63d41564d60b0d8f955d21",
+    "sqlite/0011_audience.sql": "2a1aabf2c736e0e6f2c3d9fa974fa7cdee6ca76af2d983f0e16b0b0a4b889709",
+    "postgres/0011_audience.sql": "b5a165560b5d517c2319999553616d397686972d715f1c06a9b33f3847a3a291",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
-    "sqlite": ("0010_first.sql", "23157d757f107e42be03f64d0c367c6dee461e1fe3f0765a28c38ef8e1e6e1fd"),
-    "postgres": ("0010_first.sql", "154f36b642aa1675a783dca48df80796057519d235a746a01a5d0fe031178a6f"),
+    "sqlite": ("0011_audience.sql", "2b757206bbcd630f4fc082049955553985d61bb1a1073ce1dde0835d8c1c0081"),
+    "postgres": ("0011_audience.sql", "e181d77934447d8af4d353193793df61f3b1e85d50488c7d0e4574b3255b8aaa"),
 }
 
 
@@ -77,13 +80,15 @@ _BEFORE_SQLITE = (
     "DROP TRIGGER skill_trust_inserted",
     "DROP TRIGGER skill_trust_deleted",
     "DROP TRIGGER skill_trust_changed",
-    "DROP INDEX skill_by_trust_listed_at",
+    "DROP INDEX skill_by_audience_trust_listed_at",
     "ALTER TABLE records DROP COLUMN skill_trust",
     "DELETE FROM counts WHERE field = 'trust'",
+    "DELETE FROM audience_counts WHERE field = 'trust'",
 )
 _BEFORE_POSTGRES = """
 ALTER TABLE records DROP COLUMN skill_trust;
 DELETE FROM counts WHERE field = 'trust';
+DELETE FROM audience_counts WHERE field = 'trust';
 DELETE FROM count_deltas WHERE field = 'trust';
 """
 LATER = "-- derive: skill\n"
@@ -104,14 +109,18 @@ async def fill(kv: KV) -> None:
 
 async def check(kv: KV) -> None:
     """The field is there for the records of before, and for those that are written from now on."""
-    assert await kv.count_by("skill:", "trust") == {"T2": 3, "T3": 4, None: 1}
+    assert await kv.count_by("skill:", "trust", audiences=EVERYTHING) == {"T2": 3, "T3": 4, None: 1}
     await kv.put("skill:o/r/s0", skill(0, "T2"))
     await kv.put("skill:o/r/new", skill(9, "T2"))
-    assert await kv.count_by("skill:", "trust") == {"T2": 5, "T3": 3, None: 1}
-    page = await kv.select("skill:", where={"trust": Is("T2")}, order_by="listed_at", descending=True)
+    assert await kv.count_by("skill:", "trust", audiences=EVERYTHING) == {"T2": 5, "T3": 3, None: 1}
+    page = await kv.select(
+        "skill:", where={"trust": Is("T2")}, order_by="listed_at", descending=True, audiences=EVERYTHING
+    )
     assert [entry.key[10:] for entry in page.items] == ["new", "s5", "s3", "s1", "s0"]
-    assert len((await kv.search("skill:", "skill", where={"trust": Is("T3")})).items) == 3
-    assert await kv.count_by("skill:", "certification") == {None: 9}
+    assert (
+        len((await kv.search("skill:", "skill", where={"trust": Is("T3")}, audiences=EVERYTHING)).items) == 3
+    )
+    assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {None: 9}
 
 
 @pytest.mark.anyio

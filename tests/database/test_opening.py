@@ -10,6 +10,7 @@ from tests.database import children
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
 from vskill_platform.kv.query import Is
 from vskill_platform.kv.sqlite import SqliteKV
@@ -213,11 +214,15 @@ async def test_a_migration_may_ask_for_fields_to_be_read_again(path, clock):
     )
     again = Migration(NEWEST + 1, "again", "-- derive: sub\nCREATE TABLE later (a);\n")
     kv = SqliteKV(await open_with(path, clock, again))
-    page = await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at")
+    page = await kv.select(
+        "sub:", where={"state": Is("RECEIVED")}, order_by="updated_at", audiences=EVERYTHING
+    )
     assert [entry.key for entry in page.items] == ["sub:a"]
-    assert [entry.key for entry in (await kv.search("sub:", "marrow")).items] == ["sub:a"]
-    assert await kv.count_by("sub:", "state") == {"RECEIVED": 1}
-    assert await kv.count_by("skill:", "certification") == {"kept": 1}
+    assert [entry.key for entry in (await kv.search("sub:", "marrow", audiences=EVERYTHING)).items] == [
+        "sub:a"
+    ]
+    assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == {"RECEIVED": 1}
+    assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {"kept": 1}
     await kv.close()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from vskill_platform.broker import sqlite as broker_sql
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
@@ -23,32 +24,53 @@ pytestmark = pytest.mark.anyio
 
 STATES = ("RECEIVED", "TIER1_SCANNING", "TIER2_SCANNING", "AUTO_APPROVED")
 
+FEW = frozenset({"public", "ns:a", "ns:b"})
+
 QUERIES = [
-    (SUBMISSIONS, {"state": Is("RECEIVED")}, "updated_at", "sub_by_state_updated_at"),
-    (SUBMISSIONS, {"state": Is(None)}, "updated_at", "sub_by_state_updated_at"),
+    (SUBMISSIONS, {"state": Is("RECEIVED")}, "updated_at", EVERYTHING, "sub_by_state_updated_at"),
+    (SUBMISSIONS, {"state": Is(None)}, "updated_at", EVERYTHING, "sub_by_state_updated_at"),
     (
         SUBMISSIONS,
         {"state": In(STATES), "updated_at": Between(most=5)},
         "updated_at",
+        EVERYTHING,
         "sub_by_state_updated_at",
     ),
-    (SUBMISSIONS, {"state": In(STATES), "due_at": Between(most=5)}, "due_at", "sub_by_state_due_at"),
-    (SUBMISSIONS, {"created_at": Between(1, 5)}, "created_at", "sub_by_created_at"),
-    (SUBMISSIONS, {}, "created_at", "sub_by_created_at"),
-    (SUBMISSIONS, {"digest": Is("d")}, "key", "sub_by_digest"),
-    (SUBMISSIONS, {"submitter": Is("s")}, "created_at", "sub_by_submitter_created_at"),
-    (SKILLS, {}, "listed_at", "skill_by_listed_at"),
-    (SKILLS, {"owner": Is("o")}, "listed_at", "skill_by_owner_listed_at"),
+    (SUBMISSIONS, {"state": In(STATES)}, "updated_at", FEW, "sub_by_audience_state_updated_at"),
+    (SUBMISSIONS, {"state": Is("RECEIVED")}, "updated_at", PUBLIC_ONLY, "sub_by_audience_state_updated_at"),
+    (
+        SUBMISSIONS,
+        {"state": In(STATES), "due_at": Between(most=5)},
+        "due_at",
+        EVERYTHING,
+        "sub_by_state_due_at",
+    ),
+    (SUBMISSIONS, {"created_at": Between(1, 5)}, "created_at", PUBLIC_ONLY, "sub_by_audience_created_at"),
+    (SUBMISSIONS, {}, "created_at", EVERYTHING, "sub_by_audience_created_at"),
+    (SUBMISSIONS, {"digest": Is("d")}, "key", EVERYTHING, "sub_by_digest"),
+    (SUBMISSIONS, {"submitter": Is("s")}, "created_at", FEW, "sub_by_audience_submitter_created_at"),
+    (SKILLS, {}, "listed_at", PUBLIC_ONLY, "skill_by_audience_listed_at"),
+    (SKILLS, {}, "listed_at", FEW, "skill_by_audience_listed_at"),
+    (SKILLS, {}, "listed_at", EVERYTHING, "skill_by_audience_listed_at"),
+    (SKILLS, {"owner": Is("o")}, "listed_at", FEW, "skill_by_audience_owner_listed_at"),
     (
         SKILLS,
         {"certification": In(("SCANNED", "VERIFIED"))},
         "listed_at",
-        "skill_by_certification_listed_at",
+        FEW,
+        "skill_by_audience_certification_listed_at",
     ),
-    (SKILLS, {"category": Is("c"), "owner": Is("o")}, "listed_at", "skill_by_owner_listed_at"),
-    (SKILLS, {"category": Is("c"), "trust": Is("T2")}, "installs", "skill_by_installs"),
-    (SKILLS, {"current_digest": Is("d")}, "key", "skill_by_current_digest"),
-    (SKILLS, {}, "key", "sqlite_autoindex_records_1"),
+    (
+        SKILLS,
+        {"category": Is("c"), "owner": Is("o")},
+        "listed_at",
+        FEW,
+        "skill_by_audience_owner_listed_at",
+    ),
+    (SKILLS, {"category": Is("c"), "trust": Is("T2")}, "installs", FEW, "skill_by_audience_installs"),
+    (SKILLS, {"current_digest": Is("d")}, "key", EVERYTHING, "skill_by_current_digest"),
+    (SKILLS, {}, "key", FEW, "skill_by_audience"),
+    (SKILLS, {}, "key", EVERYTHING, "sqlite_autoindex_records_1"),
 ]
 
 
@@ -104,14 +126,14 @@ def cursor(value: int | None, key: str) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode((value, key))).decode()
 
 
-@pytest.mark.parametrize(("collection", "where", "order_by", "index"), QUERIES)
+@pytest.mark.parametrize(("collection", "where", "order_by", "audiences", "index"), QUERIES)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("resumed", [False, True])
 async def test_each_question_runs_along_its_index(
-    watched, collection, where, order_by, index, descending, resumed
+    watched, collection, where, order_by, audiences, index, descending, resumed
 ):
     after = cursor(None if order_by == "key" else 3, collection.prefix + "m") if resumed else None
-    query = Query.of(collection, where, order_by, descending, after, 10)
+    query = Query.of(collection, where, order_by, descending, after, 10, audiences)
     await watched.run(select, query, 0)
     on_records = [step for step in watched.plan if " records " in step]
     assert on_records
@@ -122,7 +144,7 @@ async def test_a_page_costs_the_same_among_many_as_among_few(kv, watched):
     """What `get_stuck_submissions` asks: its time must not grow with what is not stuck, nor with what is stuck
     beyond the page."""
     where: dict[str, Condition] = {"state": In(STATES), "updated_at": Between(most=10**9)}
-    query = Query.of(SUBMISSIONS, where, "updated_at", False, None, 50)
+    query = Query.of(SUBMISSIONS, where, "updated_at", False, None, 50, EVERYTHING)
     await fill(kv, range(100), state="RECEIVED")
     rows, few = await watched.run(select, query, 0)
     assert len(rows) == 51
@@ -137,17 +159,54 @@ async def test_a_later_page_costs_what_the_first_one_does(kv, watched):
     await fill(kv, range(5000), state="RECEIVED")
     costs = []
     for after in (None, cursor(4000, "sub:004000")):
-        query = Query.of(SUBMISSIONS, {"state": Is("RECEIVED")}, "updated_at", False, after, 50)
+        query = Query.of(SUBMISSIONS, {"state": Is("RECEIVED")}, "updated_at", False, after, 50, EVERYTHING)
         rows, cost = await watched.run(select, query, 0)
         assert len(rows) == 51
         costs.append(cost)
     assert costs[1] <= costs[0] * 1.1 + 1
 
 
+MANY = frozenset({"public", *(f"ns:{number}" for number in range(60))})
+
+
+async def fill_skills(kv: SqliteKV, audience: str, numbers: range) -> None:
+    for first in range(numbers.start, numbers.stop, 500):
+        await kv.commit(
+            [
+                Put(
+                    f"skill:{n:06}",
+                    msgspec.json.encode({"name": "foo", "audience": audience, "listing": {"updated_at": n}}),
+                )
+                for n in range(first, min(first + 500, numbers.stop))
+            ]
+        )
+
+
+@pytest.mark.parametrize("audiences", [PUBLIC_ONLY, FEW, MANY], ids=["public", "few", "many"])
+async def test_what_may_not_be_read_is_not_read(kv, watched, audiences):
+    """A page costs the same when the newest import is hidden, and a search skips it with its words."""
+    query = Query.of(SKILLS, {}, "listed_at", True, None, 30, audiences)
+    statement = search(SKILLS, ("foo",), audiences, [], 0, 31)
+    for number in range(61):
+        await fill_skills(kv, f"ns:{number}", range(number * 50, number * 50 + 50))
+    await fill_skills(kv, "public", range(4000, 5000))
+    rows, cost = await watched.run(select, query, 0)
+    hits, search_cost = await watched.run(lambda read: read(statement.text, list(statement.parameters)))
+    assert (len(rows), len(hits)) == (31, 31)
+    await fill_skills(kv, "ns:hidden", range(10_000, 16_000))
+    again, among_hidden = await watched.run(select, query, 0)
+    hits_again, search_among = await watched.run(
+        lambda read: read(statement.text, list(statement.parameters))
+    )
+    assert (again, hits_again) == (rows, hits)
+    assert among_hidden <= cost * 1.1 + 1
+    assert search_among <= search_cost * 1.5 + 2
+
+
 async def test_records_without_the_field_are_not_read_on_the_way(kv, watched):
     """Published submissions have no due time: a page in that order must not step over them."""
     await kv.put("sub:due", b'{"state": "PUBLISHED", "next_attempt_at": 5}')
-    query = Query.of(SUBMISSIONS, {"state": Is("PUBLISHED")}, "due_at", False, None, 10)
+    query = Query.of(SUBMISSIONS, {"state": Is("PUBLISHED")}, "due_at", False, None, 10, EVERYTHING)
     rows, alone = await watched.run(select, query, 0)
     assert [row[0] for row in rows] == ["sub:due"]
     await fill(kv, range(3000), state="PUBLISHED")
@@ -182,14 +241,14 @@ async def test_counts_are_read_not_counted(kv, database, watched):
 async def test_a_search_reads_what_matches_and_no_more(kv, watched):
     await fill(kv, range(2000), skill_name="common words")
     await kv.put("sub:rare", b'{"skill_name": "rare words"}')
-    statement = search(SUBMISSIONS, ("rare",), [], 0, 31)
+    statement = search(SUBMISSIONS, ("rare",), PUBLIC_ONLY, [], 0, 31)
     rows, cost = await watched.run(lambda read: read(statement.text, list(statement.parameters)))
     assert [row[0] for row in rows] == ["sub:rare"]
     assert cost <= 3
 
 
 async def test_a_search_for_a_common_word_stops_at_its_limit(kv, watched):
-    statement = search(SUBMISSIONS, ("common",), [], 0, 31)
+    statement = search(SUBMISSIONS, ("common",), PUBLIC_ONLY, [], 0, 31)
     costs = []
     for numbers in (range(300), range(300, 3000)):
         await fill(kv, numbers, skill_name="common words")

@@ -15,6 +15,7 @@ from tests.support.postgres import server as postgres_server
 from vskill_platform.broker.postgres import PostgresBroker
 from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.postgres import PostgresDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import Conflict, NotFound, SchemaUnknown, StoreReadOnly, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
@@ -165,7 +166,7 @@ async def test_counts_stay_exact_while_they_are_folded(kv):
     alive = [n for n in range(60) if n % 5]
     published = [n for n in alive if n % 3 == 0]
     expected = {"PUBLISHED": len(published), "RECEIVED": len(alive) - len(published)}
-    assert await kv.count_by("sub:", "state") == expected
+    assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == expected
 
 
 async def test_the_schema_has_a_column_for_every_declared_field(database):

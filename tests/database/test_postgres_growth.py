@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import postgres
 from vskill_platform.database.postgres import PostgresDatabase
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
 from vskill_platform.kv.postgres import _FOLD_STEP, PostgresKV
@@ -51,7 +52,9 @@ async def fill(kv: PostgresKV, count: int) -> None:
 async def test_records_without_a_due_time_are_found_by_index_among_many_that_have_none(kv):
     """Queue health asks each active state for those: it must not walk through everything that has ended."""
     await fill(kv, 5_000)
-    query = Query.of(SUBMISSIONS, {"state": Is("RECEIVED"), "due_at": Is(None)}, "key", False, None, 101)
+    query = Query.of(
+        SUBMISSIONS, {"state": Is("RECEIVED"), "due_at": Is(None)}, "key", False, None, 101, EVERYTHING
+    )
     plan = await plan_of(kv, *select(query, 0))
     assert "sub_by_state_due_at" in plan
     assert most_removed(plan) < 100
@@ -59,10 +62,10 @@ async def test_records_without_a_due_time_are_found_by_index_among_many_that_hav
 
 async def test_a_word_that_all_addresses_and_no_name_have_is_not_looked_for_in_every_record(kv):
     await fill(kv, 5_000)
-    statement, arguments, _ = search(SUBMISSIONS, ["example"], (), 0, 20)
+    statement, arguments, _ = search(SUBMISSIONS, ["example"], PUBLIC_ONLY, (), 0, 20)
     plan = await plan_of(kv, statement, arguments)
     assert most_removed(plan) < 1_000, plan
-    assert len((await kv.search(SUBMISSIONS.prefix, "example", limit=20)).items) == 20
+    assert len((await kv.search(SUBMISSIONS.prefix, "example", limit=20, audiences=EVERYTHING)).items) == 20
 
 
 async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_other_fields(kv):
@@ -73,7 +76,7 @@ async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_ot
             for key, (name, text) in texts.items()
         ]
     )
-    found = await kv.search(SKILLS.prefix, "chart")
+    found = await kv.search(SKILLS.prefix, "chart", audiences=EVERYTHING)
     assert sorted(one.key[-1] for one in found.items[:2]) == ["a", "b"]
     assert found.items[2].key == "skill:o/r/c"
 
@@ -87,4 +90,4 @@ async def test_every_count_is_folded_however_many_there_are(kv):
     )
     await kv.sweep(changes_before=0)
     assert await kv._db.fetchval("SELECT count(*) FROM count_deltas") == 0
-    assert await kv.count_by(SUBMISSIONS.prefix, "state") == {"PUBLISHED": 500}
+    assert await kv.count_by(SUBMISSIONS.prefix, "state", audiences=EVERYTHING) == {"PUBLISHED": 500}

@@ -14,6 +14,7 @@ from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database import writer
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.database.writer import Tx, WriteKind
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
 from vskill_platform.kv.entries import ABSENT, Add, Put
 from vskill_platform.kv.sqlite import SqliteKV
@@ -140,9 +141,11 @@ async def test_what_is_deleted_and_written_again_in_one_group_is_there_once(data
         ]
         await asyncio.sleep(0.01)
     await asyncio.gather(*tasks)
-    assert await kv.count_by("sub:", "state") == {"PUBLISHED": 1}
-    assert [entry.key for entry in (await kv.search("sub:", "alpha")).items] == ["sub:a"]
-    assert (await kv.search("sub:", "beta")).items == ()
+    assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == {"PUBLISHED": 1}
+    assert [entry.key for entry in (await kv.search("sub:", "alpha", audiences=EVERYTHING)).items] == [
+        "sub:a"
+    ]
+    assert (await kv.search("sub:", "beta", audiences=EVERYTHING)).items == ()
     changes = (await kv.changes("sub:")).items
     assert [(one.key, one.deleted) for one in changes[1:]] == [
         ("sub:a", True),

@@ -11,6 +11,7 @@ from tests.support.envs import open_test_env, submit_skill
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from vskill_platform import demo
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.sources.examples import bundled_repositories, commit_of, examples_folder
 from vskill_platform.submission_store import count_submissions
 
@@ -79,7 +80,7 @@ async def test_a_store_with_work_of_its_own_is_left_alone(tmp_path):
     async with open_test_env("sqlite", tmp_path) as env:
         await submit_skill("mine")
         await demo.load(env)
-        assert (await count_submissions()).total == 1
+        assert (await count_submissions(audiences=EVERYTHING)).total == 1
         assert not examples_folder(env.settings).exists()
 
 
@@ -92,9 +93,9 @@ async def test_without_a_worker_loading_submits_and_goes_on(tmp_path):
         (tour,) = [one for one in bundled_repositories() if one.url == demo.TOUR_URL]
         at = await asyncio.to_thread(commit_of, tour, examples_folder(env.settings))
         assert at == tour.commits
-        before = await count_submissions()
+        before = await count_submissions(audiences=EVERYTHING)
         await demo.load(env, patience_s=0.05)
-        assert await count_submissions() == before
+        assert await count_submissions(audiences=EVERYTHING) == before
 
 
 @pytest_async
@@ -102,4 +103,4 @@ async def test_a_folder_that_cannot_be_written_is_logged_and_harmless(tmp_path):
     (tmp_path / "examples").write_text("in the way")
     async with open_test_env("sqlite", tmp_path) as env:
         await asyncio.wait_for(demo.load(env), PATIENCE_S)
-        assert (await count_submissions()).total == 0
+        assert (await count_submissions(audiences=EVERYTHING)).total == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.code_rules import PATCHES, check_module, check_patches, check_template
+from tools.code_rules import PATCHES, READ_EVERYTHING, check_module, check_patches, check_template
 from tools.files import ROOT
 
 DOCSTRING = '"""What it is for."""\n'
@@ -176,3 +176,27 @@ def test_a_template_asks_for_no_role():
     (problem,) = check_template(path, "<p>\n{% if principal.is_admin %}")
     assert problem.line == 2 and "principal.is_admin" in problem.message
     assert list(check_template(path, "{% if principal.account %}{% if offers_admin %}")) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from vskill_platform.domain.audience import EVERYTHING",
+        "from vskill_platform.domain.audience import EVERYTHING as ALL",
+        "from vskill_platform.domain.audience import Everything\nx = Everything.EVERYTHING",
+        "from vskill_platform.domain import audience\naudience.EVERYTHING",
+        "from vskill_platform.queue.health import EVERYTHING",
+        "import vskill_platform.queue.health as health\nhealth.EVERYTHING",
+    ],
+)
+def test_only_listed_modules_read_whatever_the_audience_is(code):
+    for path in ("src/vskill_platform/web/pages/skills.py", "src/vskill_platform/actions/catalogue.py"):
+        (message,) = messages(code, path)
+        assert "EVERYTHING: reads whatever its audience is" in message
+    assert messages(code, "src/vskill_platform/queue/health.py") == []
+
+
+def test_a_module_that_needs_everything_no_more_is_unlisted():
+    (message,) = messages("x = 1", "src/vskill_platform/queue/health.py")
+    assert "remove it from tools/code_rules.py" in message
+    assert all(len(reason) > 10 for name, reason in READ_EVERYTHING.items() if name != "domain/audience.py")

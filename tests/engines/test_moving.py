@@ -13,6 +13,7 @@ from tests.support.envs import active_env, make_submission, submit_skill
 from vskill_platform import migrate as moving
 from vskill_platform.backup import MANIFEST, RECORDS, back_up, restore, verify
 from vskill_platform.bootstrap import env_for, open_snapshot
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, StoreCorrupt
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
@@ -82,7 +83,7 @@ async def test_everything_arrives_whatever_the_engines(new_store, tmp_path, sour
 async def check_usable(env: Env) -> None:
     """The copy works: counts, odd values, caches that have not ended, and recovery that sends what was queued."""
     with active_env(env):
-        assert (await count_submissions()).total >= MANY + 1
+        assert (await count_submissions(audiences=EVERYTHING)).total >= MANY + 1
         odd = await env.kv.get("odd:ключ \N{SNOWMAN}")
         assert odd is not None
         assert odd.value == '"ünïcode \\u0000 \N{SNOWMAN}"'.encode()

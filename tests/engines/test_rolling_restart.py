@@ -19,6 +19,7 @@ from tests.incidents.steps import check_history
 from tests.processes.workers import WorkerProcess, until
 from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.states import State
 from vskill_platform.queue.health import queue_health
 from vskill_platform.submission_store import count_submissions, get_submission
@@ -131,7 +132,7 @@ async def test_a_rolling_restart_of_every_role_loses_nothing_refuses_nobody_and_
         assert len(balancer.accepted) > 50
 
         async def ended() -> bool:
-            counts = await count_submissions()
+            counts = await count_submissions(audiences=EVERYTHING)
             return counts.active == 0 and counts.total >= len(balancer.accepted)
 
         await until(ended, PATIENCE_S, "something is still owed")

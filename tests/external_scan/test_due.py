@@ -11,6 +11,7 @@ from tests.support.faults import HookedKV
 from tests.support.memory_env import named_env
 from tests.support.patience import PATIENCE_S
 from vskill_platform.clock import SystemClock
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import CursorGone, NoEnvironment
 from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.domain.task import TaskState
@@ -68,7 +69,7 @@ async def test_only_a_few_are_under_way_and_none_is_forgotten(env):
     """(k) a window that starves nobody: both the walk and the changes go on where there was no room."""
     early = [await published(env, f"early-{n}") for n in range(MOST_OPEN + 3)]
     position = await request_due_scans(LookPosition(), step=4)
-    assert (await env.kv.count_by("task:", "state"))["ACTIVE"] == MOST_OPEN
+    assert (await env.kv.count_by("task:", "state", audiences=EVERYTHING))["ACTIVE"] == MOST_OPEN
     assert await request_due_scans(position, step=4) == position
     late = [await published(env, f"late-{n}") for n in range(MOST_OPEN + 3)]
     await look(position, env, 4, step=4)
@@ -180,7 +181,7 @@ async def test_B8_a_worker_killed_in_the_middle_of_an_analysis_is_followed_by_an
         assert task is not None
         assert (task.state, task.attempts.interrupted, task.run) == (TaskState.DONE, 1, 1)
         assert processes_with(program) == []
-        assert (await count_submissions()).active == 0
+        assert (await count_submissions(audiences=EVERYTHING)).active == 0
         assert await other.terminate() == 0
 
 

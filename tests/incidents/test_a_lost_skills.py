@@ -28,7 +28,7 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys, skill
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
 from vskill_platform.domain.identity import normalise, submission_id, upload_identity
@@ -69,7 +69,7 @@ DAY_MS = 24 * 3_600_000
 async def check_versions(env: Env) -> int:
     """Every listed version has its record and every record is listed, with one digest; how many there are."""
     listed: set[tuple[str, str]] = set()
-    async for summary in iter_published_skills():
+    async for summary in iter_published_skills(audiences=EVERYTHING):
         for ref in (await get_skill(summary.slug)).versions:
             version = await get_version(summary.slug, ref.number)
             assert version.digest == ref.digest == digest_of(version.manifest)
@@ -122,7 +122,7 @@ async def test_A2_thirty_concurrent_publishes_all_appear(open_here: Opener) -> N
             await work
             names = {summary.name for summary in await enumerate_published_skills()}
             assert names == {f"busy-{number:02}" for number in range(30)}
-            assert (await count_submissions()).by_state[State.PUBLISHED] == 30
+            assert (await count_submissions(audiences=EVERYTHING)).by_state[State.PUBLISHED] == 30
             assert await check_versions(env) == 30
 
 
@@ -247,7 +247,7 @@ async def test_A5_lists_reach_the_end(env: Env) -> None:
     await plant_skills(env, count)
     await plant_submissions(env, count)
     assert len(await enumerate_published_skills()) == count
-    assert len([one async for one in iter_published_skills(page=7)]) == count
+    assert len([one async for one in iter_published_skills(page=7, audiences=EVERYTHING)]) == count
     assert len(await all_keys(env, keys.SUB)) == count
     pass_time(env, 300_000)
     assert len(await get_stuck_submissions()) == count
@@ -268,12 +268,12 @@ async def test_A6_counts_are_counts(env: Env) -> None:
     """More records than the old cap of 5,000 are counted exactly; whatever is cut says so."""
     count = 5_200
     await plant_submissions(env, count)
-    assert (await count_submissions()).by_state[State.RECEIVED] == count
+    assert (await count_submissions(audiences=EVERYTHING)).by_state[State.RECEIVED] == count
 
     await plant_skills(env, 1_050)
-    cut = await env.kv.search(keys.SKILL, "planted", limit=5_000)
+    cut = await env.kv.search(keys.SKILL, "planted", limit=5_000, audiences=EVERYTHING)
     assert (len(cut.items), cut.truncated) == (1_000, True)
-    assert not (await env.kv.search(keys.SKILL, "absent")).truncated
+    assert not (await env.kv.search(keys.SKILL, "absent", audiences=EVERYTHING)).truncated
 
     for number in range(MOST_VIOLATIONS + 3):
         broken = make_submission(f"s{number:05}", at=env.kv.now(), next_attempt_at=None)
@@ -370,7 +370,7 @@ async def test_A12_search_follows_the_record_write(env: Env) -> None:
     """A new skill is found at once, an old name is not found any more, a deleted skill is not found at all."""
 
     async def search(text: str) -> list[str]:
-        return [entry.key for entry in (await env.kv.search(keys.SKILL, text)).items]
+        return [entry.key for entry in (await env.kv.search(keys.SKILL, text, audiences=EVERYTHING)).items]
 
     await submit_upload(skill_files("quokka"), namespace="tests", slug="place")
     await run_until_quiet(env)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -22,6 +23,7 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.patience import PATIENCE_S
 from vskill_platform.actions.submission_views import stats_view
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.states import (
     FLAGS,
@@ -78,9 +80,9 @@ async def test_C2_counts_follow_every_write(env: Env) -> None:
         elif not submission.state.terminal and chance.random() < 0.3:
             await cancel(submission.id, by="user:ann", reason="never mind")
         if step % 25 == 0:
-            assert (await count_submissions()).by_state == await recount(env)
+            assert (await count_submissions(audiences=EVERYTHING)).by_state == await recount(env)
     await env.kv.delete(reviewed[3].key)
-    counts = await count_submissions()
+    counts = await count_submissions(audiences=EVERYTHING)
     assert counts.by_state == await recount(env)
     assert counts.unreadable == 0
     assert counts.total == 15
@@ -93,7 +95,7 @@ async def test_C2_active_means_active(env: Env) -> None:
     await run_until_quiet(env)
     for number in range(5):
         await submit_skill(f"open-{number}")
-    assert (await count_submissions()).active == 5
+    assert (await count_submissions(audiences=EVERYTHING)).active == 5
 
 
 @pytest.fixture
@@ -174,8 +176,14 @@ async def test_C5_every_job_shows_in_health(env: Env) -> None:
 
 @pytest.mark.parametrize(
     "ask",
-    [list_submissions, count_submissions, get_stuck_submissions, queue_health, enumerate_published_skills],
-    ids=lambda ask: ask.__name__,
+    [
+        partial(list_submissions, audiences=EVERYTHING),
+        partial(count_submissions, audiences=EVERYTHING),
+        get_stuck_submissions,
+        queue_health,
+        enumerate_published_skills,
+    ],
+    ids=["list_submissions", "count_submissions", "get_stuck", "queue_health", "enumerate_published_skills"],
 )
 async def test_C7_a_failed_read_is_not_an_empty_list(env: Env, ask: Callable[[], Awaitable[object]]) -> None:
     """Lists and counts raise where the store does; none of them answers with nothing (j)."""
@@ -192,9 +200,12 @@ async def test_C7_a_database_that_is_gone_is_an_error(tmp_path: Path) -> None:
         record = record_of(await submit_skill("there"))
         await env.kv.close()
         await env.broker.close()
-        for ask in (list_submissions, count_submissions, enumerate_published_skills, queue_health):
+        for ask in (list_submissions, count_submissions):
             with pytest.raises(StoreUnavailable):
-                await ask()
+                await ask(audiences=EVERYTHING)
+        for ask_all in (enumerate_published_skills, queue_health):
+            with pytest.raises(StoreUnavailable):
+                await ask_all()
         settled = await env.kv.get_many([record.key])
         assert (settled.found, settled.missing, list(settled.failed)) == ({}, (), [record.key])
 
@@ -204,7 +215,7 @@ async def test_C7_a_malformed_record_hides_no_other(env: Env) -> None:
     good = record_of(await submit_skill("good"))
     await env.kv.put("sub:sub_broken", b"{")
     assert [one.id for one in await get_submissions_fresh(["sub_broken", good.id])] == [good.id]
-    counts = await count_submissions()
+    counts = await count_submissions(audiences=EVERYTHING)
     assert (counts.total, counts.unreadable) == (2, 1)
     health = await queue_health()
     assert [one.key for one in health.violations] == ["sub:sub_broken"]
@@ -270,14 +281,14 @@ async def test_C13_one_definition_of_every_count(env: Env, client: httpx2.AsyncC
         for copy in range(number + 1):
             await put_record(env, make_submission(f"{state.lower()}-{copy}", state=state, at=env.kv.now()))
     expected = {state.value: number + 1 for number, state in enumerate(State)}
-    counts = await count_submissions()
+    counts = await count_submissions(audiences=EVERYTHING)
     assert {state.value: count for state, count in counts.by_state.items()} == expected
     assert (await queue_health()).counts == counts
     stats = (await client.get("/api/v1/submissions/stats")).json()
     assert list(stats.values()) == list(msgspec.to_builtins(stats_view(counts)).values())
     metrics = (await client.get("/metrics")).text
     for state in State:
-        listed = await list_submissions([state], limit=100)
+        listed = await list_submissions([state], limit=100, audiences=EVERYTHING)
         assert len(listed.items) == expected[state.value]
         assert f'vskill_submissions{{state="{state.value}"}} {expected[state.value]}.0' in metrics
 

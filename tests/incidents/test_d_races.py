@@ -30,6 +30,7 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -184,7 +185,7 @@ async def test_D4_the_same_place_is_one_record(env: Env) -> None:
         ]
         assert set(outcomes) <= {IntakeOutcome.CREATED, IntakeOutcome.DUPLICATE}
         assert outcomes.count(IntakeOutcome.CREATED) <= 1
-    assert (await count_submissions()).total == 1
+    assert (await count_submissions(audiences=EVERYTHING)).total == 1
     assert (await env.broker.depth()).ready == 1
     await run_until_quiet(env)
     assert len(await all_keys(env, keys.VERSION)) == 1
@@ -423,7 +424,7 @@ async def test_D8_a_crawler_that_submits_twice_makes_nothing_twice(env: Env) -> 
     with active_env(env, kv=kv):
         outcomes = [(await submit_skill(f"found-{number}")).outcome for number in range(10)]
     assert outcomes == [IntakeOutcome.CREATED] * 10
-    assert (await count_submissions()).total == 10
+    assert (await count_submissions(audiences=EVERYTHING)).total == 10
     await run_until_quiet(env)
     assert len(await enumerate_published_skills()) == 10
 
@@ -490,7 +491,7 @@ async def test_D13_every_spelling_is_one_submission(env: Env) -> None:
         for view in ("tree/main/skills/fmt", "blob/main/skills/fmt/SKILL.md"):
             ids.add(record_of(await submit_repository(f"https://github.com/ann/tools/{view}")).id)
     assert ids == {submission_id(identity)}
-    assert (await count_submissions()).total == 1
+    assert (await count_submissions(audiences=EVERYTHING)).total == 1
     record = await get_submission(ids.pop())
     assert record.repo_url == "https://github.com/Ann/Tools", "it is shown as it was first written"
 
@@ -498,7 +499,7 @@ async def test_D13_every_spelling_is_one_submission(env: Env) -> None:
 async def test_D13_uploads_too_are_compared_without_case(env: Env) -> None:
     await submit_upload(skill_files("fmt"), namespace="Ann", slug="Fmt")
     await submit_upload(skill_files("fmt"), namespace="ann", slug="fmt")
-    assert (await count_submissions()).total == 1
+    assert (await count_submissions(audiences=EVERYTHING)).total == 1
 
 
 async def test_D16_a_message_of_an_old_run_touches_no_new_one(env: Env) -> None:

@@ -27,6 +27,7 @@ from vskill_platform.blobs.contract import Blobs
 from vskill_platform.clock import SystemClock
 from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import (
@@ -69,13 +70,13 @@ async def test_E3_a_category_is_expanded_to_all_its_states(env: Env) -> None:
     for state in State:
         await put_record(env, make_submission(state.lower(), state=state, at=env.kv.now()))
     for category in StateCategory:
-        listed = await list_submissions(states_in(category))
+        listed = await list_submissions(states_in(category), audiences=EVERYTHING)
         assert {record.state for record in listed.items} == states_in(category)
         assert all(category_of(record.state) is category for record in listed.items)
-    active = await list_submissions(ACTIVE_STATES)
+    active = await list_submissions(ACTIVE_STATES, audiences=EVERYTHING)
     assert {record.state for record in active.items} == ACTIVE_STATES
-    assert len(active.items) == (await count_submissions()).active == 4
-    assert len((await list_submissions()).items) == len(State)
+    assert len(active.items) == (await count_submissions(audiences=EVERYTHING)).active == 4
+    assert len((await list_submissions(audiences=EVERYTHING)).items) == len(State)
 
 
 class Judge:
@@ -222,7 +223,7 @@ async def test_E8_uploading_without_a_blob_store_says_so(env: Env) -> None:
     """The door answers with the real cause, and no record is made for bytes that were not kept."""
     with active_env(env, blobs=DownBlobs()), pytest.raises(BlobUnavailable, match="not mounted"):
         await submit_skill("unkept")
-    assert (await count_submissions()).total == 0
+    assert (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 async def test_E8_a_judge_that_is_down_is_not_a_verdict(env: Env) -> None:
@@ -336,7 +337,7 @@ async def test_E16_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> N
     assert path.read_bytes() == before
     _execute(path, f"PRAGMA user_version = {newest}")
     async with open_test_env("sqlite", tmp_path):
-        assert (await count_submissions()).total == 1
+        assert (await count_submissions(audiences=EVERYTHING)).total == 1
 
 
 async def test_E16_a_file_of_another_program_is_refused(tmp_path: Path) -> None:

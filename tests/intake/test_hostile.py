@@ -16,6 +16,7 @@ from tests.support.envs import open_test_env, skill_files
 from tests.support.git_server import GitServer, Repo, git_server, skill_md
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
 from vskill_platform.domain.identity import normalise, submission_id
 from vskill_platform.domain.states import State
@@ -234,7 +235,7 @@ async def test_a_hostile_repository_ends_at_the_first_attempt_and_the_next_one_i
             reason = await refused_at_the_door()
             if reason:
                 assert HOSTILE[build] in reason
-                assert (await count_submissions()).total == 0
+                assert (await count_submissions(audiences=EVERYTHING)).total == 0
             ids = [] if reason else [submission_id(normalise(URL, "s"))]
             await submit_repository(GOOD)
             *evil, good = await worked(env, *ids, submission_id(normalise(GOOD)))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
 from vskill_platform.domain.errors import (
     InvalidInput,
@@ -111,7 +112,7 @@ async def test_A17_no_skill_is_refused_at_every_door_and_nothing_is_written(env,
     assert isinstance(bulk.error, NoSkillFound)
     with pytest.raises(NoSkillFound):
         await submit_skills(URL, "docs")
-    assert (await count_submissions()).total == 0
+    assert (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 # What is not one of them.
@@ -125,7 +126,7 @@ async def test_B16_a_host_that_is_down_is_a_503_and_nothing_is_created(tmp_path,
         with pytest.raises(SourceUnavailable) as caught:
             await submit_repository(URL)
         assert (caught.value.status, caught.value.host) == (503, "github.com")
-        assert (await count_submissions()).total == 0
+        assert (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 async def test_B16_a_host_that_goes_down_after_intake_is_waited_for(env, server, tmp_path):
@@ -154,7 +155,7 @@ async def test_a_host_that_is_not_allowed_is_refused(env):
     for url in ("https://git.example.org/a/b", "https://127.0.0.1/a/b", "https://localhost/a/b"):
         with pytest.raises(InvalidInput):
             await submit_repository(url)
-    assert (await count_submissions()).total == 0
+    assert (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 async def test_B17_without_git_repositories_are_refused_with_that_reason(env):
@@ -168,7 +169,7 @@ async def test_D8_a_hundred_submissions_of_one_place_at_once_are_one(env, server
     outcomes = await asyncio.gather(*(submit_repository(URL) for _ in range(100)))
     assert sorted(one.outcome for one in outcomes) == [IntakeOutcome.CREATED] + [IntakeOutcome.DUPLICATE] * 99
     assert server.asked("/info/refs") <= 3
-    assert (await count_submissions()).total == 1
+    assert (await count_submissions(audiences=EVERYTHING)).total == 1
 
 
 async def test_submitted_again_during_the_run_with_the_same_commit_changes_nothing(env, server):
@@ -325,7 +326,7 @@ async def test_D13_a_renamed_repository_keeps_its_submission(moving, server):
     assert (record(again).id, again.outcome) == (before.id, IntakeOutcome.ALREADY_VERIFIED)
     direct = await submit_repository(f"{base}/ann/new", "s")
     assert record(direct).id == before.id
-    assert (await count_submissions()).total == 1
+    assert (await count_submissions(audiences=EVERYTHING)).total == 1
 
 
 async def test_an_old_address_that_was_never_submitted_is_the_new_place(moving, server):

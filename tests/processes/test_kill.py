@@ -13,6 +13,7 @@ from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, until, 
 from tests.support.envs import open_test_env, skill_files, submit_skill
 from tests.support.patience import PATIENCE_S
 from vskill_platform.clock import SystemClock
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.identity import submission_id, upload_identity
 from vskill_platform.domain.states import State
@@ -115,7 +116,7 @@ async def test_B8_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
         ids = {name: submission_id(upload_identity("tests", name)) for name in names}
         await until(_all_ended(ids), PATIENCE_S, "some submissions have not ended")
 
-        assert (await count_submissions()).total == len(names)
+        assert (await count_submissions(audiences=EVERYTHING)).total == len(names)
         assert killed_at_work >= KILLS // 5, "the kills did not hit anything"
         interrupted = 0
         for name, number in ids.items():
@@ -160,7 +161,7 @@ async def _held_by(victim: WorkerProcess, names: list[str], waiting: list[str]) 
 
 def _all_ended(ids: dict[str, str]):
     async def check() -> bool:
-        counts = await count_submissions()
+        counts = await count_submissions(audiences=EVERYTHING)
         return counts.active == 0 and counts.total == len(ids)
 
     return check

@@ -378,8 +378,8 @@ async def test_C7_a_failed_read_is_an_error_and_never_a_healthy_queue():
 class LosesOne(MinimalKV):
     """Reads key by key, and from the moment when the records were counted one of them cannot be read."""
 
-    async def count_by(self, prefix, field):
-        counts = await super().count_by(prefix, field)
+    async def count_by(self, prefix, field, *, audiences):
+        counts = await super().count_by(prefix, field, audiences=audiences)
         self.probe.failing["sub:lost"] = StoreUnavailable("sub:lost cannot be read")
         return counts
 

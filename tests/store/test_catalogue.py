@@ -16,12 +16,12 @@ from vskill_platform.domain.errors import Conflict, NotFound, RecordMalformed
 from vskill_platform.domain.trust import Provenance, TrustTier
 from vskill_platform.kv.entries import Put
 from vskill_platform.store import catalogue
-from vskill_platform.store.catalogue import iterate_skills
 from vskill_platform.store.installs import count_installs, installs_by_skill
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix
 from vskill_platform.store.standing import refresh_standing
+from vskill_platform.submission_store import iter_published_skills
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ async def test_a_reader_of_no_audience_in_common_finds_lists_and_counts_nothing(
     assert await catalogue.list_skills(audiences=audiences) == SkillPage(())
     assert await catalogue.search_skills("csv", audiences=audiences) == SkillHits(())
     assert (await catalogue.count_facets(audiences=audiences)).total == 0
-    assert [one async for one in iterate_skills(audiences=audiences)] == []
+    assert [one async for one in iter_published_skills(audiences=audiences)] == []
     assert await list_by_prefix("upload~tests/", None, 10, audiences=audiences) == ((), None)
     for name in (canonical, "csv-cleaner", "tests/csv-cleaner"):
         with pytest.raises(NotFound) as hidden:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.kv.contract import KV, PAGE
 from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, Operation, Page, Settled
 from vskill_platform.kv.query import Condition
@@ -48,30 +49,45 @@ class CountingKV(KV):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
         self.calls["select"] += 1
         return await self._inner.select(
-            prefix, where=where, order_by=order_by, descending=descending, after=after, limit=limit
+            prefix,
+            audiences=audiences,
+            where=where,
+            order_by=order_by,
+            descending=descending,
+            after=after,
+            limit=limit,
+            under=under,
         )
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
         self.calls["count_by"] += 1
-        return await self._inner.count_by(prefix, field)
+        return await self._inner.count_by(prefix, field, audiences=audiences)
 
-    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
         self.calls["count_all"] += 1
-        return await self._inner.count_all(prefix)
+        return await self._inner.count_all(prefix, audiences=audiences)
 
     async def search(
-        self, prefix: str, text: str, *, where: Mapping[str, Condition] | None = None, limit: int = 100
+        self,
+        prefix: str,
+        text: str,
+        *,
+        audiences: Audiences,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
     ) -> Found:
         self.calls["search"] += 1
-        return await self._inner.search(prefix, text, where=where, limit=limit)
+        return await self._inner.search(prefix, text, audiences=audiences, where=where, limit=limit)
 
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
         self.calls["commit"] += 1

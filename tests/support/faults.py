@@ -10,6 +10,7 @@ import msgspec
 from tests.support.patience import PATIENCE_S
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
@@ -76,15 +77,21 @@ class HookedKV(KV):
         self._maybe_fail("select")
         return await self.inner.select(prefix, **options)
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
         self._maybe_fail("count_by")
-        return await self.inner.count_by(prefix, field)
+        return await self.inner.count_by(prefix, field, audiences=audiences)
 
     async def search(
-        self, prefix: str, text: str, *, where: Mapping[str, Condition] | None = None, limit: int = 100
+        self,
+        prefix: str,
+        text: str,
+        *,
+        audiences: Audiences,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
     ) -> Found:
         self._maybe_fail("search")
-        return await self.inner.search(prefix, text, where=where, limit=limit)
+        return await self.inner.search(prefix, text, audiences=audiences, where=where, limit=limit)
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         return await self.inner.changes(prefix, after=after, limit=limit)

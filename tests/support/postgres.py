@@ -116,7 +116,7 @@ def server() -> Server:
 _by_folder: dict[Path, str] = {}
 
 _EMPTY = """
-TRUNCATE records, changes, counts, count_deltas, messages, dead_letters RESTART IDENTITY;
+TRUNCATE records, changes, counts, audience_counts, count_deltas, messages, dead_letters RESTART IDENTITY;
 UPDATE changes_swept SET xid = 0, seq = 0;
 ALTER SEQUENCE versions RESTART;
 """

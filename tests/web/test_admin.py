@@ -22,6 +22,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
 from vskill_platform.actions.system import view_settings
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import (
@@ -440,7 +441,7 @@ async def test_many_are_approved_at_once(env, ada):
 
 async def test_a_bulk_filter_finds_the_words_that_the_queue_shows(env, ada):
     await published(env)
-    (shown,) = (await list_submissions([State.PUBLISHED])).items
+    (shown,) = (await list_submissions([State.PUBLISHED], audiences=EVERYTHING)).items
     assert shown.why != shown.history[-1].reason
     found = await ada.get(f"/admin/bulk?{urlencode({'state': 'PUBLISHED', 'why': shown.why})}")
     assert "Run again: 1 submission<" in found.text

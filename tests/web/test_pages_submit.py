@@ -9,6 +9,7 @@ import pytest
 from tests.support.envs import run_until_quiet
 from tests.support.html import Page
 from tests.support.site import open_site
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.states import State
 from vskill_platform.settings import Settings
 from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
@@ -43,7 +44,7 @@ async def test_the_skills_of_a_repository_are_found_and_shown_with_boxes(site):
     paths = [one["value"] for one in page.all("input") if one.get("name") == "path"]
     assert paths
     assert all(one["type"] == "checkbox" for one in page.all("input") if one.get("name") == "path")
-    assert (await list_submissions()).items == ()
+    assert (await list_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_one_chosen_skill_leads_to_its_timeline(site):
@@ -113,7 +114,7 @@ async def test_nothing_chosen_is_said(site):
 async def test_a_form_of_another_site_is_refused(site):
     response = await site.client.post("/submit/send", data={"repo": TOUR, "path": "x"})
     assert response.status_code == 403
-    assert (await list_submissions()).items == ()
+    assert (await list_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_an_upload_needs_an_account(site):
@@ -177,7 +178,7 @@ async def test_what_is_wrong_with_an_archive_is_said_at_its_field(signed_in, dat
     page = Page(response.text)
     wrong = [one["name"] for one in page.all("input") if one.get("aria-invalid") == "true"]
     assert wrong == [field], page.text
-    assert (await list_submissions()).items == ()
+    assert (await list_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_an_archive_that_is_too_large_is_refused_before_it_is_read(signed_in):

@@ -10,6 +10,7 @@ from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import PLAIN, Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
@@ -122,7 +123,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
     hits = _hits(query, blocklist, place, identity, names)
     home = identity or place
     taint = blocklist.taint(home) if home else None
-    refusal = await _refusal(query.name, place)
+    refusal = await _refusal(reader, query.name, place)
     return CheckAnswer(
         blocked=bool(hits),
         rejected=refusal is not None,
@@ -188,7 +189,7 @@ def _is_place_in(entry: BlockEntry, repo: Identity, name: str) -> bool:
     return wanted == slug or (bool(entry.skill_name) and wanted == slugify(entry.skill_name))
 
 
-async def _refusal(name: str | None, place: Identity | None) -> RejectionView | None:
+async def _refusal(reader: Principal, name: str | None, place: Identity | None) -> RejectionView | None:
     """The latest refusal of a skill of this name in this repository; without one, of the full name only."""
     if not name:
         return None
@@ -197,7 +198,9 @@ async def _refusal(name: str | None, place: Identity | None) -> RejectionView | 
         return None
     repo_key = place.repo_key if place else f"github.com/{owner}/{rest.partition('/')[0]}".lower()
     slug = slugify(name.rpartition("/")[2])
-    found = await find_submissions(states=REFUSED, text=slug, limit=MOST_REFUSED)
+    found = await find_submissions(
+        audiences=audiences_of(reader), states=REFUSED, text=slug, limit=MOST_REFUSED
+    )
     own = [
         one for one in found.items if one.identity.repo_key == repo_key and slugify(one.skill_name) == slug
     ]

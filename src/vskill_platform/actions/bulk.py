@@ -13,6 +13,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, REVIEW, DecideSubmission, require_same
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import CANCEL, CancelSubmission, RerunSubmission
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State, may_move
@@ -165,7 +166,7 @@ async def find_candidates(
     after: str | None = None
     looked_at = 0
     while len(matching) <= MOST_AT_ONCE and looked_at < MOST_LOOKED_AT:
-        page = await list_submissions([wanted.state], after=after, limit=1000)
+        page = await list_submissions([wanted.state], audiences=audiences_of(actor), after=after, limit=1000)
         looked_at += len(page.items)
         matching += [record for record in page.items if _fits(wanted, record, now)]
         after = page.after

@@ -13,12 +13,11 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_views import SkillCard, card
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store import catalogue
-from vskill_platform.submission_store import enumerate_published_skills
+from vskill_platform.submission_store import enumerate_published_skills, iter_published_skills
 
 SKILLS = "/api/v1/skills"
 
@@ -192,12 +191,14 @@ async def count_catalogue(_services: Services, reader: Principal) -> Facets:
 
 def iterate_catalogue(_services: Services, reader: Principal) -> AsyncIterator[PublishedSkillSummary]:
     """Every skill with a live version in the order of its name, a page of records at a time."""
-    return catalogue.iterate_skills(audiences=audiences_of(reader))
+    return iter_published_skills(audiences=audiences_of(reader))
 
 
-async def enumerate_catalogue(_services: Services, reader: Principal) -> list[PublishedSkillSummary]:
-    """The same all at once."""
-    return await enumerate_published_skills() if may_read(PUBLIC, audiences_of(reader)) else []
+async def enumerate_catalogue(services: Services, reader: Principal) -> list[PublishedSkillSummary]:
+    """The same all at once; the operator's export holds every skill, whoever may read it."""
+    if reader.operator:
+        return await enumerate_published_skills()
+    return [summary async for summary in iterate_catalogue(services, reader)]
 
 
 LIST_SKILLS = Action(

@@ -10,8 +10,9 @@ from vskill_platform.actions.checks import ActionRequest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import StatsView, stats_view
-from vskill_platform.actions.visibility import Viewer, viewer_for
+from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
@@ -194,8 +195,8 @@ async def show_health(services: Services, actor: Principal, _request: WholeQueue
     return health_view(found, viewer_for(actor))
 
 
-async def show_stats(_services: Services, _actor: Principal, _request: WholeQueue) -> QueueStats:
-    counts, lately = await count_submissions(), await recent_activity()
+async def show_stats(_services: Services, actor: Principal, _request: WholeQueue) -> QueueStats:
+    counts, lately = await count_submissions(audiences=audiences_of(actor)), await recent_activity()
     return QueueStats(
         counts=stats_view(counts),
         ended_last_hour=None if lately.truncated else len(lately.ends),
@@ -216,9 +217,11 @@ async def read_depth(services: Services) -> DepthView:
     return DepthView(found.ready, found.delayed, found.leased, found.dead)
 
 
-async def list_stuck(services: Services, _actor: Principal, request: ListStuck) -> StuckList:
+async def list_stuck(services: Services, actor: Principal, request: ListStuck) -> StuckList:
     threshold_ms = services.settings.stuck_threshold_ms
-    found = await get_stuck_submissions(threshold_ms=threshold_ms)
+    audiences = audiences_of(actor)
+    stuck = await get_stuck_submissions(threshold_ms=threshold_ms)
+    found = [one for one in stuck if may_read(one.audience, audiences)]
     shown = tuple(
         StuckView(
             id=one.id,

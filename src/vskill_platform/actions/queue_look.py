@@ -9,6 +9,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.actions.submission_lists import ListSubmissions, states_asked
 from vskill_platform.actions.submission_views import PositionView, StatsView, position_view, stats_view
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.states import StateCategory, category_of
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.statistics import (
@@ -51,7 +52,7 @@ async def read_activity(_services: Services) -> Activity:
 
 async def look_at_queue(
     services: Services,
-    _reader: Principal,
+    reader: Principal,
     asked: ListSubmissions,
     *,
     health: Callable[[], Awaitable[HealthAnswer]],
@@ -60,8 +61,10 @@ async def look_at_queue(
     """`health` and `activity` may be a few seconds old: whoever asks keeps them for everybody."""
     # Before everything else: what changes from here on is told by the stream that begins at this cursor.
     cursor = await services.kv.change_cursor()
-    counts = stats_view(await count_submissions())
+    audiences = audiences_of(reader)
+    counts = stats_view(await count_submissions(audiences=audiences))
     found = await find_submissions(
+        audiences=audiences,
         states=states_asked(asked.state, asked.category),
         text=asked.q,
         after=asked.after,

@@ -12,6 +12,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import (
@@ -87,9 +88,12 @@ class WaitingPage(Wire, frozen=True):
     skipped: int
 
 
-async def list_waiting(_services: Services, _actor: Principal, request: ListWaiting) -> WaitingPage:
-    found = await list_submissions([State.NEEDS_REVIEW], after=request.after, limit=request.limit)
-    counts = await count_submissions()
+async def list_waiting(_services: Services, actor: Principal, request: ListWaiting) -> WaitingPage:
+    audiences = audiences_of(actor)
+    found = await list_submissions(
+        [State.NEEDS_REVIEW], audiences=audiences, after=request.after, limit=request.limit
+    )
+    counts = await count_submissions(audiences=audiences)
     items = tuple(map(_waiting, found.items))
     return WaitingPage(items, found.after, counts.by_state[State.NEEDS_REVIEW], found.skipped)
 

@@ -15,6 +15,7 @@ from vskill_platform.actions.submission_views import (
     submission_card,
 )
 from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import PLAIN, Wire
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import State, StateCategory, states_in
@@ -89,6 +90,7 @@ async def list_submissions(
     if request.mine and actor.account is None:
         raise NotSignedIn
     found = await find_submissions(
+        audiences=audiences_of(actor),
         states=states_asked(request.state, request.category),
         text=request.q,
         submitter=actor.account if request.mine else None,
@@ -103,7 +105,9 @@ async def list_submissions(
 
 async def own_submissions(_services: Services, reader: Principal, after: str | None) -> FoundSubmissions:
     """What the reader's account has submitted, the latest first."""
-    return await find_submissions(submitter=reader.name, after=after, limit=OWN_AT_ONCE)
+    return await find_submissions(
+        audiences=audiences_of(reader), submitter=reader.name, after=after, limit=OWN_AT_ONCE
+    )
 
 
 def states_asked(state: State | None, category: StateCategory | None) -> frozenset[State]:

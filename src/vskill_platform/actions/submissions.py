@@ -18,7 +18,7 @@ from vskill_platform.actions.submission_views import (
     stats_view,
     submission_view,
 )
-from vskill_platform.actions.visibility import viewer_for
+from vskill_platform.actions.visibility import audiences_of, viewer_for
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import Blocked, NotFound, TransitionError
@@ -98,8 +98,8 @@ async def runs(services: Services, actor: Principal, request: SubmissionRuns) ->
     return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in found))
 
 
-async def stats(_services: Services, _actor: Principal, _request: AllSubmissions) -> StatsView:
-    return stats_view(await count_submissions())
+async def stats(_services: Services, actor: Principal, _request: AllSubmissions) -> StatsView:
+    return stats_view(await count_submissions(audiences=audiences_of(actor)))
 
 
 async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:

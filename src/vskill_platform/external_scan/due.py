@@ -7,6 +7,7 @@ what changes. A few at a time: fresh submissions do not wait behind analysers.
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import CursorGone
 from vskill_platform.domain.keys import is_alias
 from vskill_platform.domain.skill import PublishedSkill, VersionStatus
@@ -71,6 +72,7 @@ async def _room() -> int:
     soon = Between(most=kv.now() + CLAIM_MS)
     page = await kv.select(
         TASKS.prefix,
+        audiences=EVERYTHING,
         where={"state": Is(TaskState.ACTIVE.value), "due_at": soon},
         order_by="due_at",
         limit=MOST_DUE,

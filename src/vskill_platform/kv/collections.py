@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import UnindexedQuery
 from vskill_platform.kv.terms import cut_terms
 
@@ -16,12 +17,17 @@ Value = str | int | None
 
 _MAX_INTEGER = 2**63 - 1
 
+#: The field that says who may read a record. Questions name it by `audiences` and never as a condition.
+AUDIENCE = "audience"
+
 
 class Field(msgspec.Struct, frozen=True):
     """A value inside the record: the first of these paths that holds one of the right type."""
 
     paths: tuple[tuple[str, ...], ...]
     kind: type[str] | type[int] = str
+    #: What an object has that lacks the name; only for a field of one path with one name.
+    default: Value = None
 
     def read(self, value: bytes) -> Value:
         """The field of a stored value, or None."""
@@ -33,6 +39,8 @@ class Field(msgspec.Struct, frozen=True):
             found = _follow(record, path)
             if self.fits(found):
                 return found  # type: ignore[no-any-return]
+        if self.default is not None and isinstance(record, dict) and self.paths[0][0] not in record:
+            return self.default
         return None
 
     def fits(self, found: Any) -> bool:
@@ -51,13 +59,17 @@ def integer(*paths: tuple[str, ...]) -> Field:
     return Field(paths, int)
 
 
+_READERS = Field(((AUDIENCE,),), str, PUBLIC)
+
+
 class RecordKind(msgspec.Struct, frozen=True):
     """A kind of record: its key prefix and what may be asked of it."""
 
     name: str
     prefix: str
     fields: dict[str, Field]
-    #: Each serves equality on all but its last field, and order or range on its last; keys break ties.
+    #: Each serves equality on all but its last field, and order or range on its last; keys break ties. One that begins
+    #: with the audience serves every reader; the others serve only the system, which asks for everything.
     indexes: tuple[tuple[str, ...], ...]
     counted: tuple[str, ...] = ()
     #: Searched fields, the most telling first.
@@ -66,6 +78,16 @@ class RecordKind(msgspec.Struct, frozen=True):
     facets: tuple[str, ...] = ()
     #: Prefixes of keys that are not records of this kind.
     exclude: tuple[str, ...] = ()
+
+    @property
+    def has_audience(self) -> bool:
+        """Whether its records say who may read them; those of other kinds are the system's own."""
+        return AUDIENCE in self.fields
+
+    def audience_of(self, value: bytes) -> str | None:
+        """Who may read a stored record; None where it does not say so in a way that we understand."""
+        found = self.fields[AUDIENCE].read(value) if self.has_audience else None
+        return found if isinstance(found, str) else None
 
     def counted_field(self, field: str) -> Field:
         if field not in self.counted:
@@ -99,15 +121,19 @@ SUBMISSIONS = RecordKind(
         "skill_name": text("skill_name"),
         "repo_url": text("repo_url"),
         "submitter": text("submitter"),
+        AUDIENCE: _READERS,
     },
     indexes=(
-        ("state", "updated_at"),
+        (AUDIENCE, "state", "updated_at"),
+        (AUDIENCE, "created_at"),
+        (AUDIENCE, "submitter", "created_at"),
+        # What only the system asks: recovery and the line by due time; health, statistics and reviewers by the last
+        # change in a dozen states, each of which would be asked for every audience; suppressions by content.
         ("state", "due_at"),
-        ("created_at",),
+        ("state", "updated_at"),
         ("digest",),
-        ("submitter", "created_at"),
     ),
-    counted=("state",),
+    counted=("state", AUDIENCE),
     facets=("state",),
     searched=("skill_name", "repo_url"),
 )
@@ -132,20 +158,23 @@ SKILLS = RecordKind(
         "licence": text("listing", "licence"),
         "agent": text("listing", "agent"),
         "trust": text("listing", "trust_tier"),
+        AUDIENCE: _READERS,
     },
     indexes=(
-        ("listed_at",),
-        ("first_at",),
-        ("installs",),
-        ("owner", "listed_at"),
-        ("category", "listed_at"),
-        ("licence", "listed_at"),
-        ("agent", "listed_at"),
-        ("trust", "listed_at"),
-        ("certification", "listed_at"),
+        (AUDIENCE,),
+        (AUDIENCE, "listed_at"),
+        (AUDIENCE, "first_at"),
+        (AUDIENCE, "installs"),
+        (AUDIENCE, "owner", "listed_at"),
+        (AUDIENCE, "category", "listed_at"),
+        (AUDIENCE, "licence", "listed_at"),
+        (AUDIENCE, "agent", "listed_at"),
+        (AUDIENCE, "trust", "listed_at"),
+        (AUDIENCE, "certification", "listed_at"),
+        # What only the system asks: which skills have this content.
         ("current_digest",),
     ),
-    counted=("certification", "category", "licence", "agent", "trust"),
+    counted=("certification", "category", "licence", "agent", "trust", AUDIENCE),
     facets=("owner", "category", "licence", "agent", "trust", "certification"),
     searched=("name", "canonical", "description"),
 )

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from vskill_platform.broker.contract import DeadLetter
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
 from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.entries import (
@@ -29,7 +30,7 @@ from vskill_platform.kv.entries import (
     Settled,
     StoredRecord,
 )
-from vskill_platform.kv.query import Condition, Query, check_filters, evaluate
+from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters, evaluate, is_readable
 from vskill_platform.kv.terms import cut_terms, matches
 
 #: How many single reads run at once where an engine has no bulk read. More is slower (docs/adr).
@@ -145,49 +146,63 @@ class KV(ABC):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
         """Entries of a declared collection whose declared fields meet every condition, in the order of one.
+
+        Only entries of these audiences are found, and no others are read. `under` narrows the order of keys to
+        those that begin with the prefix and it.
 
         Raises UnindexedQuery for what no declared index serves, on every engine. An entry without the field
         of `order_by` is not in that order. A value that is not JSON has every field None.
         """
-        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        query = Query.of(
+            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
+        )
         entries, failed = await self._read_all(query.collection)
         return msgspec.structs.replace(evaluate(query, entries), failed=failed)
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
-        """Exact counts of a collection by a counted field; None counts entries without it."""
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
+        """Exact counts of a collection's entries of these audiences by a counted field; None counts entries
+        without it."""
         collection = collection_of(prefix)
         declared = collection.counted_field(field)
+        check_audiences(collection, audiences)
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
         counts: dict[str | None, int] = {}
         for entry in entries:
+            if not is_readable(collection, entry, audiences):
+                continue
             value = declared.read(entry.value)
             name = None if value is None else str(value)
             counts[name] = counts.get(name, 0) + 1
         return counts
 
-    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
         """`count_by` for every counted field of a collection at once."""
-        return {field: await self.count_by(prefix, field) for field in collection_of(prefix).counted}
+        fields = collection_of(prefix).counted
+        return {field: await self.count_by(prefix, field, audiences=audiences) for field in fields}
 
     async def search(
         self,
         prefix: str,
         text: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
     ) -> Found:
-        """Entries whose searched fields hold every term of the text, the last one as a prefix."""
+        """Entries of these audiences whose searched fields hold every term of the text, the last one as a prefix."""
         collection = collection_of(prefix)
+        check_audiences(collection, audiences)
         terms = cut_terms(text)
         conditions = check_filters(collection, where or {})
         if not terms:
@@ -198,7 +213,8 @@ class KV(ABC):
         hits = [
             entry
             for entry in entries
-            if matches(collection.terms(entry.value), terms)
+            if is_readable(collection, entry, audiences)
+            and matches(collection.terms(entry.value), terms)
             and all(wanted.holds(collection.fields[name].read(entry.value)) for name, wanted in conditions)
         ]
         limit = min(limit, SEARCH_LIMIT)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.kv.collections import COLLECTIONS, Field, RecordKind, Value, parse
+from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, Field, RecordKind, Value, parse
 
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
 Columns = tuple[Value, ...]
@@ -44,6 +44,7 @@ class _Plan(msgspec.Struct, frozen=True):
     """What to read for a collection, with the empty columns before and after it."""
 
     fields: tuple[_Step, ...]
+    #: What the search index holds: the texts, and who may read them.
     searched: tuple[_Step, ...]
     before: Columns
     after: Columns
@@ -62,10 +63,13 @@ def _step(field: Field) -> _Step:
 
 
 def _plan(collection: RecordKind) -> _Plan:
+    indexed = collection.searched
+    if indexed and collection.has_audience:
+        indexed = (*indexed, AUDIENCE)
     mine = [FIELD_COLUMNS.index(column(collection, name)) for name in kept_fields(collection)]
     return _Plan(
         tuple(_step(collection.fields[name]) for name in kept_fields(collection)),
-        tuple(_step(collection.fields[name]) for name in collection.searched),
+        tuple(_step(collection.fields[name]) for name in indexed),
         (None,) * mine[0],
         (None,) * (len(FIELD_COLUMNS) - mine[-1] - 1),
         collection.exclude,
@@ -107,7 +111,7 @@ def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
             values.append(field.of(record))
             continue
         holder = record if step.holder is None else record.get(step.holder)
-        found = holder.get(name) if type(holder) is dict else None
+        found = holder.get(name, field.default) if type(holder) is dict else None
         if type(found) is str:
             values.append(found if field.kind is str and "\0" not in found else None)
         else:

@@ -17,6 +17,7 @@ import msgspec
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.postgres import PostgresBroker, send_in
 from vskill_platform.database.postgres import PostgresDatabase, wait_for
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import (
     Conflict,
     CursorGone,
@@ -27,7 +28,7 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
-from vskill_platform.kv.collections import collection_of
+from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
 from vskill_platform.kv.entries import (
     Add,
@@ -47,7 +48,7 @@ from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.postgres_query import ENTRY, Arguments, key_ranges, row_of, search, select
 from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
-from vskill_platform.kv.query import Condition, Query, check_filters
+from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.terms import cut_terms
 
 CHANGES = "vskill_changes"
@@ -61,27 +62,40 @@ _COMMIT = (
 )
 _GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
 _GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
-_COUNT = """
-SELECT value, known, sum(n)::bigint AS n FROM (
-    SELECT value, known, n FROM counts WHERE collection = $1 AND field = $2
-    UNION ALL SELECT value, known, n FROM count_deltas WHERE collection = $1 AND field = $2
-) AS counted GROUP BY value, known HAVING sum(n) > 0
-"""
-_COUNT_ALL = """
+#: For more audiences than this, those of all records are looked at first, to sum the smaller side.
+_FEW_AUDIENCES = 10
+_TOTALS = """
 SELECT field, value, known, sum(n)::bigint AS n FROM (
-    SELECT field, value, known, n FROM counts WHERE collection = $1
-    UNION ALL SELECT field, value, known, n FROM count_deltas WHERE collection = $1
-) AS counted GROUP BY field, value, known HAVING sum(n) > 0
+    SELECT field, value, known, n FROM counts WHERE collection = $1 AND field = ANY ($2)
+    UNION ALL SELECT field, value, known, n FROM count_deltas WHERE collection = $1 AND field = ANY ($2)
+) AS counted GROUP BY field, value, known HAVING sum(n) <> 0
+"""
+#: Of some audiences, and where the last argument says so, of the records without one.
+_COUNTS = """
+SELECT field, value, known, sum(n)::bigint AS n FROM (
+    SELECT field, value, known, n FROM audience_counts
+    WHERE collection = $1 AND field = ANY ($2) AND audience = ANY ($3::text[]) AND named
+    UNION ALL SELECT field, value, known, n FROM audience_counts
+    WHERE $4 AND collection = $1 AND field = ANY ($2) AND audience = '' AND NOT named
+    UNION ALL SELECT field, value, known, n FROM count_deltas
+    WHERE collection = $1 AND field = ANY ($2) AND (audience = ANY ($3::text[]) OR ($4 AND audience IS NULL))
+) AS counted GROUP BY field, value, known HAVING sum(n) <> 0
 """
 _FOLD = """
 WITH folded AS (
     DELETE FROM count_deltas WHERE id IN (
         SELECT id FROM count_deltas ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
-    ) RETURNING collection, field, value, known, n
+    ) RETURNING collection, field, value, known, audience, n
 ), summed AS (
     INSERT INTO counts
     SELECT collection, field, value, known, sum(n) FROM folded GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
     ON CONFLICT (collection, field, value, known) DO UPDATE SET n = counts.n + excluded.n
+), summed_by_audience AS (
+    INSERT INTO audience_counts
+    SELECT collection, field, coalesce(audience, ''), audience IS NOT NULL, value, known, sum(n)
+    FROM folded GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+    ON CONFLICT (collection, field, audience, named, value, known)
+    DO UPDATE SET n = audience_counts.n + excluded.n
 )
 SELECT count(*) FROM folded
 """
@@ -214,46 +228,61 @@ class PostgresKV(KV):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
-        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        query = Query.of(
+            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
+        )
         statement, arguments = select(query, self.now())
         rows = await self._db.fetch(statement, *arguments) if statement else ()
         items = tuple(Entry(*row) for row in rows[:limit])
         return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
         collection = collection_of(prefix)
         collection.counted_field(field)
-        rows = await self._db.fetch(_COUNT, collection.name, field)
-        return {value if known else None: n for value, known, n in rows}
+        return (await self._counts(collection, (field,), audiences))[field]
 
-    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
         collection = collection_of(prefix)
-        found: dict[str, dict[str | None, int]] = {field: {} for field in collection.counted}
-        for field, value, known, n in await self._db.fetch(_COUNT_ALL, collection.name):
-            found[field][value if known else None] = n
-        return found
+        return await self._counts(collection, collection.counted, audiences)
+
+    async def _counts(
+        self, collection: RecordKind, fields: Sequence[str], audiences: Audiences
+    ) -> dict[str, dict[str | None, int]]:
+        check_audiences(collection, audiences)
+        if isinstance(audiences, Everything):
+            return _sum_counts(fields, await self._db.fetch(_TOTALS, collection.name, fields))
+        if len(audiences) <= _FEW_AUDIENCES:
+            rows = await self._db.fetch(_COUNTS, collection.name, fields, sorted(audiences), False)
+            return _sum_counts(fields, rows)
+        # One view for which audiences there are and for their sums.
+        async with self._db.connection() as connection, connection.transaction(isolation="repeatable_read"):
+            return await _count_many(connection, collection.name, fields, audiences)
 
     async def search(
         self,
         prefix: str,
         text: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
     ) -> Found:
         collection = collection_of(prefix)
+        check_audiences(collection, audiences)
         conditions = check_filters(collection, where or {})
         terms = cut_terms(text)
-        if not terms:
+        if not terms or audiences == frozenset():
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
-        statement, arguments, rest = search(collection, terms, conditions, self.now(), limit)
+        statement, arguments, rest = search(collection, terms, audiences, conditions, self.now(), limit)
         rows = await self._db.fetch(statement, *arguments)
         hits = [Entry(*row) for row in rows]
         if rest:
@@ -343,6 +372,29 @@ WITH oldest AS (
 )
 SELECT count(*) FROM gone
 """
+
+
+async def _count_many(
+    connection: Any, kind: str, fields: Sequence[str], audiences: frozenset[str]
+) -> dict[str, dict[str | None, int]]:
+    """Beside the sums over everything there are those of each audience: where a reader has most of them, the others
+    are taken off."""
+    rows = await connection.fetch(_TOTALS, kind, (AUDIENCE,))
+    existing = {value for _, value, known, _ in rows if known}
+    hidden, readable = sorted(existing - audiences), sorted(existing & audiences)
+    if len(hidden) >= len(readable):
+        return _sum_counts(fields, await connection.fetch(_COUNTS, kind, fields, readable, False))
+    totals = await connection.fetch(_TOTALS, kind, fields)
+    others = await connection.fetch(_COUNTS, kind, fields, hidden, True)
+    return _sum_counts(fields, [*totals, *((field, value, known, -n) for field, value, known, n in others)])
+
+
+def _sum_counts(fields: Sequence[str], rows: Iterable[Any]) -> dict[str, dict[str | None, int]]:
+    found: dict[str, dict[str | None, int]] = {field: {} for field in fields}
+    for field, value, known, n in rows:
+        name = value if known else None
+        found[field][name] = found[field].get(name, 0) + n
+    return {field: {name: n for name, n in values.items() if n} for field, values in found.items()}
 
 
 def _call(operations: Sequence[Operation], now: int) -> tuple[object, ...]:

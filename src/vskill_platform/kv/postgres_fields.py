@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.kv.collections import COLLECTIONS, RecordKind
+from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
 from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.postgres_query import row_of
 
@@ -31,6 +31,7 @@ async def derive_again(connection: Any, name: str) -> None:
 
 async def _count_again(connection: Any, collection: RecordKind) -> None:
     await connection.execute("DELETE FROM counts WHERE collection = $1", collection.name)
+    await connection.execute("DELETE FROM audience_counts WHERE collection = $1", collection.name)
     await connection.execute("DELETE FROM count_deltas WHERE collection = $1", collection.name)
     for name in collection.counted:
         field = column(collection, name)
@@ -40,3 +41,12 @@ async def _count_again(connection: Any, collection: RecordKind) -> None:
             collection.name,
             name,
         )
+        if collection.has_audience:
+            audience = column(collection, AUDIENCE)
+            await connection.execute(
+                f"INSERT INTO audience_counts SELECT $1, $2, coalesce({audience}, ''), {audience} IS NOT NULL, "  # noqa: S608
+                f"coalesce({field}, ''), {field} IS NOT NULL, count(*) "
+                "FROM records WHERE collection = $1 GROUP BY 3, 4, 5, 6",
+                collection.name,
+                name,
+            )

@@ -2,10 +2,10 @@
 stand in the text."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.kv.collections import RecordKind, Value, collection_holding
+from vskill_platform.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
 from vskill_platform.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
 from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 
@@ -21,6 +21,8 @@ _TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
 _NAMES = ("named", "begun", "others")
 #: At least so many matches of a search are weighed against each other.
 _WEIGHED = 200
+#: Up to this many audiences an index over them may help a search.
+_FEW_AUDIENCES = 10
 #: Positions that a text-search vector can hold.
 _MOST_POSITION = 16_383
 
@@ -86,56 +88,144 @@ def key_ranges(arguments: Arguments, prefix: str, after: str | None, exclude: It
 def select(query: Query, now: int) -> tuple[str, list[object]]:
     """The statement that a query asks, and its arguments; no statement where there can be no answer."""
     arguments = Arguments()
-    if query.order_by == "key" and not query.equal:
+    if query.order_by == "key" and not query.equal and not query.by_audience:
         return _by_key(query, arguments, now), arguments.values
-    branches = [_branch(query, values, arguments, now) for values in _combinations(query)]
-    found = [f"({branch})" for branch in branches if branch]
-    if not found:
+    run = _IndexRun(query, arguments, now)
+    if run.never:
         return "", []
-    order = _order(query, "place", "key")
-    text = (
-        f"SELECT key, convert_to(value, 'UTF8'), version FROM ({' UNION ALL '.join(found)}) AS found "  # noqa: S608
-        f"ORDER BY {order} LIMIT {arguments.add(query.limit + 1)}"
-    )
+    if not query.by_audience:
+        found = _union(run, "")
+    elif isinstance(query.audiences, Everything) or len(query.audiences) > 1:
+        found = _merge_heads(run)
+    else:
+        (audience,) = query.audiences
+        found = _union(run, f"= {arguments.add(audience)}")
+    text = f"{found} ORDER BY {_order(query, 'place', 'key')} LIMIT {arguments.add(query.limit + 1)}"
     return text, arguments.values
+
+
+class _IndexRun:
+    """A run along the index that serves a question, as SQL; what differs between its runs is given to `rows`."""
+
+    def __init__(self, query: Query, arguments: Arguments, now: int) -> None:
+        collection = query.collection
+        self.query = query
+        self.arguments = arguments
+        self.place = "NULL" if query.order_by == "key" else column(collection, query.order_by)
+        bounds = _bounds_of_key(query, arguments) if query.order_by == "key" else _bounds(query, arguments)
+        also = [_filter(collection, name, condition, arguments) for name, condition in query.also]
+        fixed = [
+            _equals(collection, name, condition.value, arguments)
+            for name, condition in query.equal
+            if isinstance(condition, Is)
+        ]
+        #: The field that has several values, and those that a record can have.
+        self.several: str | None = None
+        self.values: list[Value] = []
+        for name, condition in query.equal:
+            if isinstance(condition, In):
+                self.several = name
+                self.values = [one for one in condition.distinct if _storable(collection, name, one)]
+        self._conditions = [
+            f"collection = '{collection.name}'",
+            *fixed,
+            *bounds,
+            *also,
+            _alive(arguments, now),
+        ]
+        #: No record can meet it.
+        self.never = (
+            "false" in self._conditions
+            or (self.several is not None and not self.values)
+            or (query.by_audience and query.audiences == frozenset())
+        )
+
+    def rows(self, what: str, limit: int, audience: str, value: str, more: str = "") -> str:
+        """Its first rows. `audience` and `value` are what the two varying columns are compared with, if they are."""
+        collection = self.query.collection
+        compared = [f"{column(collection, AUDIENCE)} {audience}"] if audience else []
+        if self.several is not None:
+            compared.append(f"{column(collection, self.several)} {value}")
+        conditions = [*compared, *self._conditions, *([more] if more else [])]
+        return (
+            f"SELECT {what} FROM records WHERE {' AND '.join(conditions)} "  # noqa: S608 - declared names only
+            f"ORDER BY {_order_of_index(self.query, self.place)} LIMIT {limit}"
+        )
+
+
+def _union(run: _IndexRun, audience: str) -> str:
+    """Every run up to the limit: for the few values of a field, and at most one audience."""
+    values = [f"= {run.arguments.add(value)}" for value in run.values] or [""]
+    what = f"key, value, version, {run.place} AS place"
+    runs = [f"({run.rows(what, run.query.limit + 1, audience, value)})" for value in values]
+    return f"SELECT key, convert_to(value, 'UTF8'), version FROM ({' UNION ALL '.join(runs)}) AS found"  # noqa: S608
+
+
+def _merge_heads(run: _IndexRun) -> str:
+    """The first row of each run tells which of them a page can need: those with the best heads, as many as the page has
+    rows, and of those nothing beyond the last such head. Records without an audience are one more run."""
+    query, arguments = run.query, run.arguments
+    limit = query.limit + 1
+    sources = [_audiences(query, arguments)]
+    names = ["audience"]
+    if run.several is not None:
+        kind = "bigint" if query.collection.fields[run.several].kind is int else "text"
+        sources.append(f"unnest({arguments.add(run.values)}::{kind}[]) AS lead (value)")
+        names.append("value")
+    leads = ", ".join(names)
+    order = _order(query, "place", "key")
+    head = run.rows(f"{run.place} AS place, key", 1, "= runs.audience", "= runs.value")
+    what = f"key, value, version, {run.place} AS place"
+    rows = run.rows(what, limit, "= heads.audience", "= heads.value", _not_beyond_last(query, arguments))
+    found = f"SELECT found.* FROM heads CROSS JOIN LATERAL ({rows}) AS found"  # noqa: S608 - declared names only
+    if isinstance(query.audiences, Everything):
+        values = [f"= {arguments.add(value)}" for value in run.values] or [""]
+        nobody = [run.rows(what, limit, "IS NULL", value) for value in values]
+        found = " UNION ALL ".join([found, *(f"({one})" for one in nobody)])
+    return (
+        f"WITH runs AS (SELECT {leads} FROM {' CROSS JOIN '.join(sources)}), "  # noqa: S608 - declared names only
+        f"heads AS MATERIALIZED (SELECT {leads}, place, key FROM runs CROSS JOIN LATERAL ({head}) AS head "
+        f"ORDER BY {order} LIMIT {limit}), "
+        f"last AS MATERIALIZED (SELECT place, key FROM heads ORDER BY {order} OFFSET {query.limit}) "
+        f"SELECT key, convert_to(value, 'UTF8'), version FROM ({found}) AS found"
+    )
+
+
+def _audiences(query: Query, arguments: Arguments) -> str:
+    """The reader's audiences, or all that there are."""
+    if not isinstance(query.audiences, Everything):
+        return f"unnest({arguments.add(sorted(query.audiences))}::text[]) AS reader (audience)"
+    kind = f"collection = '{query.collection.name}' AND field = '{AUDIENCE}' AND known"
+    return (
+        f"(SELECT value AS audience FROM (SELECT value, n FROM counts WHERE {kind} "  # noqa: S608 - declared names only
+        f"UNION ALL SELECT value, n FROM count_deltas WHERE {kind}) AS counted "
+        "GROUP BY value HAVING sum(n) > 0) AS reader"
+    )
+
+
+def _not_beyond_last(query: Query, arguments: Arguments) -> str:
+    """A page that is full with heads needs no row that comes after the last of them."""
+    sign = ">=" if query.descending else "<="
+    if query.order_by == "key":
+        end = query.prefix if query.descending else end_of(query.prefix)
+        last = "(SELECT key FROM last)"
+        return "" if end is None else f"key {sign} coalesce({last}, {arguments.add(end)})"
+    if query.collection.fields[query.order_by].kind is not int:
+        return ""
+    end_of_all = -_MOST if query.descending else _MOST
+    last = "(SELECT place FROM last)"
+    return f"{column(query.collection, query.order_by)} {sign} coalesce({last}, {end_of_all})"
 
 
 def _by_key(query: Query, arguments: Arguments, now: int) -> str:
     collection = query.collection
     after = query.after[1].partition("\0")[0] if query.after is not None else None
-    ranges = key_ranges(arguments, collection.prefix, None if query.descending else after, collection.exclude)
+    ranges = key_ranges(arguments, query.prefix, None if query.descending else after, collection.exclude)
     if query.descending and after is not None:
         ranges += f" AND key < {arguments.add(after)}"
     return (
         f"SELECT {ENTRY} FROM records WHERE {ranges} AND {_alive(arguments, now)} "  # noqa: S608 - declared names only
         f"ORDER BY key {'DESC' if query.descending else 'ASC'} LIMIT {arguments.add(query.limit + 1)}"
-    )
-
-
-def _combinations(query: Query) -> Iterable[tuple[Value, ...]]:
-    """Each combination of values that the equality conditions allow; each is one run through the index."""
-    choices: list[tuple[Value, ...]] = [
-        tuple(dict.fromkeys(one.values)) if isinstance(one, In) else (one.value,) for _, one in query.equal
-    ]
-    return product(*choices)
-
-
-def _branch(query: Query, values: tuple[Value, ...], arguments: Arguments, now: int) -> str | None:
-    """The first rows of one run through the index, up to the limit; None where there can be none."""
-    collection = query.collection
-    equal = [
-        _equals(collection, name, value, arguments)
-        for (name, _), value in zip(query.equal, values, strict=True)
-    ]
-    also = [_filter(collection, name, condition, arguments) for name, condition in query.also]
-    bounds = _bounds_of_key(query, arguments) if query.order_by == "key" else _bounds(query, arguments)
-    conditions = [f"collection = '{collection.name}'", *equal, *bounds, *also, _alive(arguments, now)]
-    if "false" in conditions:
-        return None
-    place = "NULL" if query.order_by == "key" else column(collection, query.order_by)
-    return (
-        f"SELECT key, value, version, {place} AS place FROM records "  # noqa: S608 - declared names only
-        f"WHERE {' AND '.join(conditions)} ORDER BY {_order_of_index(query, place)} LIMIT {query.limit + 1}"
     )
 
 
@@ -152,11 +242,11 @@ def _order_of_index(query: Query, place: str) -> str:
     """The same order with the index's first columns named. All rows are equal in them; the planner knows that of a
     value, but not of NULL, and would rather walk through every key than sort."""
     direction = "DESC" if query.descending else "ASC"
-    first = [
-        f"{column(query.collection, name)} {direction}"
-        for name, condition in query.equal
-        if not isinstance(condition, Is) or condition.value is None
+    names = [AUDIENCE] if query.by_audience else []
+    names += [
+        name for name, condition in query.equal if not isinstance(condition, Is) or condition.value is None
     ]
+    first = [f"{column(query.collection, name)} {direction}" for name in names]
     return ", ".join([*first, _order(query, place, "key")])
 
 
@@ -168,9 +258,13 @@ def _equals(collection: RecordKind, name: str, value: Value, arguments: Argument
 
 
 def _bounds_of_key(query: Query, arguments: Arguments) -> list[str]:
-    if query.after is None:
-        return []
-    return [f"key {'<' if query.descending else '>'} {arguments.add(query.after[1].partition(chr(0))[0])}"]
+    bounds = []
+    if query.prefix != query.collection.prefix:
+        bounds.append(key_ranges(arguments, query.prefix, None, ()))
+    if query.after is not None:
+        last = arguments.add(query.after[1].partition("\0")[0])
+        bounds.append(f"key {'<' if query.descending else '>'} {last}")
+    return bounds
 
 
 def _bounds(query: Query, arguments: Arguments) -> list[str]:
@@ -210,6 +304,7 @@ def _storable(collection: RecordKind, name: str, value: Value) -> bool:
 def search(
     collection: RecordKind,
     terms: Sequence[str],
+    audiences: Audiences,
     conditions: Iterable[tuple[str, Condition]],
     now: int,
     limit: int,
@@ -225,7 +320,7 @@ def search(
             filters.append(_filter(collection, name, condition, arguments))
         else:
             rest.append((name, condition))
-    where = [*filters, _alive(arguments, now)]
+    where = [*_readable(collection, audiences, arguments), *filters, _alive(arguments, now)]
     # Weighing every match of a common word would cost more the more records there are: only so many are weighed, the
     # most telling first, and once there are as many, nothing else is looked for.
     most = max(limit + 1, _WEIGHED)
@@ -244,6 +339,16 @@ def search(
         f"FROM ({found}) AS found GROUP BY key ORDER BY max(rank) DESC, key"
     )
     return text, arguments.values, rest
+
+
+def _readable(collection: RecordKind, audiences: Audiences, arguments: Arguments) -> list[str]:
+    """That a match is of one of the audiences. With many of them the planner would read all of their records from an
+    index and then look for the words in those; an expression has no index."""
+    if isinstance(audiences, Everything):
+        return []
+    field = column(collection, AUDIENCE)
+    tested = field if len(audiences) <= _FEW_AUDIENCES else f"({field} || '')"
+    return [f"{tested} = ANY ({arguments.add(sorted(audiences))}::text[])"]
 
 
 def _query(terms: Sequence[str], *, prefix: bool = True) -> str:

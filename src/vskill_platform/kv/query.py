@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from vskill_platform.domain.audience import Audiences, Everything, may_read
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
 from vskill_platform.kv.checks import check_texts
-from vskill_platform.kv.collections import Field, RecordKind, Value
+from vskill_platform.kv.collections import AUDIENCE, Field, RecordKind, Value
 from vskill_platform.kv.entries import Entry, EntryPage
 
 #: What to do about a cursor that cannot be used.
@@ -31,6 +32,11 @@ class In(msgspec.Struct, frozen=True):
     """The field has one of these values."""
 
     values: tuple[str, ...] | tuple[int, ...]
+
+    @property
+    def distinct(self) -> tuple[Value, ...]:
+        """Each of them once."""
+        return tuple(dict.fromkeys(self.values))
 
     def holds(self, value: Value) -> bool:
         return value in self.values
@@ -55,6 +61,10 @@ class Query(msgspec.Struct, frozen=True):
     """A checked question to one collection."""
 
     collection: RecordKind
+    #: Whose records it may find.
+    audiences: Audiences
+    #: Whether the index that serves it begins with the audience: then there is one run for each.
+    by_audience: bool
     #: Equality conditions, in the order of the index that serves them; at most one is an `In`.
     equal: tuple[tuple[str, Is | In], ...]
     #: Conditions on facets that the index does not serve: looked at in every entry that it gives.
@@ -66,6 +76,8 @@ class Query(msgspec.Struct, frozen=True):
     #: The order value and key of the last entry of the page before.
     after: tuple[Value, str] | None
     limit: int
+    #: Only keys that begin with it: the collection's prefix, or a longer one where the order is that of the keys.
+    prefix: str
 
     @classmethod
     def of(
@@ -76,8 +88,14 @@ class Query(msgspec.Struct, frozen=True):
         descending: bool,  # noqa: FBT001 - the keywords of `select`, in their order
         after: str | None,
         limit: int,
+        audiences: Audiences,
+        under: str = "",
     ) -> "Query":
         """Check that an index serves it: equality on its first fields, order and range on the next one."""
+        check_audiences(collection, audiences)
+        check_texts("under", under)
+        if under and order_by != "key":
+            raise UnindexedQuery(f"{collection.prefix}*: only the order of keys can be asked under {under!r}")
         conditions = dict(check_filters(collection, where))
         within = conditions.get(order_by)
         if isinstance(within, Between):
@@ -88,14 +106,27 @@ class Query(msgspec.Struct, frozen=True):
         names = {name for name, _ in equal}
         if len(names) != len(conditions) or order_by in names:
             raise UnindexedQuery(f"{collection.prefix}*: a range must be on the order's field, {order_by!r}")
-        index = _serving_index(collection, names, order_by)
+        by_audience, index = _serving_index(collection, names, order_by, audiences)
         served = [pair for pair in equal if pair[0] in index]
         if sum(isinstance(condition, In) for _, condition in served) > 1:
             raise UnindexedQuery(f"{collection.prefix}*: only one field can have several values")
         in_order = tuple(sorted(served, key=lambda pair: index.index(pair[0])))
         also = tuple(pair for pair in equal if pair[0] not in index)
         place = _decode_cursor(after, collection.fields.get(order_by))
-        return cls(collection, in_order, also, within, order_by, descending, place, limit)
+        prefix = collection.prefix + under
+        return cls(
+            collection,
+            audiences,
+            by_audience,
+            in_order,
+            also,
+            within,
+            order_by,
+            descending,
+            place,
+            limit,
+            prefix,
+        )
 
     def cursor(self, entry: Entry) -> str:
         """Where a page ends: the order value and key of its last entry."""
@@ -103,10 +134,25 @@ class Query(msgspec.Struct, frozen=True):
         return base64.urlsafe_b64encode(msgspec.json.encode((value, entry.key))).decode()
 
 
+def check_audiences(collection: RecordKind, audiences: Audiences) -> None:
+    """Records that do not say who may read them are the system's own."""
+    if isinstance(audiences, Everything):
+        return
+    if not collection.has_audience:
+        raise UnindexedQuery(
+            f"{collection.prefix}* has no audiences: it is asked for everything, by the system"
+        )
+    check_texts("audiences", *audiences)
+    if any("\0" in one for one in audiences):
+        raise InvalidInput("An audience cannot hold a NUL.", field="audiences", fix="leave it out")
+
+
 def check_filters(
     collection: RecordKind, where: Mapping[str, Condition]
 ) -> tuple[tuple[str, Condition], ...]:
     """Only declared fields can be asked for, and only values that every engine can compare."""
+    if AUDIENCE in where:
+        raise UnindexedQuery(f"{collection.prefix}*: the audience is no condition; give `audiences`")
     unknown = sorted(set(where) - set(collection.fields))
     if unknown:
         raise UnindexedQuery(f"{collection.prefix}* has no declared field {unknown[0]!r}")
@@ -135,11 +181,20 @@ def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
     return EntryPage(items, query.cursor(items[-1]) if len(rows) > query.limit else None)
 
 
+def is_readable(collection: RecordKind, entry: Entry, audiences: Audiences) -> bool:
+    """Whether readers of these audiences may know of the entry."""
+    return isinstance(audiences, Everything) or may_read(collection.audience_of(entry.value), audiences)
+
+
 def _rows(query: Query, entries: Sequence[Entry]) -> list[tuple[tuple[Any, ...], Entry]]:
     fields = query.collection.fields
     rows = []
+    asked = (*query.equal, *query.also)
     for entry in entries:
-        asked = (*query.equal, *query.also)
+        if not entry.key.startswith(query.prefix) or not is_readable(
+            query.collection, entry, query.audiences
+        ):
+            continue
         if not all(condition.holds(fields[name].read(entry.value)) for name, condition in asked):
             continue
         if query.order_by == "key":
@@ -156,21 +211,29 @@ def _place(query: Query, value: Value, key: str) -> tuple[Any, ...]:
     return (encoded,) if query.order_by == "key" else (value, encoded)
 
 
-def _serving_index(collection: RecordKind, names: set[str], order_by: str) -> tuple[str, ...]:
-    """The index that serves most of the conditions; those that it does not serve must be facets."""
+def _serving_index(
+    collection: RecordKind, names: set[str], order_by: str, audiences: Audiences
+) -> tuple[bool, tuple[str, ...]]:
+    """The index that serves most of the conditions, without the audience, and whether it begins with that. Conditions
+    that it does not serve must be facets. What is asked for everything takes an index without audiences where there
+    is one: it has one run instead of many."""
     tail = (order_by,) if order_by != "key" else ()
-    fitting = [
-        index
-        for index in collection.indexes
-        for lead in [set(index[: len(index) - len(tail)])]
-        if index[len(lead) :] == tail and lead <= names and names - lead <= set(collection.facets)
-    ]
+    fitting: list[tuple[int, bool, tuple[str, ...]]] = []
+    for declared in collection.indexes:
+        by_audience = declared[0] == AUDIENCE
+        index = declared[1:] if by_audience else declared
+        lead = set(index[: len(index) - len(tail)])
+        fits = index[len(lead) :] == tail and lead <= names and names - lead <= set(collection.facets)
+        if fits and (by_audience or isinstance(audiences, Everything)):
+            fitting.append((len(index), not by_audience, index))
+    if order_by == "key" and not names and isinstance(audiences, Everything):
+        return False, ()
     if fitting:
-        return max(fitting, key=len)
-    if order_by == "key" and not names:
-        return ()
+        _, plain, index = max(fitting, key=lambda one: one[:2])
+        return not plain, index
     raise UnindexedQuery(
         f"{collection.prefix}*: no declared index serves equality on {sorted(names)} ordered by {order_by!r}"
+        f"{'' if isinstance(audiences, Everything) else ' for readers of some audiences'}"
     )
 
 

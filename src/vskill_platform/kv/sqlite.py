@@ -16,10 +16,11 @@ from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.database.writer import Tx, WriteKind, call_in
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
-from vskill_platform.kv.collections import collection_of
+from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
 from vskill_platform.kv.entries import (
     Capability,
@@ -34,13 +35,15 @@ from vskill_platform.kv.entries import (
 )
 from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
-from vskill_platform.kv.query import Condition, Query, check_filters
+from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, CommitGroup, SendIn, delete_records, prepare
 from vskill_platform.kv.sqlite_query import (
     ENTRY,
+    FEW_AUDIENCES,
     Joined,
     Read,
     Row,
+    count,
     holds,
     join_ranges,
     key_ranges,
@@ -207,52 +210,63 @@ class SqliteKV(KV):
         self,
         prefix: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         order_by: str = "key",
         descending: bool = False,
         after: str | None = None,
         limit: int = PAGE,
+        under: str = "",
     ) -> EntryPage:
-        query = Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit)
+        query = Query.of(
+            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
+        )
         now = self.now()
         rows = await self._db.read(lambda connection: select(_reader(connection), query, now))
         items = tuple(starmap(Entry, rows[:limit]))
         return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
 
-    async def count_by(self, prefix: str, field: str) -> dict[str | None, int]:
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
         collection = collection_of(prefix)
         collection.counted_field(field)
-        rows = self._db.point_read(
-            "SELECT value, n FROM counts WHERE collection = ? AND field = ? AND n > 0",
-            (collection.name, field),
-        )
-        return {None if value == b"" else str(value): n for value, n in rows}
+        return (await self._counts(collection, (field,), audiences))[field]
 
-    async def count_all(self, prefix: str) -> dict[str, dict[str | None, int]]:
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
         collection = collection_of(prefix)
-        rows = self._db.point_read(
-            "SELECT field, value, n FROM counts WHERE collection = ? AND n > 0", (collection.name,)
-        )
-        found: dict[str, dict[str | None, int]] = {field: {} for field in collection.counted}
-        for field, value, n in rows:
-            found[field][None if value == b"" else str(value)] = n
-        return found
+        return await self._counts(collection, collection.counted, audiences)
+
+    async def _counts(
+        self, collection: RecordKind, fields: Sequence[str], audiences: Audiences
+    ) -> dict[str, dict[str | None, int]]:
+        """A few rows are read inline; what many audiences amount to is summed in a thread."""
+        check_audiences(collection, audiences)
+        if isinstance(audiences, Everything) or len(audiences) <= FEW_AUDIENCES:
+            return count(self._db.point_read, collection, fields, audiences)
+
+        def read(connection: sqlite3.Connection) -> dict[str, dict[str | None, int]]:
+            # One view of the file for which audiences there are and for their sums.
+            connection.execute("BEGIN")
+            return count(_reader(connection), collection, fields, audiences)
+
+        return await self._db.read(read)
 
     async def search(
         self,
         prefix: str,
         text: str,
         *,
+        audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
     ) -> Found:
         collection = collection_of(prefix)
+        check_audiences(collection, audiences)
         filters, rest = split_filters(collection, check_filters(collection, where or {}))
         terms = cut_terms(text)
-        if not terms:
+        if not terms or audiences == frozenset():
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
-        statement = search(collection, terms, filters, self.now(), None if rest else limit + 1)
+        statement = search(collection, terms, audiences, filters, self.now(), None if rest else limit + 1)
 
         def read(connection: sqlite3.Connection) -> tuple[Entry, ...]:
             entries = starmap(Entry, connection.execute(statement.text, statement.parameters))

@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from itertools import chain
 
-from vskill_platform.kv.collections import COLLECTIONS, RecordKind, Value
+from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, RecordKind, Value
 from vskill_platform.kv.fields import (
     DERIVED_COLUMNS,
     NOTHING,
@@ -22,6 +23,16 @@ _BLOCK = 500
 
 def search_table(collection: RecordKind) -> str:
     return f"{collection.name}_search"
+
+
+def search_columns(collection: RecordKind) -> tuple[str, ...]:
+    """The searched fields, and the audience as one term, by which what may not be read is skipped."""
+    return (*collection.searched, AUDIENCE) if collection.has_audience else collection.searched
+
+
+def audience_term(audience: str | None) -> str:
+    """One term for one audience, whatever its text; a record without an audience has none."""
+    return "" if audience is None else "x" + blake2b(audience.encode(), digest_size=16).hexdigest()
 
 
 #: SQL for the field columns of a record `r` of any collection, as one JSON array; NULL for other records.
@@ -45,13 +56,19 @@ def write_terms(
     connection: sqlite3.Connection, collection: RecordKind, rows: Sequence[tuple[int, bytes]]
 ) -> None:
     """Make these records found by their texts as they are now; the rows are ids and values."""
-    names = ", ".join(collection.searched)
-    marks = "(" + "?, " * len(collection.searched) + "?)"
+    columns = search_columns(collection)
+    names = ", ".join(columns)
+    marks = "(" + "?, " * len(columns) + "?)"
     connection.execute(
         f"INSERT OR REPLACE INTO {search_table(collection)} (rowid, {names}) VALUES "  # noqa: S608 - our own names
         + ", ".join([marks] * len(rows)),
-        list(chain.from_iterable((number, *collection.search_texts(value)) for number, value in rows)),
+        list(chain.from_iterable((number, *_terms(collection, value)) for number, value in rows)),
     )
+
+
+def _terms(collection: RecordKind, value: bytes) -> tuple[str, ...]:
+    texts = collection.search_texts(value)
+    return (*texts, audience_term(collection.audience_of(value))) if collection.has_audience else texts
 
 
 def derive_again(connection: sqlite3.Connection, name: str) -> None:
@@ -81,9 +98,18 @@ def _derive_rows(
 
 def _count_again(connection: sqlite3.Connection, collection: RecordKind) -> None:
     connection.execute("DELETE FROM counts WHERE collection = ?", (collection.name,))
+    connection.execute("DELETE FROM audience_counts WHERE collection = ?", (collection.name,))
     for name in collection.counted:
+        value = f"ifnull({column(collection, name)}, x'')"
+        given = (collection.name, name, collection.name)
         connection.execute(
-            f"INSERT INTO counts SELECT ?, ?, ifnull({column(collection, name)}, x''), count(*) "  # noqa: S608
+            f"INSERT INTO counts SELECT ?, ?, {value}, count(*) "  # noqa: S608 - our own names
             "FROM records WHERE collection = ? GROUP BY 3",
-            (collection.name, name, collection.name),
+            given,
         )
+        if collection.has_audience:
+            connection.execute(
+                f"INSERT INTO audience_counts SELECT ?, ?, ifnull({column(collection, AUDIENCE)}, x''), {value}, "  # noqa: S608
+                "count(*) FROM records WHERE collection = ? GROUP BY 3, 4",
+                given,
+            )

@@ -6,16 +6,16 @@ left to chance.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import msgspec
 
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.kv.collections import RecordKind, Value
+from vskill_platform.kv.collections import AUDIENCE, RecordKind, Value
 from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
-from vskill_platform.kv.sqlite_fields import search_table
+from vskill_platform.kv.sqlite_fields import audience_term, search_table
 
 Row = tuple[Any, ...]
 Parameters = list[Value]
@@ -112,68 +112,140 @@ def join_ranges(read: Read, ranges: Iterable[Clause], limit: int, now: int) -> J
 
 def select(read: Read, query: Query, now: int) -> list[Row]:
     """The entries that a query asks for, one more than its limit where there are more."""
-    if query.order_by == "key" and not query.equal:
+    if query.order_by == "key" and not query.equal and not query.by_audience:
         return _select_by_key(read, query, now)
-    branches = [
-        branch for values in _combinations(query) if (branch := _branch(query, values, now)) is not None
-    ]
-    if not branches:
-        return []
-    order = _order(query, "place", "key")
-    text = " UNION ALL ".join(f"SELECT * FROM ({branch.text})" for branch in branches)  # noqa: S608 - the same
-    parameters = [value for branch in branches for value in branch.parameters]
-    return read(
-        f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM "  # noqa: S608 - declared names only
-        f"(SELECT * FROM ({text}) ORDER BY {order} LIMIT ?) AS found "
-        f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
-        [*parameters, query.limit + 1],
-    )
+    statement = _select_by_index(query, now)
+    return [] if statement is None else read(statement.text, list(statement.parameters))
 
 
 def _select_by_key(read: Read, query: Query, now: int) -> list[Row]:
-    collection = query.collection
+    exclude = query.collection.exclude
     after = query.after[1] if query.after is not None else None
     if not query.descending:
-        ranges = list(key_ranges(collection.prefix, after, collection.exclude))
+        ranges = list(key_ranges(query.prefix, after, exclude))
         return read_ranges(read, ENTRY, ranges, query.limit + 1, now)
-    ranges = list(key_ranges(collection.prefix, None, collection.exclude))[::-1]
+    ranges = list(key_ranges(query.prefix, None, exclude))[::-1]
     if after is not None:
         ranges = [Clause(f"{one.text} AND key < ?", (*one.parameters, after)) for one in ranges]
     return read_ranges(read, ENTRY, ranges, query.limit + 1, now, descending=True)
 
 
-def _combinations(query: Query) -> Iterator[tuple[Value, ...]]:
-    """Each combination of values that the equality conditions allow; each is one run through the index."""
-    choices: list[tuple[Value, ...]] = [
-        tuple(dict.fromkeys(one.values)) if isinstance(one, In) else (one.value,) for _, one in query.equal
-    ]
-    return product(*choices)
+class _Lead(msgspec.Struct, frozen=True):
+    """A first column of the index that serves a question: it has one value, or a run for each of several."""
+
+    column: str
+    #: The value where there is one; otherwise what gives the values, each as `value`.
+    value: Value = None
+    values: Clause | None = None
 
 
-def _branch(query: Query, values: tuple[Value, ...], now: int) -> Clause | None:
-    """The first rows of one run through the index, up to the limit; None where there can be none."""
-    collection, by_key = query.collection, query.order_by == "key"
-    names = [name for name, _ in query.equal]
-    bounds = _bounds_of_key(query) if by_key else _bounds(query)
-    if NEVER in bounds or not all(_storable(value) for value in values):
+def _leads(query: Query) -> list[_Lead] | None:
+    """The index's columns before the one that orders; None where one of them can have no value."""
+    leads: list[_Lead | None] = []
+    collection = query.collection
+    if query.by_audience:
+        name = column(collection, AUDIENCE)
+        if isinstance(query.audiences, Everything):
+            leads.append(_Lead(name, values=_existing_audiences(collection)))
+        else:
+            leads.append(_lead(name, sorted(query.audiences)))
+    for name, condition in query.equal:
+        values = condition.distinct if isinstance(condition, In) else (condition.value,)
+        leads.append(_lead(column(collection, name), values))
+    certain = [lead for lead in leads if lead is not None]
+    return certain if len(certain) == len(leads) else None
+
+
+def _lead(name: str, values: Iterable[Value]) -> _Lead | None:
+    storable = [value for value in values if _storable(value)]
+    if len(storable) <= 1:
+        return _Lead(name, storable[0]) if storable else None
+    return _Lead(name, values=Clause("json_each(?)", (msgspec.json.encode(storable).decode(),)))
+
+
+def _existing_audiences(collection: RecordKind) -> Clause:
+    """Every audience that a record has; the empty blob stands for none."""
+    return Clause(
+        "(SELECT nullif(value, x'') AS value FROM counts "  # noqa: S608 - declared names only
+        f"WHERE collection = '{collection.name}' AND field = '{AUDIENCE}' AND n > 0)"
+    )
+
+
+def _select_by_index(query: Query, now: int) -> Clause | None:
+    """One run along the index, or several merged; None where nothing can be found."""
+    leads, bounds = _leads(query), _bounds(query, _beyond(query))
+    if leads is None or NEVER in bounds:
         return None
+    varying = [lead for lead in leads if lead.values is not None]
+    fixed = {lead.column: Clause("?", (lead.value,)) for lead in leads if lead.values is None}
+    if not varying:
+        found = _first(query, fixed, bounds, now, f"id, {_place_of(query)} AS place, key", query.limit + 1)
+    else:
+        found = _walk(query, varying, fixed, bounds, now)
+    return Clause(
+        f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM ({found.text}) AS found "  # noqa: S608 - declared names only
+        f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
+        found.parameters,
+    )
+
+
+def _walk(
+    query: Query, varying: Sequence[_Lead], fixed: Mapping[str, Clause], bounds: Sequence[Clause], now: int
+) -> Clause:
+    """The runs merged: the head of each is put into a queue in the question's order, and whichever is taken out is
+    replaced by the row after it in its run. So a page reads one row of each run, and one for each of its own rows."""
+    names = [f"lead{number}" for number in range(len(varying))]
+    heads = {lead.column: Clause(f"{name}.value") for name, lead in zip(names, varying, strict=True)}
+    taken = {lead.column: Clause(f"walk.{name}") for name, lead in zip(names, varying, strict=True)}
+    sources = [
+        Clause(f"{lead.values.text} AS {name}", lead.values.parameters)
+        for name, lead in zip(names, varying, strict=True)
+        if lead.values is not None
+    ]
+    head = _first(query, {**fixed, **heads}, bounds, now, "id", 1)
+    beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
+    following = _first(query, {**fixed, **taken}, beyond, now, "id", 1)
+    place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
+    text = (
+        f"WITH RECURSIVE walk (id, place, key, {', '.join(names)}) AS ("  # noqa: S608 - declared names only
+        f"SELECT r.id, {place}, r.key, {', '.join(f'{name}.value' for name in names)} "
+        f"FROM {' CROSS JOIN '.join(one.text for one in sources)} CROSS JOIN records AS r ON r.id = ({head.text}) "
+        f"UNION ALL SELECT r.id, {place}, r.key, {', '.join(f'walk.{name}' for name in names)} "
+        f"FROM walk CROSS JOIN records AS r ON r.id = ({following.text}) "
+        f"ORDER BY {_order(query, '2', '3')} LIMIT ?) SELECT id, place, key FROM walk"
+    )
+    parameters = [value for one in (*sources, head, following) for value in one.parameters]
+    return Clause(text, (*parameters, query.limit + 1))
+
+
+def _first(
+    query: Query, leads: Mapping[str, Clause], bounds: Sequence[Clause], now: int, what: str, most: int
+) -> Clause:
+    """The first rows of one run along the index."""
+    collection = query.collection
     conditions = [
         Clause(f"collection = '{collection.name}'"),
-        *(
-            Clause(f"{column(collection, name)} IS ?", (value,))
-            for name, value in zip(names, values, strict=True)
-        ),
+        *(Clause(f"{name} IS {one.text}", one.parameters) for name, one in leads.items()),
         *bounds,
         *(_filter(collection, name, condition) for name, condition in query.also),
         Clause(_ALIVE, (now,)),
     ]
-    place = "NULL" if by_key else column(collection, query.order_by)
-    index = index_name(collection, names if by_key else [*names, query.order_by])
     return Clause(
-        f"SELECT id, {place} AS place, key FROM records INDEXED BY {index} "  # noqa: S608 - declared names only
-        f"WHERE {' AND '.join(one.text for one in conditions)} ORDER BY {_order(query, place, 'key')} LIMIT ?",
-        (*(value for one in conditions for value in one.parameters), query.limit + 1),
+        f"SELECT {what} FROM records INDEXED BY {_index_of(query)} "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {_order(query, _place_of(query), 'key')} LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), most),
     )
+
+
+def _index_of(query: Query) -> str:
+    names = [AUDIENCE] if query.by_audience else []
+    names += [name for name, _ in query.equal]
+    return index_name(query.collection, names if query.order_by == "key" else [*names, query.order_by])
+
+
+def _place_of(query: Query) -> str:
+    return "NULL" if query.order_by == "key" else column(query.collection, query.order_by)
 
 
 def _order(query: Query, place: str, key: str) -> str:
@@ -181,15 +253,11 @@ def _order(query: Query, place: str, key: str) -> str:
     return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
 
 
-def _bounds_of_key(query: Query) -> list[Clause]:
-    if query.after is None:
-        return []
-    return [Clause("key < ?" if query.descending else "key > ?", (query.after[1],))]
-
-
-def _bounds(query: Query) -> list[Clause]:
-    """The range on the field that orders. It always has a lower end, so that entries without the field are not
-    read; a cursor takes the place of the end that it lies beyond."""
+def _bounds(query: Query, beyond: Clause | None) -> list[Clause]:
+    """The range on what orders. A field's always has a lower end, so that entries without the field are not read; what
+    lies beyond a cursor takes the place of the end that it narrows."""
+    if query.order_by == "key":
+        return [*_bounds_of_prefix(query), *([] if beyond is None else [beyond])]
     name = column(query.collection, query.order_by)
     kind = query.collection.fields[query.order_by].kind
     within = query.within or Between()
@@ -198,27 +266,45 @@ def _bounds(query: Query) -> list[Clause]:
     least: Value = _at_least(within) if kind is int else ""
     lower = Clause(f"{name} >= ?", (least,))
     upper = Clause(f"{name} <= ?", (min(within.most, _MOST),)) if within.most is not None else None
-    beyond = _beyond(query, name, kind)
     # Of two ends at the same place the cursor is the narrower one, and of equals the first is taken.
     if beyond is not None and not query.descending:
-        lower = max(beyond, lower, key=_place)
+        lower = max(beyond, lower, key=_place) if beyond.parameters else beyond
     elif beyond is not None:
-        upper = beyond if upper is None else min(beyond, upper, key=_place)
+        upper = beyond if upper is None or not beyond.parameters else min(beyond, upper, key=_place)
     return [lower] if upper is None else [lower, upper]
+
+
+def _bounds_of_prefix(query: Query) -> list[Clause]:
+    """The keys under a longer prefix; those of the whole collection are what its indexes hold."""
+    if query.prefix == query.collection.prefix:
+        return []
+    end = end_of(query.prefix)
+    lower = Clause("key >= ?", (query.prefix,))
+    return [lower] if end is None else [lower, Clause("key < ?", (end,))]
 
 
 def _place(bound: Clause) -> Any:
     return bound.parameters[0]
 
 
-def _beyond(query: Query, name: str, kind: type) -> Clause | None:
+def _beyond(query: Query) -> Clause | None:
     """What lies after the cursor, in the query's direction."""
     if query.after is None:
         return None
     value, key = query.after
+    if query.order_by == "key":
+        return msgspec.structs.replace(_beyond_place(query, "?", "?"), parameters=(key,))
+    kind = query.collection.fields[query.order_by].kind
     if type(value) is not kind or not _storable(value):
         raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
-    return Clause(f"({name}, key) {'<' if query.descending else '>'} (?, ?)", (value, key))
+    return msgspec.structs.replace(_beyond_place(query, "?", "?"), parameters=(value, key))
+
+
+def _beyond_place(query: Query, place: str, key: str) -> Clause:
+    sign = "<" if query.descending else ">"
+    if query.order_by == "key":
+        return Clause(f"key {sign} {key}")
+    return Clause(f"({_place_of(query)}, key) {sign} ({place}, {key})")
 
 
 def _at_least(within: Between) -> int:
@@ -232,7 +318,68 @@ def _is_empty(within: Between) -> bool:
 
 def _storable(value: Value) -> bool:
     """Whether a column can hold it; what it cannot hold, no entry has."""
-    return not isinstance(value, int) or _LEAST <= value <= _MOST
+    if isinstance(value, str):
+        return "\0" not in value
+    return value is None or _LEAST <= value <= _MOST
+
+
+# Counts.
+
+#: For more audiences than this, those of all records are looked at first, to sum the smaller side.
+FEW_AUDIENCES = 4
+
+
+def count(
+    read: Read, collection: RecordKind, fields: Sequence[str], audiences: Audiences
+) -> dict[str, dict[str | None, int]]:
+    """The counts of each of these fields. Beside the sums over everything there are those of each audience: where a
+    reader has most of them, the others are taken off."""
+    if isinstance(audiences, Everything):
+        return _sum_counts(fields, _read_totals(read, collection, fields))
+    readable: set[str | bytes] = set(audiences)
+    if len(readable) > FEW_AUDIENCES:
+        existing = {value for _, value, _ in _read_totals(read, collection, (AUDIENCE,))}
+        hidden, readable = existing - readable, existing & readable
+        if len(hidden) < len(readable):
+            totals = _read_totals(read, collection, fields)
+            taken_off = [
+                (name, value, -n) for name, value, n in _read_counts(read, collection, fields, hidden)
+            ]
+            return _sum_counts(fields, [*totals, *taken_off])
+    return _sum_counts(fields, _read_counts(read, collection, fields, readable))
+
+
+def _read_totals(read: Read, collection: RecordKind, fields: Sequence[str]) -> list[Row]:
+    return read(
+        "SELECT field, value, n FROM counts "
+        "WHERE collection = ? AND field IN (SELECT value FROM json_each(?)) AND n > 0",
+        [collection.name, msgspec.json.encode(fields).decode()],
+    )
+
+
+def _read_counts(
+    read: Read, collection: RecordKind, fields: Sequence[str], audiences: Iterable[str | bytes]
+) -> list[Row]:
+    """Their sums. No audience is the empty blob, which JSON cannot hold: it is null there."""
+    named = [None if one == b"" else one for one in audiences]
+    return read(
+        "SELECT counted.field, counted.value, sum(counted.n) FROM json_each(?) AS f CROSS JOIN json_each(?) AS a "
+        "CROSS JOIN audience_counts AS counted ON counted.collection = ? AND counted.field = f.value "
+        "AND counted.audience = ifnull(a.value, x'') GROUP BY counted.field, counted.value",
+        [
+            msgspec.json.encode(fields).decode(),
+            msgspec.json.encode(named).decode(),
+            collection.name,
+        ],
+    )
+
+
+def _sum_counts(fields: Sequence[str], rows: Iterable[Row]) -> dict[str, dict[str | None, int]]:
+    found: dict[str, dict[str | None, int]] = {field: {} for field in fields}
+    for field, value, n in rows:
+        name = None if value == b"" else str(value)
+        found[field][name] = found[field].get(name, 0) + n
+    return {field: {name: n for name, n in values.items() if n} for field, values in found.items()}
 
 
 # Searched terms.
@@ -269,16 +416,28 @@ def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
 
 
 def search(
-    collection: RecordKind, terms: Sequence[str], filters: Sequence[Clause], now: int, most: int | None
+    collection: RecordKind,
+    terms: Sequence[str],
+    audiences: Audiences,
+    filters: Sequence[Clause],
+    now: int,
+    most: int | None,
 ) -> Clause:
-    """Matching entries: first those that match in the most telling field, then any others, the newest of each
-    first, up to a limit (`most`).
+    """Matching entries of these audiences: first those that match in the most telling field, then any others, the
+    newest of each first, up to a limit (`most`).
 
     Weighing words by how rare they are would read every match of a common one, and so cost more the more records
-    there are; this order stops at the limit.
+    there are; this order stops at the limit. The audience is a term of the index like any other, so what a reader may
+    not read is skipped with its words and never looked at; each entry's own column is tested beside it.
     """
-    match = _match(terms)
-    parts = [f"{collection.searched[0]} : ({match})", match]
+    match, readable = _match(terms), ""
+    if not isinstance(audiences, Everything):
+        named = sorted(audiences)
+        readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
+        wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
+        filters = [*filters, Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters)]
+    fields = (collection.searched[0], f"{{{' '.join(collection.searched)}}}")
+    parts = [f"({one} : ({match})){readable}" for one in fields]
     ranked = [
         _matching(collection, part, filters, now, rank, -1 if most is None else most)
         for rank, part in enumerate(parts)

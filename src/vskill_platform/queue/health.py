@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
@@ -68,7 +69,7 @@ async def queue_health() -> QueueHealth:
     """Computed anew each time, by index; a failed read raises and is never an empty list."""
     env = require_env("kv")
     now = env.kv.now()
-    counts = await count_submissions()
+    counts = await count_submissions(audiences=EVERYTHING)
     violations = await _violations(env, counts, now)
     oldest, last = await _oldest_due(env), await _last_ended(env)
     pause = await current_pause()
@@ -121,6 +122,7 @@ async def _suspects(env: Env, counts: SubmissionCounts, now: int) -> list[Entry]
 async def _ask(env: Env, states: Iterable[State], due: Condition) -> list[Entry]:
     page = await env.kv.select(
         SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
         where={"state": _any_of(states), "due_at": due},
         order_by="key" if isinstance(due, Is) else "due_at",
         limit=MOST_VIOLATIONS + 1,
@@ -157,7 +159,9 @@ async def _suspect_tasks(env: Env, now: int) -> list[Entry]:
     for due in (Is(None), Between(most=now - EXPIRED_GRACE_MS)):
         order = "key" if isinstance(due, Is) else "due_at"
         where: dict[str, Condition] = {"state": Is(TaskState.ACTIVE.value), "due_at": due}
-        page = await env.kv.select(TASKS.prefix, where=where, order_by=order, limit=MOST_VIOLATIONS + 1)
+        page = await env.kv.select(
+            TASKS.prefix, audiences=EVERYTHING, where=where, order_by=order, limit=MOST_VIOLATIONS + 1
+        )
         _raise_failed(page.failed)
         found.extend(page.items)
     return found
@@ -173,7 +177,11 @@ def _task_problem(entry: Entry, now: int) -> str | None:
 
 async def _oldest_due(env: Env) -> int | None:
     page = await env.kv.select(
-        SUBMISSIONS.prefix, where={"state": Is(State.RECEIVED.value)}, order_by="due_at", limit=1
+        SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
+        where={"state": Is(State.RECEIVED.value)},
+        order_by="due_at",
+        limit=1,
     )
     _raise_failed(page.failed)
     due = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
@@ -183,6 +191,7 @@ async def _oldest_due(env: Env) -> int | None:
 async def _last_ended(env: Env) -> int | None:
     page = await env.kv.select(
         SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
         where={"state": _any_of(_RESTING)},
         order_by="updated_at",
         descending=True,

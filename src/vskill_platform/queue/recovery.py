@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
@@ -138,7 +139,12 @@ async def _select(
 ) -> EntryPage:
     state = Is(states[0].value) if len(states) == 1 else In(tuple(state.value for state in states))
     return await env.kv.select(
-        SUBMISSIONS.prefix, where={"state": state, "due_at": due}, order_by="due_at", after=after, limit=limit
+        SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
+        where={"state": state, "due_at": due},
+        order_by="due_at",
+        after=after,
+        limit=limit,
     )
 
 
@@ -192,7 +198,9 @@ async def _send_stray_tasks(env: Env, skips: Skips, page: EntryPage, now: int) -
 
 async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -> EntryPage:
     where: dict[str, Condition] = {"state": Is(TaskState.ACTIVE.value), "due_at": due}
-    return await env.kv.select(TASKS.prefix, where=where, order_by="due_at", after=after, limit=limit)
+    return await env.kv.select(
+        TASKS.prefix, audiences=EVERYTHING, where=where, order_by="due_at", after=after, limit=limit
+    )
 
 
 async def _send_tasks(env: Env, tasks: Sequence[_OwedTask | Task | None]) -> tuple[int, int]:

@@ -2,21 +2,18 @@
 
 There is no index of our own to lose or to lag behind (A1, A12): every answer is a question over the skill
 records, one round trip each, whatever their number. Every one of them says for which audiences it is asked, and finds
-the skills of those only; today every published skill has the audience `public`.
+the skills of those only.
 """
-
-from collections.abc import AsyncIterator
 
 import msgspec
 
-from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
-from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Condition, Is
 from vskill_platform.records import Skips
-from vskill_platform.submission_store import iter_published_skills
 from vskill_platform.worker_context import require_env
 
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
@@ -30,11 +27,10 @@ async def list_skills(
     *,
     audiences: Audiences,
 ) -> SkillPage:
-    if not may_read(PUBLIC, audiences):
-        return SkillPage(())
     env = require_env("kv")
     page = await env.kv.select(
         SKILLS.prefix,
+        audiences=audiences,
         where=_conditions(filters),
         order_by=_ORDERS[sort],
         descending=True,
@@ -51,10 +47,10 @@ async def list_skills(
 async def search_skills(
     text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
 ) -> SkillHits:
-    if not may_read(PUBLIC, audiences):
-        return SkillHits(())
     env = require_env("kv")
-    found = await env.kv.search(SKILLS.prefix, text, where=_conditions(filters), limit=limit)
+    found = await env.kv.search(
+        SKILLS.prefix, text, audiences=audiences, where=_conditions(filters), limit=limit
+    )
     skips = Skips("search_skills")
     items = _decode_all(found.items, skips)
     skips.report(env)
@@ -65,19 +61,10 @@ async def search_skills(
 async def count_facets(*, audiences: Audiences) -> Facets:
     """Every facet's counts. Withdrawn skills have none of these facts, so they are not counted."""
     names = Facets.__struct_fields__
-    if not may_read(PUBLIC, audiences):
-        return Facets(**{name: {} for name in names})
-    counted = await require_env("kv").kv.count_all(SKILLS.prefix)
+    counted = await require_env("kv").kv.count_all(SKILLS.prefix, audiences=audiences)
     return Facets(
         **{name: {value: n for value, n in counted[name].items() if value is not None} for name in names}
     )
-
-
-async def iterate_skills(*, audiences: Audiences) -> AsyncIterator[PublishedSkillSummary]:
-    """Every published skill in the order of its name."""
-    if may_read(PUBLIC, audiences):
-        async for summary in iter_published_skills():
-            yield summary
 
 
 def _conditions(filters: Filter | None) -> dict[str, Condition]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import Ambiguous, NotFound
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
@@ -14,6 +14,7 @@ from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.kv.query import is_readable
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.worker_context import require_env
 
@@ -46,7 +47,7 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
     if name.count("/") == 2:
         return (await find_by_full_name(name, audiences=audiences))[0]
     owner, _, flat = name.rpartition("/")
-    found = [one for one in await _of_flat(flat) if may_read(one.audience, audiences)]
+    found = await _of_flat(flat, audiences)
     if owner:
         found = [one for one in found if one.canonical.startswith(f"{owner.lower()}/")]
     if repo_url and len(found) > 1:
@@ -63,14 +64,14 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
 async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
     """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
     for written in dict.fromkeys((name, name.lower())):
-        found, version = await read_skill(written)
-        if found is not None and may_read(found.audience, audiences):
-            return found, version
+        entry = await require_env("kv").kv.get(keys.skill(written))
+        if entry is not None and is_readable(SKILLS, entry, audiences):
+            return decode(entry, PublishedSkill), entry.version
     raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
 
 
-async def _of_flat(flat: str) -> list[PublishedSkill]:
-    """Every skill of a flat name."""
+async def _of_flat(flat: str, audiences: Audiences) -> list[PublishedSkill]:
+    """Every skill of a flat name that readers of these audiences may read; no other is decoded."""
     if not flat:
         return []
     kv = require_env("kv").kv
@@ -80,7 +81,11 @@ async def _of_flat(flat: str) -> list[PublishedSkill]:
     settled = await kv.get_many(keys.skill(keys.parse(key).parts[1]) for key in page.items)
     for error in settled.failed.values():
         raise error
-    return [decode(entry, PublishedSkill) for _, entry in sorted(settled.found.items())]
+    return [
+        decode(entry, PublishedSkill)
+        for _, entry in sorted(settled.found.items())
+        if is_readable(SKILLS, entry, audiences)
+    ]
 
 
 async def read_skills(names: Iterable[str]) -> dict[str, PublishedSkill]:
@@ -99,10 +104,8 @@ async def list_by_prefix(
     prefix: str, after: str | None, limit: int, *, audiences: Audiences
 ) -> tuple[tuple[PublishedSkill, ...], str | None]:
     """A page of the skills whose canonical names begin so, withdrawn ones too, and the cursor to go on from."""
-    if not may_read(PUBLIC, audiences):
-        return (), None
     env = require_env("kv")
-    page = await env.kv.scan(keys.skill(prefix), after=after, limit=limit)
+    page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=prefix, after=after, limit=limit)
     skips = Skips("list_by_prefix")
     skips.failed(page.failed)
     items = [skips.decode(entry, PublishedSkill) for entry in page.items]

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.scan import JudgeStatus
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import Event, Submission
@@ -117,7 +118,12 @@ async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE) -> Acti
     now = env.kv.now()
     where: dict[str, Condition] = {"state": In(_RESTING), "updated_at": Between(least=now - window_ms)}
     page = await env.kv.select(
-        SUBMISSIONS.prefix, where=where, order_by="updated_at", descending=True, limit=limit
+        SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
+        where=where,
+        order_by="updated_at",
+        descending=True,
+        limit=limit,
     )
     _raise_failed(page.failed.values())
     skips = Skips("recent_activity")
@@ -182,7 +188,9 @@ async def waiting_line(limit: int = MOST_AHEAD) -> WaitingLine:
     env = require_env("kv")
     now = env.kv.now()
     where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=now)}
-    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=limit)
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, audiences=EVERYTHING, where=where, order_by="due_at", limit=limit
+    )
     _raise_failed(page.failed.values())
     places = {_id(entry): place for place, entry in enumerate(page.items, 1)}
     return WaitingLine(places, page.after is not None, now)
@@ -195,7 +203,9 @@ async def position_of(record: Submission, limit: int = MOST_AHEAD) -> LinePositi
     if due is None or not waits(record, env.kv.now()):
         return None
     where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=due)}
-    page = await env.kv.select(SUBMISSIONS.prefix, where=where, order_by="due_at", limit=limit)
+    page = await env.kv.select(
+        SUBMISSIONS.prefix, audiences=EVERYTHING, where=where, order_by="due_at", limit=limit
+    )
     _raise_failed(page.failed.values())
     ids = [_id(entry) for entry in page.items]
     if record.id in ids:
@@ -246,6 +256,7 @@ async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20) -> JudgeWatch
     env = require_env("kv")
     page = await env.kv.select(
         SUBMISSIONS.prefix,
+        audiences=EVERYTHING,
         where={"state": In(_RESTING)},
         order_by="updated_at",
         descending=True,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from vskill_platform.domain.audience import EVERYTHING, Audiences
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
@@ -38,6 +39,7 @@ class FoundSubmissions(msgspec.Struct, frozen=True):
 
 async def find_submissions(
     *,
+    audiences: Audiences,
     states: Collection[State] = (),
     text: str = "",
     submitter: str | None = None,
@@ -51,7 +53,7 @@ async def find_submissions(
     Of one submitter the order is always that of submitting.
     """
     if text.strip():
-        return await _search(text, states, submitter, after, limit)
+        return await _search(text, states, submitter, after, limit, audiences)
     where: dict[str, Condition] = {}
     if submitter is not None:
         where["submitter"] = Is(submitter)
@@ -68,18 +70,31 @@ async def find_submissions(
         )
     field = "updated_at" if order is Order.UPDATED else "created_at"
     page = await require_env("kv").kv.select(
-        SUBMISSIONS.prefix, where=where, order_by=field, descending=descending, after=after, limit=limit
+        SUBMISSIONS.prefix,
+        audiences=audiences,
+        where=where,
+        order_by=field,
+        descending=descending,
+        after=after,
+        limit=limit,
     )
     return _read(page.items, page.after, Skips("find_submissions"), page.failed)
 
 
 async def submissions_with_digest(digest: str) -> list[Submission]:
-    """Every submission whose content this is. A read that fails raises: unknown is not "none"."""
+    """Every submission whose content this is, whoever may read it: a rule is suppressed for content wherever it is.
+    A read that fails raises: unknown is not "none"."""
     kv = require_env("kv").kv
     found: list[Submission] = []
     after: str | None = None
     while True:
-        page = await kv.select(SUBMISSIONS.prefix, where={"digest": Is(digest)}, order_by="key", after=after)
+        page = await kv.select(
+            SUBMISSIONS.prefix,
+            audiences=EVERYTHING,
+            where={"digest": Is(digest)},
+            order_by="key",
+            after=after,
+        )
         for error in page.failed.values():
             raise error
         found += _read(page.items, None, Skips("submissions_with_digest"), {}).items
@@ -89,7 +104,12 @@ async def submissions_with_digest(digest: str) -> list[Submission]:
 
 
 async def _search(
-    text: str, states: Collection[State], submitter: str | None, after: str | None, limit: int
+    text: str,
+    states: Collection[State],
+    submitter: str | None,
+    after: str | None,
+    limit: int,
+    audiences: Audiences,
 ) -> FoundSubmissions:
     if after is not None:
         raise InvalidInput(
@@ -100,7 +120,9 @@ async def _search(
         where["state"] = In(tuple(sorted(states)))
     if submitter is not None:
         where["submitter"] = Is(submitter)
-    found = await require_env("kv").kv.search(SUBMISSIONS.prefix, text, where=where, limit=limit)
+    found = await require_env("kv").kv.search(
+        SUBMISSIONS.prefix, text, audiences=audiences, where=where, limit=limit
+    )
     read = _read(found.items, None, Skips("find_submissions"), {})
     return msgspec.structs.replace(read, truncated=found.truncated)
 

@@ -19,6 +19,7 @@ from typing import Protocol
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, RateLimited
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
@@ -312,7 +313,9 @@ class Hub:
             before = change.cursor
         skips.report(self._env)
         counted = any(SUBMISSIONS.holds(key) for key in last)
-        return EventBatch(tuple(updates), end, await count_submissions() if counted else None)
+        return EventBatch(
+            tuple(updates), end, await count_submissions(audiences=PUBLIC_ONLY) if counted else None
+        )
 
     # Telling.
 

@@ -7,15 +7,18 @@ ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_created_at bigint;
 ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_due_at bigint;
 ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_digest text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_submitter text COLLATE "C";
-CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_audience text COLLATE "C";
+CREATE INDEX IF NOT EXISTS sub_by_audience_state_updated_at ON records (sub_audience, sub_state, sub_updated_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_audience_created_at ON records (sub_audience, sub_created_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_audience_submitter_created_at ON records (sub_audience, sub_submitter, sub_created_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_state_due_at ON records (sub_state, sub_due_at, key)
     WHERE collection = 'sub';
-CREATE INDEX IF NOT EXISTS sub_by_created_at ON records (sub_created_at, key)
+CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_digest ON records (sub_digest, key)
-    WHERE collection = 'sub';
-CREATE INDEX IF NOT EXISTS sub_by_submitter_created_at ON records (sub_submitter, sub_created_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_words ON records USING gin ((CASE WHEN collection = 'sub' THEN terms END))
     WHERE (CASE WHEN collection = 'sub' THEN terms END) IS NOT NULL;
@@ -36,23 +39,26 @@ ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_category text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_licence text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_agent text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_trust text COLLATE "C";
-CREATE INDEX IF NOT EXISTS skill_by_listed_at ON records (skill_listed_at, key)
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_audience text COLLATE "C";
+CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_first_at ON records (skill_first_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_listed_at ON records (skill_audience, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_installs ON records (skill_installs, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_first_at ON records (skill_audience, skill_first_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_owner_listed_at ON records (skill_owner, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_installs ON records (skill_audience, skill_installs, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_category_listed_at ON records (skill_category, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_owner_listed_at ON records (skill_audience, skill_owner, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_licence_listed_at ON records (skill_licence, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_category_listed_at ON records (skill_audience, skill_category, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_agent_listed_at ON records (skill_agent, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_licence_listed_at ON records (skill_audience, skill_licence, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_trust_listed_at ON records (skill_trust, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_agent_listed_at ON records (skill_audience, skill_agent, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_certification_listed_at ON records (skill_certification, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_trust_listed_at ON records (skill_audience, skill_trust, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_audience_certification_listed_at ON records (skill_audience, skill_certification, skill_listed_at, key)
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
     WHERE collection = 'skill';
@@ -79,13 +85,24 @@ CREATE OR REPLACE FUNCTION counted_fields(one records) RETURNS TABLE (field text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT counted.field, counted.value FROM (VALUES
         ('sub', 'state', one.sub_state),
+        ('sub', 'audience', one.sub_audience),
         ('skill', 'certification', one.skill_certification),
         ('skill', 'category', one.skill_category),
         ('skill', 'licence', one.skill_licence),
         ('skill', 'agent', one.skill_agent),
         ('skill', 'trust', one.skill_trust),
+        ('skill', 'audience', one.skill_audience),
         ('task', 'state', one.task_state)
     ) AS counted (collection, field, value) WHERE counted.collection = one.collection;
+$$;
+
+-- Who may read a record; NULL where it does not say.
+CREATE OR REPLACE FUNCTION audience_of(one records) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE one.collection
+        WHEN 'sub' THEN one.sub_audience
+        WHEN 'skill' THEN one.skill_audience
+    END;
 $$;
 
 -- Write records, given as rows of the table without their version.
@@ -105,6 +122,7 @@ BEGIN
         sub_due_at = excluded.sub_due_at,
         sub_digest = excluded.sub_digest,
         sub_submitter = excluded.sub_submitter,
+        sub_audience = excluded.sub_audience,
         skill_owner = excluded.skill_owner,
         skill_certification = excluded.skill_certification,
         skill_current_digest = excluded.skill_current_digest,
@@ -115,6 +133,7 @@ BEGIN
         skill_licence = excluded.skill_licence,
         skill_agent = excluded.skill_agent,
         skill_trust = excluded.skill_trust,
+        skill_audience = excluded.skill_audience,
         task_state = excluded.task_state,
         task_kind = excluded.task_kind,
         task_updated_at = excluded.task_updated_at,

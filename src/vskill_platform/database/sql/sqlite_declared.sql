@@ -7,20 +7,26 @@ ALTER TABLE records ADD COLUMN sub_created_at;
 ALTER TABLE records ADD COLUMN sub_due_at;
 ALTER TABLE records ADD COLUMN sub_digest;
 ALTER TABLE records ADD COLUMN sub_submitter;
-CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
+ALTER TABLE records ADD COLUMN sub_audience;
+CREATE INDEX IF NOT EXISTS sub_by_audience_state_updated_at ON records (sub_audience, sub_state, sub_updated_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_audience_created_at ON records (sub_audience, sub_created_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_audience_submitter_created_at ON records (sub_audience, sub_submitter, sub_created_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_state_due_at ON records (sub_state, sub_due_at, key)
     WHERE collection = 'sub';
-CREATE INDEX IF NOT EXISTS sub_by_created_at ON records (sub_created_at, key)
+CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_digest ON records (sub_digest, key)
-    WHERE collection = 'sub';
-CREATE INDEX IF NOT EXISTS sub_by_submitter_created_at ON records (sub_submitter, sub_created_at, key)
     WHERE collection = 'sub';
 DROP TRIGGER IF EXISTS sub_state_inserted;
 CREATE TRIGGER sub_state_inserted AFTER INSERT ON records WHEN NEW.collection = 'sub'
 BEGIN
     INSERT INTO counts VALUES ('sub', 'state', ifnull(NEW.sub_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sub', 'state', ifnull(NEW.sub_audience, x''), ifnull(NEW.sub_state, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS sub_state_deleted;
@@ -28,17 +34,59 @@ CREATE TRIGGER sub_state_deleted AFTER DELETE ON records WHEN OLD.collection = '
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'sub' AND field = 'state' AND value = ifnull(OLD.sub_state, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'state'
+            AND audience = ifnull(OLD.sub_audience, x'') AND value = ifnull(OLD.sub_state, x'');
 END;
 DROP TRIGGER IF EXISTS sub_state_changed;
-CREATE TRIGGER sub_state_changed AFTER UPDATE OF sub_state ON records
-    WHEN NEW.collection = 'sub' AND OLD.sub_state IS NOT NEW.sub_state
+CREATE TRIGGER sub_state_changed AFTER UPDATE OF sub_state, sub_audience ON records
+    WHEN NEW.collection = 'sub' AND (OLD.sub_state IS NOT NEW.sub_state OR OLD.sub_audience IS NOT NEW.sub_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'sub' AND field = 'state' AND value = ifnull(OLD.sub_state, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'state'
+            AND audience = ifnull(OLD.sub_audience, x'') AND value = ifnull(OLD.sub_state, x'');
     INSERT INTO counts VALUES ('sub', 'state', ifnull(NEW.sub_state, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sub', 'state', ifnull(NEW.sub_audience, x''), ifnull(NEW.sub_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
-CREATE VIRTUAL TABLE IF NOT EXISTS sub_search USING fts5 (skill_name, repo_url, tokenize = 'ascii');
+DROP TRIGGER IF EXISTS sub_audience_inserted;
+CREATE TRIGGER sub_audience_inserted AFTER INSERT ON records WHEN NEW.collection = 'sub'
+BEGIN
+    INSERT INTO counts VALUES ('sub', 'audience', ifnull(NEW.sub_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sub', 'audience', ifnull(NEW.sub_audience, x''), ifnull(NEW.sub_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS sub_audience_deleted;
+CREATE TRIGGER sub_audience_deleted AFTER DELETE ON records WHEN OLD.collection = 'sub'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'audience' AND value = ifnull(OLD.sub_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'audience'
+            AND audience = ifnull(OLD.sub_audience, x'') AND value = ifnull(OLD.sub_audience, x'');
+END;
+DROP TRIGGER IF EXISTS sub_audience_changed;
+CREATE TRIGGER sub_audience_changed AFTER UPDATE OF sub_audience ON records
+    WHEN NEW.collection = 'sub' AND OLD.sub_audience IS NOT NEW.sub_audience
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'audience' AND value = ifnull(OLD.sub_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'audience'
+            AND audience = ifnull(OLD.sub_audience, x'') AND value = ifnull(OLD.sub_audience, x'');
+    INSERT INTO counts VALUES ('sub', 'audience', ifnull(NEW.sub_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sub', 'audience', ifnull(NEW.sub_audience, x''), ifnull(NEW.sub_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE VIRTUAL TABLE IF NOT EXISTS sub_search USING fts5 (skill_name, repo_url, audience, tokenize = 'ascii');
 
 ALTER TABLE records ADD COLUMN skill_owner;
 ALTER TABLE records ADD COLUMN skill_certification;
@@ -50,23 +98,26 @@ ALTER TABLE records ADD COLUMN skill_category;
 ALTER TABLE records ADD COLUMN skill_licence;
 ALTER TABLE records ADD COLUMN skill_agent;
 ALTER TABLE records ADD COLUMN skill_trust;
-CREATE INDEX IF NOT EXISTS skill_by_listed_at ON records (skill_listed_at, key)
+ALTER TABLE records ADD COLUMN skill_audience;
+CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_first_at ON records (skill_first_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_listed_at ON records (skill_audience, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_installs ON records (skill_installs, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_first_at ON records (skill_audience, skill_first_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_owner_listed_at ON records (skill_owner, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_installs ON records (skill_audience, skill_installs, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_category_listed_at ON records (skill_category, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_owner_listed_at ON records (skill_audience, skill_owner, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_licence_listed_at ON records (skill_licence, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_category_listed_at ON records (skill_audience, skill_category, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_agent_listed_at ON records (skill_agent, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_licence_listed_at ON records (skill_audience, skill_licence, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_trust_listed_at ON records (skill_trust, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_agent_listed_at ON records (skill_audience, skill_agent, skill_listed_at, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_by_certification_listed_at ON records (skill_certification, skill_listed_at, key)
+CREATE INDEX IF NOT EXISTS skill_by_audience_trust_listed_at ON records (skill_audience, skill_trust, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_audience_certification_listed_at ON records (skill_audience, skill_certification, skill_listed_at, key)
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
     WHERE collection = 'skill';
@@ -75,20 +126,32 @@ CREATE TRIGGER skill_certification_inserted AFTER INSERT ON records WHEN NEW.col
 BEGIN
     INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_certification_deleted;
 CREATE TRIGGER skill_certification_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
 END;
 DROP TRIGGER IF EXISTS skill_certification_changed;
-CREATE TRIGGER skill_certification_changed AFTER UPDATE OF skill_certification ON records
-    WHEN NEW.collection = 'skill' AND OLD.skill_certification IS NOT NEW.skill_certification
+CREATE TRIGGER skill_certification_changed AFTER UPDATE OF skill_certification, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_certification IS NOT NEW.skill_certification OR OLD.skill_audience IS NOT NEW.skill_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
     INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_category_inserted;
@@ -96,20 +159,32 @@ CREATE TRIGGER skill_category_inserted AFTER INSERT ON records WHEN NEW.collecti
 BEGIN
     INSERT INTO counts VALUES ('skill', 'category', ifnull(NEW.skill_category, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'category', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_category, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_category_deleted;
 CREATE TRIGGER skill_category_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'category' AND value = ifnull(OLD.skill_category, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'category'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_category, x'');
 END;
 DROP TRIGGER IF EXISTS skill_category_changed;
-CREATE TRIGGER skill_category_changed AFTER UPDATE OF skill_category ON records
-    WHEN NEW.collection = 'skill' AND OLD.skill_category IS NOT NEW.skill_category
+CREATE TRIGGER skill_category_changed AFTER UPDATE OF skill_category, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_category IS NOT NEW.skill_category OR OLD.skill_audience IS NOT NEW.skill_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'category' AND value = ifnull(OLD.skill_category, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'category'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_category, x'');
     INSERT INTO counts VALUES ('skill', 'category', ifnull(NEW.skill_category, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'category', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_category, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_licence_inserted;
@@ -117,20 +192,32 @@ CREATE TRIGGER skill_licence_inserted AFTER INSERT ON records WHEN NEW.collectio
 BEGIN
     INSERT INTO counts VALUES ('skill', 'licence', ifnull(NEW.skill_licence, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'licence', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_licence, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_licence_deleted;
 CREATE TRIGGER skill_licence_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'licence' AND value = ifnull(OLD.skill_licence, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'licence'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_licence, x'');
 END;
 DROP TRIGGER IF EXISTS skill_licence_changed;
-CREATE TRIGGER skill_licence_changed AFTER UPDATE OF skill_licence ON records
-    WHEN NEW.collection = 'skill' AND OLD.skill_licence IS NOT NEW.skill_licence
+CREATE TRIGGER skill_licence_changed AFTER UPDATE OF skill_licence, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_licence IS NOT NEW.skill_licence OR OLD.skill_audience IS NOT NEW.skill_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'licence' AND value = ifnull(OLD.skill_licence, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'licence'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_licence, x'');
     INSERT INTO counts VALUES ('skill', 'licence', ifnull(NEW.skill_licence, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'licence', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_licence, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_agent_inserted;
@@ -138,20 +225,32 @@ CREATE TRIGGER skill_agent_inserted AFTER INSERT ON records WHEN NEW.collection 
 BEGIN
     INSERT INTO counts VALUES ('skill', 'agent', ifnull(NEW.skill_agent, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'agent', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_agent, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_agent_deleted;
 CREATE TRIGGER skill_agent_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'agent' AND value = ifnull(OLD.skill_agent, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'agent'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_agent, x'');
 END;
 DROP TRIGGER IF EXISTS skill_agent_changed;
-CREATE TRIGGER skill_agent_changed AFTER UPDATE OF skill_agent ON records
-    WHEN NEW.collection = 'skill' AND OLD.skill_agent IS NOT NEW.skill_agent
+CREATE TRIGGER skill_agent_changed AFTER UPDATE OF skill_agent, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_agent IS NOT NEW.skill_agent OR OLD.skill_audience IS NOT NEW.skill_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'agent' AND value = ifnull(OLD.skill_agent, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'agent'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_agent, x'');
     INSERT INTO counts VALUES ('skill', 'agent', ifnull(NEW.skill_agent, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'agent', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_agent, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_trust_inserted;
@@ -159,23 +258,68 @@ CREATE TRIGGER skill_trust_inserted AFTER INSERT ON records WHEN NEW.collection 
 BEGIN
     INSERT INTO counts VALUES ('skill', 'trust', ifnull(NEW.skill_trust, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'trust', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_trust, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_trust_deleted;
 CREATE TRIGGER skill_trust_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'trust' AND value = ifnull(OLD.skill_trust, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'trust'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_trust, x'');
 END;
 DROP TRIGGER IF EXISTS skill_trust_changed;
-CREATE TRIGGER skill_trust_changed AFTER UPDATE OF skill_trust ON records
-    WHEN NEW.collection = 'skill' AND OLD.skill_trust IS NOT NEW.skill_trust
+CREATE TRIGGER skill_trust_changed AFTER UPDATE OF skill_trust, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_trust IS NOT NEW.skill_trust OR OLD.skill_audience IS NOT NEW.skill_audience)
 BEGIN
     UPDATE counts SET n = n - 1
         WHERE collection = 'skill' AND field = 'trust' AND value = ifnull(OLD.skill_trust, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'trust'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_trust, x'');
     INSERT INTO counts VALUES ('skill', 'trust', ifnull(NEW.skill_trust, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'trust', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_trust, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
 END;
-CREATE VIRTUAL TABLE IF NOT EXISTS skill_search USING fts5 (name, canonical, description, tokenize = 'ascii');
+DROP TRIGGER IF EXISTS skill_audience_inserted;
+CREATE TRIGGER skill_audience_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'audience', ifnull(NEW.skill_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'audience', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_audience_deleted;
+CREATE TRIGGER skill_audience_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'audience' AND value = ifnull(OLD.skill_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'audience'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_audience, x'');
+END;
+DROP TRIGGER IF EXISTS skill_audience_changed;
+CREATE TRIGGER skill_audience_changed AFTER UPDATE OF skill_audience ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_audience IS NOT NEW.skill_audience
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'audience' AND value = ifnull(OLD.skill_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'audience'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_audience, x'');
+    INSERT INTO counts VALUES ('skill', 'audience', ifnull(NEW.skill_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'audience', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE VIRTUAL TABLE IF NOT EXISTS skill_search USING fts5 (name, canonical, description, audience, tokenize = 'ascii');
 
 ALTER TABLE records ADD COLUMN task_state;
 ALTER TABLE records ADD COLUMN task_kind;

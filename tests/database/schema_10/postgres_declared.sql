@@ -1,0 +1,125 @@
+-- Written by `make reference` from kv/collections.py: change the declaration, not this file. It is run after the
+-- migrations, over a new database or one that has some of it already, and removes nothing.
+
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_state text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_updated_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_created_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_due_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_digest text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sub_submitter text COLLATE "C";
+CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_state_due_at ON records (sub_state, sub_due_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_created_at ON records (sub_created_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_digest ON records (sub_digest, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_submitter_created_at ON records (sub_submitter, sub_created_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_words ON records USING gin ((CASE WHEN collection = 'sub' THEN terms END))
+    WHERE (CASE WHEN collection = 'sub' THEN terms END) IS NOT NULL;
+CREATE STATISTICS IF NOT EXISTS sub_words_common ON (CASE WHEN collection = 'sub' THEN terms END)
+    FROM records;
+CREATE INDEX IF NOT EXISTS sub_telling ON records USING gin ((CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END))
+    WHERE (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
+CREATE STATISTICS IF NOT EXISTS sub_telling_common ON (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END)
+    FROM records;
+
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_owner text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_certification text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_current_digest text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_listed_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_first_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_installs bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_category text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_licence text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_agent text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_trust text COLLATE "C";
+CREATE INDEX IF NOT EXISTS skill_by_listed_at ON records (skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_first_at ON records (skill_first_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_installs ON records (skill_installs, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_owner_listed_at ON records (skill_owner, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_category_listed_at ON records (skill_category, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_licence_listed_at ON records (skill_licence, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_agent_listed_at ON records (skill_agent, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_trust_listed_at ON records (skill_trust, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_certification_listed_at ON records (skill_certification, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_words ON records USING gin ((CASE WHEN collection = 'skill' THEN terms END))
+    WHERE (CASE WHEN collection = 'skill' THEN terms END) IS NOT NULL;
+CREATE STATISTICS IF NOT EXISTS skill_words_common ON (CASE WHEN collection = 'skill' THEN terms END)
+    FROM records;
+CREATE INDEX IF NOT EXISTS skill_telling ON records USING gin ((CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END))
+    WHERE (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
+CREATE STATISTICS IF NOT EXISTS skill_telling_common ON (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END)
+    FROM records;
+
+ALTER TABLE records ADD COLUMN IF NOT EXISTS task_state text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS task_kind text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS task_updated_at bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS task_due_at bigint;
+CREATE INDEX IF NOT EXISTS task_by_state_due_at ON records (task_state, task_due_at, key)
+    WHERE collection = 'task';
+CREATE INDEX IF NOT EXISTS task_by_kind_updated_at ON records (task_kind, task_updated_at, key)
+    WHERE collection = 'task';
+
+-- The fields of a record that are counted, with their values.
+CREATE OR REPLACE FUNCTION counted_fields(one records) RETURNS TABLE (field text, value text)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT counted.field, counted.value FROM (VALUES
+        ('sub', 'state', one.sub_state),
+        ('skill', 'certification', one.skill_certification),
+        ('skill', 'category', one.skill_category),
+        ('skill', 'licence', one.skill_licence),
+        ('skill', 'agent', one.skill_agent),
+        ('skill', 'trust', one.skill_trust),
+        ('task', 'state', one.task_state)
+    ) AS counted (collection, field, value) WHERE counted.collection = one.collection;
+$$;
+
+-- Write records, given as rows of the table without their version.
+CREATE OR REPLACE FUNCTION write_records(puts json, number bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    base records;
+BEGIN
+    base.version := number;
+    INSERT INTO records SELECT * FROM json_populate_recordset(base, puts)
+    ON CONFLICT (key) DO UPDATE SET
+        version = excluded.version,
+        expires_at = excluded.expires_at,
+        collection = excluded.collection,
+        sub_state = excluded.sub_state,
+        sub_updated_at = excluded.sub_updated_at,
+        sub_created_at = excluded.sub_created_at,
+        sub_due_at = excluded.sub_due_at,
+        sub_digest = excluded.sub_digest,
+        sub_submitter = excluded.sub_submitter,
+        skill_owner = excluded.skill_owner,
+        skill_certification = excluded.skill_certification,
+        skill_current_digest = excluded.skill_current_digest,
+        skill_listed_at = excluded.skill_listed_at,
+        skill_first_at = excluded.skill_first_at,
+        skill_installs = excluded.skill_installs,
+        skill_category = excluded.skill_category,
+        skill_licence = excluded.skill_licence,
+        skill_agent = excluded.skill_agent,
+        skill_trust = excluded.skill_trust,
+        task_state = excluded.task_state,
+        task_kind = excluded.task_kind,
+        task_updated_at = excluded.task_updated_at,
+        task_due_at = excluded.task_due_at,
+        terms = excluded.terms,
+        value = excluded.value;
+END;
+$$;

@@ -1,0 +1,208 @@
+-- Written by `make reference` from kv/collections.py: change the declaration, not this file. It is run after the
+-- migrations, over a new database or one that has some of it already, and removes nothing.
+
+ALTER TABLE records ADD COLUMN sub_state;
+ALTER TABLE records ADD COLUMN sub_updated_at;
+ALTER TABLE records ADD COLUMN sub_created_at;
+ALTER TABLE records ADD COLUMN sub_due_at;
+ALTER TABLE records ADD COLUMN sub_digest;
+ALTER TABLE records ADD COLUMN sub_submitter;
+CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_state_due_at ON records (sub_state, sub_due_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_created_at ON records (sub_created_at, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_digest ON records (sub_digest, key)
+    WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_submitter_created_at ON records (sub_submitter, sub_created_at, key)
+    WHERE collection = 'sub';
+DROP TRIGGER IF EXISTS sub_state_inserted;
+CREATE TRIGGER sub_state_inserted AFTER INSERT ON records WHEN NEW.collection = 'sub'
+BEGIN
+    INSERT INTO counts VALUES ('sub', 'state', ifnull(NEW.sub_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS sub_state_deleted;
+CREATE TRIGGER sub_state_deleted AFTER DELETE ON records WHEN OLD.collection = 'sub'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'state' AND value = ifnull(OLD.sub_state, x'');
+END;
+DROP TRIGGER IF EXISTS sub_state_changed;
+CREATE TRIGGER sub_state_changed AFTER UPDATE OF sub_state ON records
+    WHEN NEW.collection = 'sub' AND OLD.sub_state IS NOT NEW.sub_state
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sub' AND field = 'state' AND value = ifnull(OLD.sub_state, x'');
+    INSERT INTO counts VALUES ('sub', 'state', ifnull(NEW.sub_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE VIRTUAL TABLE IF NOT EXISTS sub_search USING fts5 (skill_name, repo_url, tokenize = 'ascii');
+
+ALTER TABLE records ADD COLUMN skill_owner;
+ALTER TABLE records ADD COLUMN skill_certification;
+ALTER TABLE records ADD COLUMN skill_current_digest;
+ALTER TABLE records ADD COLUMN skill_listed_at;
+ALTER TABLE records ADD COLUMN skill_first_at;
+ALTER TABLE records ADD COLUMN skill_installs;
+ALTER TABLE records ADD COLUMN skill_category;
+ALTER TABLE records ADD COLUMN skill_licence;
+ALTER TABLE records ADD COLUMN skill_agent;
+ALTER TABLE records ADD COLUMN skill_trust;
+CREATE INDEX IF NOT EXISTS skill_by_listed_at ON records (skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_first_at ON records (skill_first_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_installs ON records (skill_installs, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_owner_listed_at ON records (skill_owner, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_category_listed_at ON records (skill_category, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_licence_listed_at ON records (skill_licence, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_agent_listed_at ON records (skill_agent, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_trust_listed_at ON records (skill_trust, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_certification_listed_at ON records (skill_certification, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
+    WHERE collection = 'skill';
+DROP TRIGGER IF EXISTS skill_certification_inserted;
+CREATE TRIGGER skill_certification_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_certification_deleted;
+CREATE TRIGGER skill_certification_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+END;
+DROP TRIGGER IF EXISTS skill_certification_changed;
+CREATE TRIGGER skill_certification_changed AFTER UPDATE OF skill_certification ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_certification IS NOT NEW.skill_certification
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_category_inserted;
+CREATE TRIGGER skill_category_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'category', ifnull(NEW.skill_category, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_category_deleted;
+CREATE TRIGGER skill_category_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'category' AND value = ifnull(OLD.skill_category, x'');
+END;
+DROP TRIGGER IF EXISTS skill_category_changed;
+CREATE TRIGGER skill_category_changed AFTER UPDATE OF skill_category ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_category IS NOT NEW.skill_category
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'category' AND value = ifnull(OLD.skill_category, x'');
+    INSERT INTO counts VALUES ('skill', 'category', ifnull(NEW.skill_category, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_licence_inserted;
+CREATE TRIGGER skill_licence_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'licence', ifnull(NEW.skill_licence, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_licence_deleted;
+CREATE TRIGGER skill_licence_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'licence' AND value = ifnull(OLD.skill_licence, x'');
+END;
+DROP TRIGGER IF EXISTS skill_licence_changed;
+CREATE TRIGGER skill_licence_changed AFTER UPDATE OF skill_licence ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_licence IS NOT NEW.skill_licence
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'licence' AND value = ifnull(OLD.skill_licence, x'');
+    INSERT INTO counts VALUES ('skill', 'licence', ifnull(NEW.skill_licence, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_agent_inserted;
+CREATE TRIGGER skill_agent_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'agent', ifnull(NEW.skill_agent, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_agent_deleted;
+CREATE TRIGGER skill_agent_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'agent' AND value = ifnull(OLD.skill_agent, x'');
+END;
+DROP TRIGGER IF EXISTS skill_agent_changed;
+CREATE TRIGGER skill_agent_changed AFTER UPDATE OF skill_agent ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_agent IS NOT NEW.skill_agent
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'agent' AND value = ifnull(OLD.skill_agent, x'');
+    INSERT INTO counts VALUES ('skill', 'agent', ifnull(NEW.skill_agent, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_trust_inserted;
+CREATE TRIGGER skill_trust_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'trust', ifnull(NEW.skill_trust, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_trust_deleted;
+CREATE TRIGGER skill_trust_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'trust' AND value = ifnull(OLD.skill_trust, x'');
+END;
+DROP TRIGGER IF EXISTS skill_trust_changed;
+CREATE TRIGGER skill_trust_changed AFTER UPDATE OF skill_trust ON records
+    WHEN NEW.collection = 'skill' AND OLD.skill_trust IS NOT NEW.skill_trust
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'trust' AND value = ifnull(OLD.skill_trust, x'');
+    INSERT INTO counts VALUES ('skill', 'trust', ifnull(NEW.skill_trust, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE VIRTUAL TABLE IF NOT EXISTS skill_search USING fts5 (name, canonical, description, tokenize = 'ascii');
+
+ALTER TABLE records ADD COLUMN task_state;
+ALTER TABLE records ADD COLUMN task_kind;
+ALTER TABLE records ADD COLUMN task_updated_at;
+ALTER TABLE records ADD COLUMN task_due_at;
+CREATE INDEX IF NOT EXISTS task_by_state_due_at ON records (task_state, task_due_at, key)
+    WHERE collection = 'task';
+CREATE INDEX IF NOT EXISTS task_by_kind_updated_at ON records (task_kind, task_updated_at, key)
+    WHERE collection = 'task';
+DROP TRIGGER IF EXISTS task_state_inserted;
+CREATE TRIGGER task_state_inserted AFTER INSERT ON records WHEN NEW.collection = 'task'
+BEGIN
+    INSERT INTO counts VALUES ('task', 'state', ifnull(NEW.task_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS task_state_deleted;
+CREATE TRIGGER task_state_deleted AFTER DELETE ON records WHEN OLD.collection = 'task'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'task' AND field = 'state' AND value = ifnull(OLD.task_state, x'');
+END;
+DROP TRIGGER IF EXISTS task_state_changed;
+CREATE TRIGGER task_state_changed AFTER UPDATE OF task_state ON records
+    WHEN NEW.collection = 'task' AND OLD.task_state IS NOT NEW.task_state
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'task' AND field = 'state' AND value = ifnull(OLD.task_state, x'');
+    INSERT INTO counts VALUES ('task', 'state', ifnull(NEW.task_state, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
