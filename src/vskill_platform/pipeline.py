@@ -16,6 +16,7 @@ from vskill_platform.domain.errors import (
     LimitExceeded,
     LowerVersion,
     NoSkillFound,
+    QuotaExceeded,
     SourceGone,
 )
 from vskill_platform.domain.evidence import evidence_of
@@ -37,8 +38,11 @@ from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
 from vskill_platform.worker_context import require_env
 
-#: Another attempt would fail the same way: the author must change something.
-FINAL = (NoSkillFound, InvalidManifest, SourceGone, LimitExceeded, LowerVersion, InvalidInput)
+#: Another attempt would fail the same way: somebody must change something.
+FINAL = (
+    *(NoSkillFound, InvalidManifest, SourceGone, LimitExceeded),
+    *(LowerVersion, QuotaExceeded, InvalidInput),
+)
 
 #: Rows of the decision that no answer of the judge would change.
 DECIDED_WITHOUT_JUDGE = frozenset(

@@ -37,8 +37,9 @@ from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
-from vskill_platform.store.namespaces import audience_at
-from vskill_platform.store.skills import place_of, skill_writes
+from vskill_platform.store.namespaces import belonging_of
+from vskill_platform.store.quotas import count_publication
+from vskill_platform.store.skills import alias_writes, place_of, skill_writes
 from vskill_platform.worker_context import require_env
 
 #: Below this, making both archives takes less time than handing the work to a thread.
@@ -75,7 +76,7 @@ class VerifiedContent(msgspec.Struct, frozen=True):
 
 async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
     """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
-    Raises Blocked, LowerVersion, TakenDown or ClaimLost, and then nothing is live."""
+    Raises Blocked, LowerVersion, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
     content = verified.content if verified is not None else await _read_content(claim.record)
     seal = await _make_seal(content)
     unblocked = content.unblocked
@@ -130,9 +131,17 @@ async def _publication(
     _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, canonical))
-    audience, namespace = await audience_at(record.identity, published.narrowed)
+    belonging = await belonging_of(record.identity, published.narrowed)
+    audience = belonging.audience
     published = msgspec.structs.replace(published, audience=audience)
-    operations: tuple[Operation, ...] = (asserted, namespace, *skill_writes(published, version, added))
+    operations: tuple[Operation, ...] = (
+        asserted,
+        belonging.asserted,
+        *skill_writes(published, version, added),
+        *await count_publication(belonging.namespace, audience, skill, added),
+    )
+    if added is None and skill is not None and skill.audience != audience:
+        operations += tuple(alias_writes(published))
     if seal is not None:
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)

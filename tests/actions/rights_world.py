@@ -24,10 +24,12 @@ from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
 from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team
 from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.domain.token import SCOPES, SCOPES_OF
+from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.collections import create_collection
 from vskill_platform.store.owners import Owner, Ownership
@@ -199,6 +201,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     repo = normalise(REPO)
     ownership = Ownership(repo.repo_key, REPO, (Owner("olga", env.kv.now(), "file"),))
     await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    await _manage(env)
     digest = skill.versions[0].digest
     finding = Finding(
         RULE,
@@ -231,6 +234,16 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
         "received": received.id,
         "failed": failed.id,
     }
+
+
+async def _manage(env: Env) -> None:
+    """Olga owns the namespace, and belongs to two teams."""
+    olga = Member("user:olga", NamespaceRole.OWNER, env.kv.now(), "added")
+    carl = Member("user:carl", NamespaceRole.READER, env.kv.now(), "added")
+    record = Namespace("acme", members=(olga, carl))
+    await env.kv.put(keys.namespace("acme"), msgspec.json.encode(record))
+    for name in ("crew", "spare"):
+        await env.kv.put(keys.team(name), msgspec.json.encode(Team(name, ("carl", "olga"))))
 
 
 async def _put(shelf: Shelf, name: str, state: State, digest: str) -> Submission:

@@ -6,13 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.acting import take_down, yank
+from tests.support.acting import principal_for, take_down, yank
 from tests.support.entry_points import EntryPoints, Prepare
 from tests.support.envs import make_submission, put_record, run_until_quiet, submit_skill
 from tests.support.people import make_account
+from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
+from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.namespace import NamespaceRole, Visibility
 from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision
@@ -27,6 +30,7 @@ pytestmark = pytest.mark.anyio
 
 DIGEST = "a" * 64
 RULE = "DR-009"
+OWN = "upload~ann"
 SKILL = "upload~ann/skills/tidy"
 PLACE = "upload://ann/tidy"
 REPO = "https://github.com/acme/tools"
@@ -99,6 +103,19 @@ async def owned(env: Env) -> dict[str, str]:
     repo = normalise(REPO)
     ownership = Ownership(repo.repo_key, REPO, (Owner("ann", env.kv.now(), "file"),))
     await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    return {}
+
+
+async def managed(env: Env) -> dict[str, str]:
+    """Ann's own namespace, for its members only, with a member and a narrower skill."""
+    await published(env)
+    change = ChangeVisibility(name=OWN, to=Visibility.TEAM, reason="first")
+    await CHANGE_VISIBILITY(env, principal_for("user:ann"), change)
+    await make_account(env, "bob", Role.AUTHOR)
+    member = AddMember(name=OWN, member="bob", role=NamespaceRole.READER, reason="first")
+    await ADD_MEMBER(env, principal_for("user:ann"), member)
+    narrow = NarrowSkill(skill=SKILL, to=SkillVisibility.TEAM, reason="first")
+    await NARROW_SKILL(env, principal_for("user:ann"), narrow)
     return {}
 
 
@@ -182,6 +199,30 @@ VERBS = {
         owned, "ann", "/account/transfer", "/api/v1/owners/transfer",
         ("owner", "transfer", REPO, "bob", *REASON), {"to": "bob", **WHY},
         {"repo_url": REPO, **YES}, {"repoUrl": REPO},
+    ),
+    "manage a namespace": Verb(
+        published, "ann", f"/namespaces/{OWN}/visibility", f"/api/v1/namespaces/{OWN}/visibility",
+        ("namespace", "visibility", OWN, "team", "--yes", *REASON), {"to": "team", **WHY}, YES,
+    ),
+    "make a namespace public": Verb(
+        managed, "rob", f"/namespaces/{OWN}/make-public", f"/api/v1/namespaces/{OWN}/make-public",
+        ("namespace", "make-public", OWN, "--yes", *REASON), WHY, YES,
+    ),
+    "add a member": Verb(
+        managed, "ann", f"/namespaces/{OWN}/members", f"/api/v1/namespaces/{OWN}/members",
+        ("namespace", "add", OWN, "bob", "owner", *REASON), {"member": "bob", "role": "owner", **WHY},
+    ),
+    "remove a member": Verb(
+        managed, "ann", f"/namespaces/{OWN}/members/remove", f"/api/v1/namespaces/{OWN}/members/remove",
+        ("namespace", "remove", OWN, "bob", *REASON), {"member": "bob", **WHY},
+    ),
+    "narrow": Verb(
+        managed, "ann", f"/skills/{SKILL}/narrow", f"/api/v1/skills/{SKILL}/narrow",
+        ("skill", "narrow", SKILL, "internal", *REASON), {"to": "internal", **WHY},
+    ),
+    "widen": Verb(
+        managed, "rob", f"/skills/{SKILL}/widen", f"/api/v1/skills/{SKILL}/widen",
+        ("skill", "widen", SKILL, *REASON), WHY,
     ),
     "cancel": Verb(
         submitted(State.RECEIVED), "ann", "/submissions/{id}/cancel", "/api/v1/submissions/{id}/cancel",

@@ -26,6 +26,9 @@ EVERYBODY = "anonymous author other owner reviewer admin operator"
 ACCOUNTS = "author other owner reviewer admin operator"
 SUBMITTER = "author owner reviewer admin operator"
 OWNER = "owner operator"
+#: Olga owns the namespace too.
+NAMESPACE_OWNER = "owner admin operator"
+MEMBER = "owner reviewer admin operator"
 REVIEWER = "reviewer admin operator"
 ADMIN = "admin operator"
 
@@ -45,6 +48,8 @@ CARL = {"name": "carl", **WHY}
 NEW_ACCOUNT = {"name": "zoe", "role": "author", **WHY}
 NEW_TOKEN = {"name": "laptop", "scopes": ["read"], "days": 1}
 BLOCK = {"kind": "name", "target": "evil-skill", "severity": "high", "ahead": True, **WHY}
+
+NAMESPACE = {"name": "acme"}
 
 MATRIX = {
     # Submissions.
@@ -87,6 +92,29 @@ MATRIX = {
     # Every account may ask; one whose proof is not found is told that it controls nothing.
     "owner.check": Row(OWNER, "own", {"repo_url": REPO}),
     "owner.transfer": Row(OWNER, "own", {"repo_url": REPO, "to": "carl", **WHY}),
+    # Namespaces.
+    "namespace.list": Row(ACCOUNTS, "read"),
+    "namespace.show": Row(MEMBER, "read", NAMESPACE),
+    "namespace.add-member": Row(
+        NAMESPACE_OWNER, "own", {**NAMESPACE, "member": "carl", "role": "author", **WHY}
+    ),
+    "namespace.remove-member": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "member": "carl", **WHY}),
+    "namespace.leave": Row(ACCOUNTS, "own", NAMESPACE),
+    "namespace.preview-visibility": Row(MEMBER, "read", {**NAMESPACE, "to": "team"}),
+    "namespace.change-visibility": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "public", **WHY}),
+    "namespace.make-public": Row(REVIEWER, "review", {**NAMESPACE, **WHY}),
+    "namespace.set-quotas": Row(ADMIN, "admin", {**NAMESPACE, "skills": 10, **WHY}),
+    "skill.narrow": Row(OWNER, "own", {"skill": "{skill}", "to": "team", **WHY}),
+    "skill.widen": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
+    "team.list": Row(ACCOUNTS, "read"),
+    "team.show": Row(ACCOUNTS, "read", {"name": "crew"}),
+    "team.create": Row(ADMIN, "admin", {"name": "writers", **WHY}),
+    "team.add": Row(ADMIN, "admin", {"name": "crew", "accounts": ["carl"], **WHY}),
+    "team.remove": Row(ADMIN, "admin", {"name": "crew", "accounts": ["carl"], **WHY}),
+    "team.delete": Row(ADMIN, "admin", {"name": "spare", **WHY}),
+    "access.show": Row(ADMIN, "admin"),
+    "access.preview": Row(ADMIN, "admin", {"mode": "internal"}),
+    "access.change": Row(ADMIN, "admin", {"submitters": "everybody", **WHY}),
     # Review.
     "review.list": Row(REVIEWER, "review"),
     "review.approve": Row(REVIEWER, "review", DECISION),
@@ -234,7 +262,7 @@ async def test_whoever_has_the_right_is_let_in(busy_world, name):
     action = BY_NAME[name]
     assert [who for who in WHO if who in may(name) and not await is_let_in(busy_world, action, who)] == []
     # A token that lacks the scope `review` has an author's rights at most, whoever holds it.
-    if MATRIX[name].who not in {SUBMITTER, OWNER}:
+    if MATRIX[name].who not in {SUBMITTER, OWNER, NAMESPACE_OWNER, MEMBER}:
         token = busy_world.scoped[MATRIX[name].scope]
         assert await busy_world.call_by_http(action, MATRIX[name].fields, token)
 

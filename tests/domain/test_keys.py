@@ -32,6 +32,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
         (keys.team("core"), "team:core"),
+        (keys.usage("upload~mia", "bytes"), "usage:upload~mia:bytes"),
         (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
         (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
         (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),

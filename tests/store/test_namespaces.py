@@ -84,6 +84,13 @@ async def put_namespace(namespace: Namespace) -> None:
     await change_namespace(namespace.name, decide, NOTE)
 
 
+def become(team: Team | None) -> Callable[[Team | None], Awaitable[Team | None]]:
+    async def decide(_known: Team | None) -> Team | None:
+        return team
+
+    return decide
+
+
 def maintainer(account: str) -> Member:
     return Member(f"user:{account}", NamespaceRole.MAINTAINER, 1, "added")
 
@@ -98,11 +105,11 @@ async def test_every_change_raises_one_version_and_is_audited(env):
     versions = [(await read_access())[1]]
     await put_namespace(Namespace("acme", Visibility.TEAM))
     versions.append((await read_access())[1])
-    await change_team("core", lambda _known: Team("core", ("mia",)), NOTE)
+    await change_team("core", become(Team("core", ("mia",))), NOTE)
     versions.append((await read_access())[1])
     await change_access(lambda known: msgspec.structs.replace(known, mode=RegistryMode.INTERNAL), NOTE)
     versions.append((await read_access())[1])
-    await change_team("core", lambda _known: None, NOTE)
+    await change_team("core", become(None), NOTE)
     versions.append((await read_access())[1])
     assert versions == sorted(set(versions))
     directory = await read_directory()
@@ -134,7 +141,7 @@ async def test_what_is_kept_costs_one_read(env):
 async def test_parts_of_two_versions_are_never_put_together(tmp_path):
     """The team is let in after mia has left it: she is never seen in a team that may read."""
     async with open_test_env("memory", tmp_path) as env:
-        await change_team("core", lambda _known: Team("core", ("mia",)), NOTE)
+        await change_team("core", become(Team("core", ("mia",))), NOTE)
         await put_namespace(Namespace("acme", Visibility.TEAM))
         changed = False
 
@@ -146,7 +153,7 @@ async def test_parts_of_two_versions_are_never_put_together(tmp_path):
             member = Member("team:core", NamespaceRole.READER, 1, "added")
 
             async def work() -> None:
-                await change_team("core", lambda _known: Team("core"), NOTE)
+                await change_team("core", become(Team("core")), NOTE)
                 await put_namespace(Namespace("acme", Visibility.TEAM, members=(member,)))
 
             await run_with_worker_env(env, work)

@@ -73,6 +73,8 @@ REVIEWERS = (
 GUARDS = {
     Right.ANYONE: Guard.PUBLIC,
     Right.READER: Guard.PUBLIC,
+    # Of a namespace that nobody here belongs to.
+    Right.MEMBER: Guard.REVIEWER,
     Right.REVIEWER: Guard.REVIEWER,
     Right.ADMIN: Guard.ADMIN,
 }

@@ -58,10 +58,14 @@ MEANT = frozenset(
         "POST /api/v1/blocklist/entries",
         "POST /api/v1/blocklist/entries/lift",
         "POST /api/v1/collections",
+        "POST /api/v1/namespaces/{name}/members",
+        "POST /api/v1/namespaces/{name}/quotas",
         "POST /api/v1/owners/check",
         "POST /api/v1/owners/claim",
         "POST /api/v1/owners/transfer",
         "POST /api/v1/review/bulk",
+        "POST /api/v1/teams/{name}",
+        "POST /api/v1/teams/{name}/add",
     }
 )
 

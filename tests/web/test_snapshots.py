@@ -128,6 +128,35 @@ def owners_do(verb: str, template: str, path: str) -> Iterator[Ask]:
     yield post(f"/api/v1/skills/{{name}}{template}", f"{NOTES}{path}", who="ada", body=body)
 
 
+def people_do() -> Iterator[Ask]:
+    """With namespaces and teams; nothing is hidden from the requests that follow."""
+    one, team = "/api/v1/namespaces/{name}", "/api/v1/teams/{name}"
+    own = "/api/v1/namespaces/upload~ada"
+    yield post(team, "/api/v1/teams/crew", who="root", body=WHY)
+    yield post(f"{team}/add", "/api/v1/teams/crew/add", who="root", body={**WHY, "accounts": ["ada"]})
+    yield from get(team, "/api/v1/teams/crew", "/api/v1/teams/none", who="ada")
+    member = {**WHY, "member": "root", "role": "reader"}
+    yield post(f"{one}/members", f"{own}/members", who="root", body=member)
+    yield post(f"{one}/members", f"{own}/members", who="ada", body={**member, "member": "team:crew"})
+    yield post(f"{one}/members", "/api/v1/namespaces/acme/members", who="ada", body=member)
+    yield post(f"{one}/members/remove", f"{own}/members/remove", who="ada", body={**WHY, "member": "root"})
+    yield post(f"{one}/leave", f"{own}/leave", who="root")
+    yield post(f"{one}/visibility", f"{own}/visibility", who="ada", body={**WHY, "to": "team"})
+    yield post(f"{one}/visibility", f"{own}/visibility", who="root", body={**WHY, "to": "internal"})
+    yield post(f"{one}/quotas", f"{own}/quotas", who="root", body={**WHY, "skills": 10})
+    yield from get(one, own, who="root")
+    yield post(f"{one}/make-public", f"{own}/make-public", who="root", body=WHY)
+    yield post(f"{team}/remove", "/api/v1/teams/crew/remove", who="root", body={**WHY, "accounts": ["root"]})
+    yield post(f"{team}/delete", "/api/v1/teams/crew/delete", who="root", body=WHY)
+    yield post("/api/v1/admin/access", who="root", body=WHY)
+    skill = "/api/v1/skills/{owner}/{repo}/{slug}"
+    narrow = {**WHY, "to": "team"}
+    yield post(f"{skill}/narrow", "/api/v1/skills/other/kit/lint/narrow", who="ada", body=narrow)
+    yield post("/api/v1/skills/{name}/narrow", f"{NOTES}/narrow", who="ada", body=narrow)
+    yield post(f"{skill}/widen", f"{SKILL}/widen", who="root", body=WHY)
+    yield post("/api/v1/skills/{name}/widen", f"{NOTES}/widen", who="root", body=WHY)
+
+
 ASKED: tuple[Ask, ...] = (
     *get("/healthz", hide=frozenset({"version"})),
     *get("/readyz", hide=frozenset({"store"})),
@@ -184,6 +213,17 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
     *get("/api/v1/owners", "/api/v1/owners", "/api/v1/owners?account=root", who="ada"),
+    *get("/api/v1/namespaces", who="ada"),
+    *get("/api/v1/namespaces/{name}", "/api/v1/namespaces/upload~ada", "/api/v1/namespaces/acme", who="ada"),
+    *get(
+        "/api/v1/namespaces/{name}/visibility",
+        "/api/v1/namespaces/acme/visibility?to=team",
+        "/api/v1/namespaces/acme/visibility?to=nobody",
+        who="root",
+    ),
+    *get("/api/v1/teams", who="root"),
+    *get("/api/v1/admin/access", who="root"),
+    *get("/api/v1/admin/access/preview", "/api/v1/admin/access/preview?mode=internal", who="root"),
     *get("/feed.xml"),
     *get("/robots.txt"),
     *get("/sitemap.xml"),
@@ -363,6 +403,7 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/repositories", who="root"),
     *get("/api/v1/repositories/health", f"/api/v1/repositories/health?repoUrl={REPO}", who="root"),
     post("/api/v1/repositories/check", who="root", body={"repoUrl": REPO}),
+    *people_do(),
     post("/api/v1/collections", who="root", body={"name": "kit", "reason": "for all"}),
     post("/api/v1/collections", who="ada", body={"name": "mine", "reason": "for me"}),
     post(

@@ -22,6 +22,7 @@ from vskill_platform.domain.errors import (
     LimitExceeded,
     NoSkillFound,
     NotPermitted,
+    QuotaExceeded,
     SourceGone,
     SourceUnavailable,
     Unsupported,
@@ -325,6 +326,7 @@ def _status_of(outcome: PlaceOutcome) -> int:
 
 _ERRORS = (
     NotPermitted,
+    QuotaExceeded,
     LimitExceeded,
     NoSkillFound,
     InvalidManifest,

@@ -29,7 +29,7 @@ from vskill_platform.domain.identity import MAX_URL, Identity, parse_place
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
-from vskill_platform.store.accounts import read_user
+from vskill_platform.store.accounts import find_enabled, read_user
 from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
 from vskill_platform.store.github_accounts import controls_by_sign_in
 from vskill_platform.store.owners import (
@@ -207,8 +207,8 @@ def _hash(token: str) -> str:
 
 async def transfer(services: Services, actor: Principal, request: TransferRepository) -> OwnedRepository:
     repo, account = _repository(request.repo_url), _owner_to_leave(actor, request)
-    user, _ = await read_user(request.to)
-    if user is None or user.disabled:
+    user = await find_enabled(request.to)
+    if user is None:
         message = f"There is no account {request.to!r}."
         raise InvalidInput(message, field="to", fix="name an account of this registry")
     if user.name == account:

@@ -25,7 +25,9 @@ class Right(enum.StrEnum):
     SIGNED_IN = "signed in"
     #: Whoever submitted it, maintains its repository, or reviews.
     SUBMITTER = "submitter"
-    #: An account with this role or a higher one in the namespace, directly or by a team.
+    #: An account with any role in the namespace, directly or by a team; reviewers and admins.
+    MEMBER = "member"
+    #: An account with this role or a higher one in the namespace.
     AUTHOR = "author"
     #: The same; an account that proved a repository maintains that one.
     MAINTAINER = "maintainer"
@@ -45,6 +47,7 @@ _MEANINGS = {
     Right.READER: "whoever may read it",
     Right.SIGNED_IN: "every account",
     Right.SUBMITTER: "its submitter, a maintainer of its repository, reviewers",
+    Right.MEMBER: "a member of the namespace, reviewers and admins",
     Right.AUTHOR: "an author of its namespace",
     Right.MAINTAINER: "a maintainer of its repository or namespace",
     Right.OWNER: "an owner of the namespace, admins",
@@ -57,6 +60,7 @@ OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 #: How an account comes to control a repository.
 _ROLES = {
     Right.SUBMITTER: NamespaceRole.MAINTAINER,
+    Right.MEMBER: NamespaceRole.READER,
     Right.AUTHOR: NamespaceRole.AUTHOR,
     Right.MAINTAINER: NamespaceRole.MAINTAINER,
     Right.OWNER: NamespaceRole.OWNER,
@@ -111,6 +115,8 @@ async def may(principal: Principal, right: Right, acted_on: ActionObject) -> boo
     if right is Right.SUBMITTER and (principal.is_reviewer or principal.account in acted_on.submitters):
         return True
     if right is Right.OWNER and principal.is_admin:
+        return True
+    if right is Right.MEMBER and principal.is_reviewer:
         return True
     role = await _role(principal.account, acted_on)
     return role is not None and role.rank >= _ROLES[right].rank

@@ -3,6 +3,7 @@
 from typing import Any
 
 from vskill_platform.actions import (
+    access,
     account,
     accounts,
     appeals,
@@ -18,6 +19,8 @@ from vskill_platform.actions import (
     findings,
     intake,
     jobs,
+    namespaces,
+    narrowing,
     owners,
     queue,
     reports,
@@ -30,6 +33,7 @@ from vskill_platform.actions import (
     suppressions,
     system,
     takedowns,
+    teams,
     tokens,
     versions,
     webhooks,
@@ -43,6 +47,10 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *intake.ACTIONS,
     *findings.ACTIONS,
     *owners.ACTIONS,
+    *namespaces.ACTIONS,
+    *narrowing.ACTIONS,
+    *teams.ACTIONS,
+    *access.ACTIONS,
     *catalogue.ACTIONS,
     *skill_contents.ACTIONS,
     *skill_security.ACTIONS,

@@ -8,6 +8,7 @@ import os
 import click
 
 from vskill_platform import __version__
+from vskill_platform.cli.access import access
 from vskill_platform.cli.account import account
 from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
@@ -22,6 +23,7 @@ from vskill_platform.cli.install import install
 from vskill_platform.cli.keys import keys
 from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
+from vskill_platform.cli.namespace import namespace
 from vskill_platform.cli.owner import owner
 from vskill_platform.cli.queue import queue
 from vskill_platform.cli.reports import audit, report
@@ -34,6 +36,7 @@ from vskill_platform.cli.skills import skill
 from vskill_platform.cli.status import status
 from vskill_platform.cli.submission import submission
 from vskill_platform.cli.submit import submit
+from vskill_platform.cli.team import team
 from vskill_platform.cli.token import token
 from vskill_platform.cli.verify import verify
 from vskill_platform.cli.webhooks import webhook
@@ -43,11 +46,12 @@ SERVER = "On the server's machine"
 #: Every command, by who needs it, as `--help` lists them.
 SECTIONS = {
     "For everybody": (
-        *(search, install, verify, submit, status, submission, skill, owner),
+        *(search, install, verify, submit, status, submission, skill, owner, namespace),
         *(login, logout, whoami, account, scan, completion),
     ),
     "For reviewers and admins": (
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
+        *(access, team),
     ),
     SERVER: (*(serve, worker, schedule, keys, doctor, backup, restore, migrate, demo),),
 }

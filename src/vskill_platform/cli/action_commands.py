@@ -20,8 +20,18 @@ from vskill_platform.cli.output import print_json
 Show = Callable[[Any], None]
 #: How a shell completes an argument, by its field.
 _COMPLETED = {"submission_id": complete_submission, "skill": complete_skill}
+#: Tells what would change, before that is confirmed.
+Foretell = Callable[[Caller, dict[str, Any]], Awaitable[None]]
+
 #: Completes what the command line did not give, by asking the registry first.
 Fill = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class ForetoldQuestion(msgspec.Struct, frozen=True):
+    """What is asked before anything is done, and what is told before that."""
+
+    question: str
+    foretell: Foretell
 
 
 def command_for(
@@ -34,7 +44,7 @@ def command_for(
     optional: tuple[str, ...] = (),
     metavars: Mapping[str, str] = MappingProxyType({}),
     about: str = "",
-    confirm: str = "",
+    confirm: str | ForetoldQuestion = "",
     options: Mapping[str, click.Option] = MappingProxyType({}),
 ) -> click.Command:
     """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
@@ -59,7 +69,7 @@ def command_for(
 
     def callback(*, as_json: bool, yes: bool = True, **given: Any) -> Any:
         if not yes:
-            click.confirm(confirm, abort=True)
+            _ask(confirm, given)
 
         async def act(caller: Caller) -> Any:
             values = given if fill is None else await fill(caller, given)
@@ -74,6 +84,12 @@ def command_for(
 
     help_text = "\n\n".join(filter(None, (f"{action.summary}.", action.about, about)))
     return click.Command(action.command_words[-1], callback=callback, params=params, help=help_text)
+
+
+def _ask(confirm: str | ForetoldQuestion, given: dict[str, Any]) -> None:
+    if isinstance(confirm, ForetoldQuestion):
+        run_with_caller(lambda caller: confirm.foretell(caller, given))
+    click.confirm(confirm.question if isinstance(confirm, ForetoldQuestion) else confirm, abort=True)
 
 
 def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:

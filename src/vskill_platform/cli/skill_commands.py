@@ -4,6 +4,7 @@ name (owner/repository/skill) or a short one that means exactly one skill."""
 import click
 
 from vskill_platform.actions.catalogue import LIST_SKILLS, SkillsAnswer
+from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.skill_contents import LIST_FILES, FilesAnswer
 from vskill_platform.actions.skill_security import SECURITY, SecurityAnswer
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
@@ -28,6 +29,11 @@ def show_skill(found: SkillState) -> None:
     ]
     title = f"current version: {found.current_version or UNKNOWN}"
     print_table(title, ("version", "status", "certification", "published (UTC)", "why"), rows)
+
+
+def show_readers(changed: SkillReaders) -> None:
+    narrowed = "as its namespace" if changed.narrowed is None else changed.narrowed.value
+    click.echo(f"{changed.skill}: {narrowed}; its namespace is {changed.visibility.value}.")
 
 
 def show_list(found: SkillsAnswer) -> None:
@@ -67,5 +73,7 @@ COMMANDS = (
     command_for(UNYANK, show_state),
     command_for(TAKE_DOWN, show_state, arguments=("version",)),
     command_for(RESTORE, show_state, arguments=("version",)),
+    command_for(NARROW_SKILL, show_readers, arguments=("to",)),
+    command_for(WIDEN_SKILL, show_readers),
     command_for(DELETE, show_state, confirm="Withdraw every version and end its submission?"),
 )

@@ -111,6 +111,13 @@ class RateLimited(PlatformError):
     status = 429
 
 
+class QuotaExceeded(PlatformError):
+    """A quota of the namespace is used up; ask an admin of this registry for a larger one."""
+
+    code = "quota_exceeded"
+    status = 403
+
+
 class CrossSite(PlatformError):
     """The form did not come from a page of this site, or that page is too old: reload it and send it again."""
 

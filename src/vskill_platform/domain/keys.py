@@ -29,6 +29,8 @@ SUPPRESS = "suppress:"
 OWNER = "owner:"
 NAMESPACE = "namespace:"
 TEAM = "team:"
+#: what a namespace uses of its quotas
+USAGE = "usage:"
 #: a token that somebody is to put into a repository
 OWNER_PROOF = "owner_proof:"
 BLOCK = "block:"
@@ -77,6 +79,7 @@ PARTS: dict[str, int] = {
     OWNER: 1,
     NAMESPACE: 1,
     TEAM: 1,
+    USAGE: 2,
     OWNER_PROOF: 2,
     BLOCK: 2,
     REPOHEALTH: 1,
@@ -168,6 +171,11 @@ def version(canonical: str, number: str) -> str:
     return _key(VERSION, canonical, number)
 
 
+def versions_of(canonical: str) -> str:
+    """The prefix of all versions of one skill."""
+    return _key(VERSION, canonical) + ":"
+
+
 def attestation(canonical: str, number: str) -> str:
     """The signed statement about one version."""
     return _key(ATTESTATION, canonical, number)
@@ -200,6 +208,11 @@ def namespace(name: str) -> str:
 
 def team(name: str) -> str:
     return _key(TEAM, name)
+
+
+def usage(namespace: str, what: str) -> str:
+    """`what` is `skills`, `bytes` or `submissions`."""
+    return _key(USAGE, namespace, what)
 
 
 def repohealth(identity: Identity) -> str:

@@ -66,15 +66,6 @@ class NamespaceRole(enum.StrEnum):
         return tuple(NamespaceRole).index(self)
 
 
-class ReviewBy(enum.StrEnum):
-    """Who decides what waits for a person in a namespace that is not public."""
-
-    #: The registry's reviewers.
-    REGISTRY = "registry"
-    #: They, and the namespace's maintainers other than the submitter.
-    OWN = "own"
-
-
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     """A person or team with a role. With a repository it holds for that one only, and is no right to read the rest."""
 
@@ -113,7 +104,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=True):
     preparing: Visibility | None = None
     members: tuple[Member, ...] = ()
     quotas: Quotas = Quotas()
-    review: ReviewBy = ReviewBy.REGISTRY
+    #: When preparing began; 0 where it does not.
+    preparing_since: int = 0
 
     @property
     def managed(self) -> bool:
@@ -236,6 +228,11 @@ def internal_form(directory: Directory) -> frozenset[str]:
     """What registry-wide documents hold for everybody else, whatever they are members of."""
     # No account has this name, so it is a member of nothing.
     return _own("", directory)
+
+
+def with_namespace(directory: Directory, namespace: Namespace) -> Directory:
+    """The directory as it would be with this namespace."""
+    return msgspec.structs.replace(directory, namespaces={**directory.namespaces, namespace.name: namespace})
 
 
 # Roles.

@@ -6,7 +6,7 @@ import enum
 import msgspec
 
 from vskill_platform.domain import submission
-from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences, may_read
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
 from vskill_platform.domain.content import (
     DEFAULT_LIMITS,
     ContentLimits,
@@ -19,19 +19,21 @@ from vskill_platform.domain.content import (
 from vskill_platform.domain.errors import InvalidManifest, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.namespace import NamespaceRole, Submitters, namespace_of
+from vskill_platform.domain.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.moves import settled_place
-from vskill_platform.kv.entries import Put
+from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.sources.contract import Place, Repositories, no_repository
 from vskill_platform.store.audit import record_token_use
 from vskill_platform.store.blocklist import why_blocked
-from vskill_platform.store.namespaces import audience_at, read_directory
+from vskill_platform.store.namespaces import belonging_of, read_directory
 from vskill_platform.store.owners import role_at
+from vskill_platform.store.quotas import admit_submission
+from vskill_platform.store.skills import place_of
 from vskill_platform.submission_store import (
     RecordChange,
     create_submission,
@@ -165,9 +167,10 @@ async def submit(request: Request) -> Submitted:
     event_id = env.clock.new_id()
 
     async def prepare() -> RecordChange:
-        audience, namespace = await audience_at(request.identity)
-        record = msgspec.structs.replace(_first(env, number, request, event_id), audience=audience)
-        return RecordChange(record, (namespace, *_token_use(number, request)))
+        belonging = await belonging_of(request.identity)
+        record = msgspec.structs.replace(_first(env, number, request, event_id), audience=belonging.audience)
+        counted = await _count(belonging.namespace, number, request)
+        return RecordChange(record, (belonging.asserted, *counted, *_token_use(number, request)))
 
     created = await create_submission(prepare)
     if created is not None:
@@ -178,8 +181,8 @@ async def submit(request: Request) -> Submitted:
 async def require_open(place: Identity, by: SubmittedBy) -> None:
     """Raise why they may not submit this place. One in a namespace that they may not read is, for them, a repository
     that is not there: they learn no more about it than from its host."""
-    audience, _ = await audience_at(place)
-    if not may_read(audience, by.audiences):
+    audience = (await belonging_of(place)).audience
+    if not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by)):
         raise no_repository(place.host)
     if by.operator:
         return
@@ -195,6 +198,12 @@ async def require_open(place: Identity, by: SubmittedBy) -> None:
     if submitters is Submitters.MEMBERS and not await _is_author(by.account, place):
         message = f"Only authors of the namespace {name} may submit to it."
         raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
+
+
+async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
+    """Whether its submission is narrower than the namespace, and not for them to read."""
+    found = await read_submission(submission_id(place))
+    return found is not None and not may_read(found[0].audience, by.audiences)
 
 
 async def _is_author(account: str, place: Identity) -> bool:
@@ -265,6 +274,15 @@ def _token_use(number: str, request: Request) -> tuple[Put, ...]:
     return record_token_use("submit", number, by=request.actor, reason="submitted", details=details)
 
 
+async def _count(namespace: Namespace, number: str, request: Request) -> tuple[Operation, ...]:
+    """What counts a submission that begins a run; its refusal where a quota forbids it. Of a place that has a record
+    none begins here."""
+    if request.by.operator or namespace.quotas == Quotas() or await read_submission(number) is not None:
+        return ()
+    *_, skill, _ = await place_of(request.identity)
+    return await admit_submission(namespace, is_new=skill is None)
+
+
 def _at_commit(record: Submission, request: Request) -> Submission:
     return msgspec.structs.replace(record, commit=request.commit)
 
@@ -281,7 +299,11 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         outcome, change = _renew(env, record, request, event_id)
         if change is None:
             return None
-        return RecordChange(change.record, (*change.operations, *_token_use(number, request)))
+        counted: tuple[Operation, ...] = ()
+        if outcome is IntakeOutcome.REQUEUED and not request.by.operator:
+            namespace = (await belonging_of(request.identity)).namespace
+            counted = await admit_submission(namespace, is_new=False)
+        return RecordChange(change.record, (*change.operations, *counted, *_token_use(number, request)))
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):

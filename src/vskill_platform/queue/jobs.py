@@ -11,6 +11,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions, recover_ta
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import refresh_standing
 from vskill_platform.worker_context import require_env
 
@@ -84,6 +85,11 @@ async def request_external_scans(state: JobState) -> JobState:
     return msgspec.structs.asdict(await request_due_scans(position))
 
 
+async def finish_namespaces(_: JobState) -> JobState:
+    """Finish preparing the namespaces that somebody began to manage."""
+    return {"prepared": await finish_preparations()}
+
+
 async def refresh(_: JobState) -> JobState:
     """Bring every skill's standing up to date."""
     return {"changed": await refresh_standing()}
@@ -145,6 +151,14 @@ JOBS = (
         600_000,
         request_external_scans,
         "other analysers do not scan new versions",
+    ),
+    Job(
+        "namespaces",
+        "finishes namespaces that are managed for the first time",
+        10_000,
+        600_000,
+        finish_namespaces,
+        "a namespace whose owner began to hide it stays readable if that process died",
     ),
     Job(
         "standing",

@@ -108,6 +108,12 @@ async def read_user(name: str) -> tuple[User | None, int]:
     return (None, ABSENT) if entry is None else (decode(entry, User), entry.version)
 
 
+async def find_enabled(name: str) -> User | None:
+    """The record of an account that may sign in, or None."""
+    user, _ = await read_user(name)
+    return None if user is None or user.disabled else user
+
+
 async def get_user(name: str) -> User:
     """The record, or NotFound."""
     user, _ = await read_user(name)

@@ -48,6 +48,15 @@ class NamespaceChange(msgspec.Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
 
 
+class Belonging(msgspec.Struct, frozen=True):
+    """Where a record about a place belongs."""
+
+    namespace: Namespace
+    audience: str
+    #: What whoever writes the record commits with it.
+    asserted: Assert
+
+
 # Reading.
 
 
@@ -84,11 +93,13 @@ async def read_team(name: str) -> tuple[Team | None, int]:
     return (None, ABSENT) if entry is None else (decode(entry, Team), entry.version)
 
 
-async def audience_at(identity: Identity, narrowed: Visibility | None = None) -> tuple[str, Assert]:
-    """The audience of a record about this place, and what whoever writes it commits with it."""
+async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -> Belonging:
+    """Where a record about this place belongs."""
     name = namespace_of(identity)
     namespace, version = await read_namespace(name)
-    return audience_for(namespace, name, narrowed), Assert(keys.namespace(name), version)
+    return Belonging(
+        namespace, audience_for(namespace, name, narrowed), Assert(keys.namespace(name), version)
+    )
 
 
 async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
@@ -105,16 +116,18 @@ async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
 
 
 async def change_namespace(
-    name: str, decide: Callable[[Namespace], Awaitable[NamespaceChange]], note: AuditNote
+    name: str, decide: Callable[[Namespace], Awaitable[NamespaceChange | None]], note: AuditNote
 ) -> Namespace:
     """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
-    again after a conflict."""
+    again after a conflict; None leaves everything as it is."""
 
     async def write(entry_id: str) -> tuple[Namespace, list[Operation]]:
         known, version = await read_namespace(name)
         if await was_audited(entry_id):
             return known, []
         change = await decide(known)
+        if change is None:
+            return known, []
         put = Put(keys.namespace(name), msgspec.json.encode(change.namespace), version)
         return change.namespace, [put, *change.operations]
 
@@ -122,7 +135,7 @@ async def change_namespace(
 
 
 async def change_team(
-    name: str, change: Callable[[Team | None], Team | None], note: AuditNote
+    name: str, decide: Callable[[Team | None], Awaitable[Team | None]], note: AuditNote
 ) -> Team | None:
     """The same for a team; None is one that is not there, before or after."""
 
@@ -130,7 +143,7 @@ async def change_team(
         known, version = await read_team(name)
         if await was_audited(entry_id):
             return known, []
-        changed = change(known)
+        changed = await decide(known)
         if changed is None:
             return None, [Delete(keys.team(name), version)]
         return changed, [Put(keys.team(name), msgspec.json.encode(changed), version)]

@@ -25,6 +25,7 @@ from vskill_platform.domain.namespace import (
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation
 from vskill_platform.records import Skips, decode, persist
+from vskill_platform.store.accounts import read_user
 from vskill_platform.store.github_accounts import GITHUB_HOST, controls_by_sign_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace, read_directory
 from vskill_platform.worker_context import require_env
@@ -103,6 +104,15 @@ async def role_in(account: str, name: str) -> NamespaceRole | None:
     if role is not NamespaceRole.OWNER and await controls_by_sign_in(account, _any_of(name)):
         return NamespaceRole.OWNER
     return role
+
+
+async def namespace_by_sign_in(account: str) -> str | None:
+    """The namespace that the account owns because it has lately signed in with GitHub."""
+    user, _ = await read_user(account)
+    if user is None or user.github is None:
+        return None
+    place = Identity(host=GITHUB_HOST, owner=user.github.login.lower(), repo="any")
+    return namespace_of(place) if await controls_by_sign_in(account, place) else None
 
 
 def _any_of(name: str) -> Identity:

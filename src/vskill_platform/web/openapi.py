@@ -26,6 +26,7 @@ TAGS = {
     "blocklist": "Blocked skills, and why they are blocked.",
     "external scans": "Reports of other analysers.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
+    "namespaces": "Who belongs to a namespace or a team, who may read, and quotas.",
     "repositories": "Whether the repositories of published skills are still there.",
     "review": "Decisions of reviewers about waiting submissions.",
     "reports": "Reports about problematic skills.",

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from vskill_platform.actions.queue import STATUS
 from vskill_platform.actions.system import SHOW_OVERVIEW, read_overview
 from vskill_platform.web.pages import (
+    admin_access,
     admin_accounts,
     admin_blocklist,
     admin_bulk,
@@ -46,5 +47,6 @@ ENDPOINTS = (
     *admin_queue.ENDPOINTS,
     *admin_bulk.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
+    *admin_access.ENDPOINTS,
     *admin_system.ENDPOINTS,
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vskill_platform.actions.access import SHOW_ACCESS
 from vskill_platform.actions.accounts import LIST_ACCOUNTS
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.audit import READ_AUDIT
@@ -16,6 +17,7 @@ from vskill_platform.actions.review import WAITING
 from vskill_platform.actions.suppressions import SUPPRESSED
 from vskill_platform.actions.system import SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE
 from vskill_platform.actions.takedowns import TAKE_DOWN
+from vskill_platform.actions.teams import CREATE_TEAM
 from vskill_platform.actions.tokens import LIST_ALL_TOKENS
 from vskill_platform.actions.webhooks import LIST_WEBHOOKS
 
@@ -32,6 +34,8 @@ AREAS: tuple[tuple[str, str, Action[Any, Any]], ...] = (
     ("/admin/jobs", "Jobs", LIST_JOBS),
     ("/admin/accounts", "Accounts", LIST_ACCOUNTS),
     ("/admin/tokens", "Tokens", LIST_ALL_TOKENS),
+    ("/admin/teams", "Teams", CREATE_TEAM),
+    ("/admin/access", "Access", SHOW_ACCESS),
     ("/admin/webhooks", "Webhooks", LIST_WEBHOOKS),
     ("/admin/audit", "Audit", READ_AUDIT),
     ("/admin/settings", "Settings", SHOW_SETTINGS),

@@ -7,6 +7,7 @@ from vskill_platform.web.pages import (
     clients,
     docs,
     home,
+    namespaces,
     owners,
     ownership,
     queue,
@@ -32,5 +33,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *signin.ENDPOINTS,
     *account.ENDPOINTS,
     *ownership.ENDPOINTS,
+    *namespaces.ENDPOINTS,
     *admin.ENDPOINTS,
 )

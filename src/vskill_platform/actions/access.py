@@ -1,0 +1,133 @@
+"""Whom the registry lets in, and who may submit: shown, previewed and changed by admins. A registry is public, and
+everybody may submit to it, until an admin says otherwise."""
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.reach import ReachPreview, preview_directory
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import Wire
+from vskill_platform.domain.namespace import Access, RegistryMode, Submitters
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.namespaces import AuditNote, change_access, read_access, read_directory
+
+ACCESS = "/api/v1/admin/access"
+
+
+class ShowAccess(ActionRequest, frozen=True, kw_only=True):
+    """The registry itself."""
+
+
+class PreviewAccess(ActionRequest, frozen=True, kw_only=True):
+    """A mode that nobody has set yet."""
+
+    #: whom the registry would let in
+    mode: RegistryMode
+
+
+class ChangeAccess(ActionRequest, frozen=True, kw_only=True):
+    """What is to change; what is left out stays."""
+
+    #: whom the registry lets in: everybody (`public`) or only accounts (`internal`)
+    mode: RegistryMode | None = None
+    #: who may submit: `everybody`, accounts (`signed in`), or authors of the place's namespace (`members`)
+    submitters: Submitters | None = None
+    #: why; kept in the audit
+    reason: Reason
+
+
+class AccessView(Wire, frozen=True):
+    """Whom the registry lets in, and who may submit."""
+
+    mode: RegistryMode
+    submitters: Submitters
+
+
+class AccessPreview(Wire, frozen=True):
+    """What a mode would hide and show."""
+
+    mode: RegistryMode
+    to: RegistryMode
+    reach: ReachPreview
+
+
+async def show(_services: Services, _actor: Principal, _request: ShowAccess) -> AccessView:
+    return _view((await read_access())[0])
+
+
+async def preview(_services: Services, _actor: Principal, request: PreviewAccess) -> AccessPreview:
+    directory = await read_directory()
+    access = msgspec.structs.replace(directory.access, mode=request.mode)
+    after = msgspec.structs.replace(directory, access=access)
+    return AccessPreview(directory.access.mode, request.mode, await preview_directory(directory, after))
+
+
+async def change(_services: Services, actor: Principal, request: ChangeAccess) -> AccessView:
+    if request.mode is None and request.submitters is None:
+        return _view((await read_access())[0])
+
+    def alter(known: Access) -> Access:
+        return Access(request.mode or known.mode, request.submitters or known.submitters)
+
+    given = {"mode": request.mode, "submitters": request.submitters}
+    details = {field: value.value for field, value in given.items() if value is not None}
+    note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
+    return _view(await change_access(alter, note))
+
+
+def _view(access: Access) -> AccessView:
+    return AccessView(access.mode, access.submitters)
+
+
+_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
+
+SHOW_ACCESS = Action(
+    name="access.show",
+    run=show,
+    request=ShowAccess,
+    answer=AccessView,
+    method="GET",
+    path=ACCESS,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="Show whom the registry lets in and who may submit",
+    tag="namespaces",
+    page="/admin/access",
+    command="access show",
+    mcp=_NO_TOOL,
+)
+PREVIEW_ACCESS = Action(
+    name="access.preview",
+    run=preview,
+    request=PreviewAccess,
+    answer=AccessPreview,
+    method="GET",
+    path=f"{ACCESS}/preview",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="Show what another mode would hide and show",
+    about="Nothing is changed.",
+    tag="namespaces",
+    page="/admin/access",
+    command="access preview",
+    mcp=_NO_TOOL,
+)
+CHANGE_ACCESS = Action(
+    name="access.change",
+    run=change,
+    request=ChangeAccess,
+    answer=AccessView,
+    path=ACCESS,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="Change whom the registry lets in, and who may submit",
+    about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
+    tag="namespaces",
+    page="/admin/access",
+    command="access change",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (SHOW_ACCESS, PREVIEW_ACCESS, CHANGE_ACCESS)

@@ -1,0 +1,288 @@
+"""Teams: accounts that a namespace names as one member. Admins make them and say who belongs to them; a team's members
+and reviewers may see it. Who belongs to a team is looked up with every request, so a change holds at once."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.checks import AccountName, ActionRequest, Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
+from vskill_platform.domain.namespace import MOST_TEAM, Team
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.accounts import check_name, find_enabled
+from vskill_platform.store.namespaces import AuditNote, change_team, read_directory
+
+TEAMS = "/api/v1/teams"
+_ONE = f"{TEAMS}/{{name}}"
+
+TeamName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Accounts = Annotated[tuple[AccountName, ...], msgspec.Meta(min_length=1, max_length=200)]
+
+
+class ListTeams(ActionRequest, frozen=True, kw_only=True):
+    """The teams that one belongs to; for reviewers and admins all of them."""
+
+
+class TeamRequest(ActionRequest, frozen=True, kw_only=True):
+    """One team."""
+
+    name: TeamName
+
+
+class ExplainedTeam(TeamRequest, frozen=True, kw_only=True):
+    """One team, and why."""
+
+    #: why; kept in the audit
+    reason: Reason
+
+
+class ChangeTeam(ExplainedTeam, frozen=True, kw_only=True):
+    """Accounts to add to a team, or to remove from it."""
+
+    #: names of accounts
+    accounts: Accounts
+
+
+class TeamView(Wire, frozen=True):
+    """A team."""
+
+    name: str
+    #: accounts by name
+    members: tuple[str, ...]
+    #: namespaces that name the team as a member
+    namespaces: tuple[str, ...]
+    created_at: str
+
+
+class TeamList(Wire, frozen=True):
+    """Teams by name."""
+
+    teams: tuple[TeamView, ...]
+
+
+# Reading.
+
+
+async def list_teams(_services: Services, actor: Principal, _request: ListTeams) -> TeamList:
+    teams = (await read_directory()).teams
+    return TeamList(tuple([await _view(teams[name]) for name in sorted(teams) if _sees(actor, teams[name])]))
+
+
+async def show(_services: Services, actor: Principal, request: TeamRequest) -> TeamView:
+    team = await find_team(actor, request.name)
+    return await _view(_require(team, request.name))
+
+
+async def find_team(actor: Principal, name: str) -> Team | None:
+    """The team, if there is one that the actor may know of."""
+    team = (await read_directory()).teams.get(name)
+    return team if team is not None and _sees(actor, team) else None
+
+
+def _sees(actor: Principal, team: Team) -> bool:
+    return actor.is_reviewer or actor.account in team.members
+
+
+# Changing.
+
+
+async def create(services: Services, actor: Principal, request: ExplainedTeam) -> TeamView:
+    check_name(request.name)
+
+    async def make(known: Team | None) -> Team:
+        if known is not None:
+            raise _TeamExists(f"The team {request.name!r} already exists.", team=request.name)
+        return Team(request.name, created_at=services.kv.now())
+
+    return await _changed(await change_team(request.name, make, _note("team created", actor, request)))
+
+
+class _TeamExists(InvalidInput):
+    """The name is taken."""
+
+    status = 409
+
+
+async def add(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
+    for account in request.accounts:
+        if await find_enabled(account) is None:
+            message = f"There is no account {account!r}."
+            raise InvalidInput(message, field="accounts", fix="name accounts of this registry")
+
+    async def grow(known: Team | None) -> Team:
+        team = _require(known, request.name)
+        members = tuple(sorted({*team.members, *request.accounts}))
+        if len(members) > MOST_TEAM:
+            message = f"A team has at most {MOST_TEAM:,} members."
+            raise InvalidInput(message, field="accounts", fix="make another team")
+        return msgspec.structs.replace(team, members=members)
+
+    note = _note("team: members added", actor, request, ", ".join(request.accounts))
+    return await _changed(await change_team(request.name, grow, note))
+
+
+async def remove(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
+    async def shrink(known: Team | None) -> Team:
+        team = _require(known, request.name)
+        for account in request.accounts:
+            if account not in team.members:
+                raise NotFound(f"{account} is no member of the team {team.name}.", team=team.name)
+        left = tuple(one for one in team.members if one not in request.accounts)
+        return msgspec.structs.replace(team, members=left)
+
+    note = _note("team: members removed", actor, request, ", ".join(request.accounts))
+    return await _changed(await change_team(request.name, shrink, note))
+
+
+async def delete(_services: Services, actor: Principal, request: ExplainedTeam) -> None:
+    """Not while a namespace names it: an unknown team there could come to mean another one later."""
+
+    async def end(known: Team | None) -> None:
+        _require(known, request.name)
+        named_in = await _namespaces_of(request.name)
+        if named_in:
+            message = f"The team {request.name} is a member of {', '.join(named_in)}."
+            raise _InUse(message, team=request.name, field="name", fix="remove it there first")
+
+    await change_team(request.name, end, _note("team deleted", actor, request))
+
+
+class _InUse(InvalidInput):
+    """A namespace names the team."""
+
+    status = 409
+
+
+def _require(team: Team | None, name: str) -> Team:
+    if team is None:
+        raise NotFound(f"There is no team {name!r}.", team=name)
+    return team
+
+
+def _note(verb: str, actor: Principal, request: ExplainedTeam, accounts: str = "") -> AuditNote:
+    details = {"accounts": accounts} if accounts else {}
+    return AuditNote(verb, request.name, actor.actor, request.reason, details)
+
+
+async def _changed(team: Team | None) -> TeamView:
+    if team is None:
+        raise NotFound("The team was deleted meanwhile.")
+    return await _view(team)
+
+
+async def _view(team: Team) -> TeamView:
+    return TeamView(team.name, team.members, await _namespaces_of(team.name), iso_time(team.created_at))
+
+
+async def _namespaces_of(team: str) -> tuple[str, ...]:
+    named = f"team:{team}"
+    namespaces = (await read_directory()).namespaces
+    return tuple(
+        sorted(
+            name
+            for name, one in namespaces.items()
+            if any(member.principal == named for member in one.members)
+        )
+    )
+
+
+_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
+
+LIST_TEAMS = Action(
+    name="team.list",
+    run=list_teams,
+    request=ListTeams,
+    answer=TeamList,
+    method="GET",
+    path=TEAMS,
+    right=Right.SIGNED_IN,
+    scope=TokenScope.READ,
+    summary="List the teams that you belong to",
+    about="Reviewers and admins see all of them.",
+    tag="namespaces",
+    page="/namespaces",
+    command="team list",
+    mcp=_NO_TOOL,
+)
+SHOW_TEAM = Action(
+    name="team.show",
+    run=show,
+    request=TeamRequest,
+    answer=TeamView,
+    method="GET",
+    path=_ONE,
+    right=Right.SIGNED_IN,
+    scope=TokenScope.READ,
+    errors=(NotFound,),
+    summary="Show a team",
+    about="One that you do not belong to is not found, unless you review.",
+    tag="namespaces",
+    page="/namespaces",
+    command="team show",
+    mcp=_NO_TOOL,
+)
+CREATE_TEAM = Action(
+    name="team.create",
+    run=create,
+    request=ExplainedTeam,
+    answer=TeamView,
+    path=_ONE,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(Conflict,),
+    status=201,
+    summary="Make an empty team",
+    tag="namespaces",
+    page="/admin/teams/create",
+    command="team create",
+    mcp=_NO_TOOL,
+)
+ADD_TO_TEAM = Action(
+    name="team.add",
+    run=add,
+    request=ChangeTeam,
+    answer=TeamView,
+    path=f"{_ONE}/add",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Add accounts to a team",
+    about="They belong to every namespace that names the team, from their next request on.",
+    tag="namespaces",
+    page="/admin/teams/add",
+    command="team add",
+    mcp=_NO_TOOL,
+)
+REMOVE_FROM_TEAM = msgspec.structs.replace(
+    ADD_TO_TEAM,
+    name="team.remove",
+    run=remove,
+    path=f"{_ONE}/remove",
+    summary="Remove accounts from a team",
+    about="What they could read by the team they cannot read from then on.",
+    page="/admin/teams/remove",
+    command="team remove",
+)
+DELETE_TEAM = Action(
+    name="team.delete",
+    run=delete,
+    request=ExplainedTeam,
+    answer=None,
+    path=f"{_ONE}/delete",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, Conflict),
+    status=204,
+    summary="Delete a team",
+    about="Not while a namespace names it; the error says which.",
+    tag="namespaces",
+    page="/admin/teams/delete",
+    command="team delete",
+    mcp=_NO_TOOL,
+)
+
+ACTIONS = (LIST_TEAMS, SHOW_TEAM, CREATE_TEAM, ADD_TO_TEAM, REMOVE_FROM_TEAM, DELETE_TEAM)
