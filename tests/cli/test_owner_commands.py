@@ -75,7 +75,7 @@ def test_a_stranger_is_told_how_to_claim_it(run, server):
     work()
     run("admin", "create", "eve", "--role", "author", "--generate")
     refused = run("--as", "eve", "skill", "yank", "tools", "1.0.0", "--reason", "mine", code=1).stderr
-    assert f"Only an owner of {URL}" in refused and "owner claim" in refused
+    assert f"Only a maintainer of {URL}" in refused and "owner claim" in refused
 
 
 def test_claim_check_list_and_transfer(run, server):
