@@ -22,6 +22,7 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team
@@ -216,7 +217,9 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     report = StaticReport("older-rules", findings=(finding,))
     await env.kv.put(keys.scan(digest, report.ruleset), msgspec.json.encode(report))
     await add_suppression(digest, "DR-001", by="system", reason="a test")
-    filed = await file_report(skill.canonical, reason="It is spam.", reporter="user:carl")
+    filed = await file_report(
+        skill.canonical, reason="It is spam.", reporter="user:carl", audiences=PUBLIC_ONLY
+    )
     await create_collection("tools", title="Tools", description="All tools.", by="system", reason="a test")
     hook = await add_webhook("https://hooks.example.org/x", "s" * 32, ("skill.published",), by="system")
     token = (await create_token("carl", "old", ["read"], by="system")).token

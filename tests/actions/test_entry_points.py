@@ -13,6 +13,7 @@ from tests.support.people import make_account
 from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
 from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.namespace import NamespaceRole, Visibility
@@ -89,7 +90,11 @@ async def taken_down(env: Env) -> dict[str, str]:
 
 async def reported(env: Env) -> dict[str, str]:
     await published(env)
-    return {"id": (await file_report(SKILL, reporter="user:carl", reason="It is spam.")).report.id}
+    return {
+        "id": (
+            await file_report(SKILL, reporter="user:carl", reason="It is spam.", audiences=PUBLIC_ONLY)
+        ).report.id
+    }
 
 
 async def blocked(env: Env) -> dict[str, str]:

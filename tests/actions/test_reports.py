@@ -18,6 +18,7 @@ from vskill_platform.actions.reports import (
     UpholdReport,
     WhichReports,
 )
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, TransitionError
 from vskill_platform.domain.scan import Severity
@@ -42,7 +43,9 @@ async def env(tmp_path):
 async def filed(env, reporter: str = "user:ann") -> str:
     await submit_skill("demo")
     await run_until_quiet(env)
-    return (await file_report(DEMO, reporter=reporter, reason="reads my keys")).report.id
+    return (
+        await file_report(DEMO, reporter=reporter, reason="reads my keys", audiences=PUBLIC_ONLY)
+    ).report.id
 
 
 @pytest.mark.parametrize(

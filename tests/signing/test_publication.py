@@ -27,7 +27,7 @@ from vskill_platform.signing.check import check_attestation
 from vskill_platform.signing.keys import MemoryKeys, public_from_jwks, public_from_pem
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.skills import update_skill
+from vskill_platform.store.skills import get_skill, update_skill
 from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 
@@ -65,7 +65,7 @@ async def trusted() -> list:
 
 async def test_a_published_version_has_an_attestation_that_verifies(env):
     record = await published(env)
-    data = await get_attestation(NAME, "1.0.0")
+    data = await get_attestation(await get_skill(NAME), "1.0.0")
     checked = check_attestation(data, await trusted(), archive=zip_archive(FILES))
     about = checked.statement.predicate
     assert (about.registry, about.skill, about.version) == ("Our skills", NAME, "1.0.0")
@@ -93,7 +93,7 @@ async def test_every_version_has_its_own_and_large_content_too(env):
     await published(env)
     large = SkillFile("data.bin", "100755", bytes(range(256)) * 1024)
     await published(env, "more", (large,))
-    first, second = [await get_attestation(NAME, number) for number in ("1.0.0", "1.0.1")]
+    first, second = [await get_attestation(await get_skill(NAME), number) for number in ("1.0.0", "1.0.1")]
     assert check_attestation(first, await trusted(), files=FILES).statement.predicate.version == "1.0.0"
     files = skill_files("tidy", "more", extra=(large,))
     assert check_attestation(second, await trusted(), archive=zip_archive(files)).content
@@ -107,7 +107,9 @@ async def test_content_that_is_verified_again_is_vouched_for_again_by_the_key_of
     await env.signing.rotate()
     await run_again(record.id, by="admin:eve", reason="look again")
     await run_until_quiet(env)
-    checked = check_attestation(await get_attestation(NAME, "1.0.0"), await trusted(), files=FILES)
+    checked = check_attestation(
+        await get_attestation(await get_skill(NAME), "1.0.0"), await trusted(), files=FILES
+    )
     assert (checked.statement.predicate.run, checked.key) == (2, (await env.signing.current()).public)
     listed = {one.key: one.active for one in await public_keys()}
     assert listed == {checked.key: True, before: False}
@@ -120,7 +122,9 @@ async def test_what_a_reviewer_approved_says_so_and_what_the_scan_came_to(env):
         await run_until_quiet(failing)
         await approve(submitted.id, by="admin:eve", reason="I have read it")
         await run_until_quiet(failing)
-    about = check_attestation(await get_attestation(NAME, "1.0.0"), await trusted()).statement.predicate
+    about = check_attestation(
+        await get_attestation(await get_skill(NAME), "1.0.0"), await trusted()
+    ).statement.predicate
     assert (about.reviewed, about.certification) == (True, "CERTIFIED")
     assert about.static is not None and about.static.status == "timed_out"
     assert "eve" not in msgspec.json.encode(about).decode(), "who it was is the registry's business"
@@ -130,7 +134,7 @@ async def test_keys_that_signed_on_another_machine_are_served_too(env):
     """Each machine has a key of its own; the store knows all that signed something."""
     with active_env(env, signing=MemoryKeys()) as elsewhere:
         await published(elsewhere)
-    checked = check_attestation(await get_attestation(NAME, "1.0.0"), await trusted())
+    checked = check_attestation(await get_attestation(await get_skill(NAME), "1.0.0"), await trusted())
     assert {one.key: one.active for one in await public_keys()}[checked.key] is False
 
 
@@ -159,7 +163,7 @@ async def test_the_attestation_is_handed_out_byte_for_byte(env, client):
         200,
         "application/vnd.dsse.envelope.v1+json",
     )
-    assert answer.content == await get_attestation(NAME, "1.0.0")
+    assert answer.content == await get_attestation(await get_skill(NAME), "1.0.0")
 
 
 async def test_the_keys_are_handed_out_as_json_and_pem_and_verify_it(env, client):

@@ -102,7 +102,7 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     canonical = "upload~tests/skills/csv-cleaner"
     for _ in range(101):
         await count_installs([canonical, canonical])
-    await file_report(canonical, reporter="user:ann", reason="does not work")
+    await file_report(canonical, reporter="user:ann", reason="does not work", audiences=PUBLIC_ONLY)
     assert await installs_by_skill() == {canonical: 101}
     assert await refresh_standing() == 1
     assert await refresh_standing() == 0

@@ -8,6 +8,7 @@ import pytest
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import name_target
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
 from vskill_platform.domain.scan import Severity
@@ -46,7 +47,10 @@ async def demo(env):
 
 
 async def filed(reporter: str = "user:ann", name: str = DEMO, **options):
-    return await file_report(name, reporter=reporter, reason="it reads my keys", **options)
+
+    return await file_report(
+        name, reporter=reporter, reason="it reads my keys", audiences=PUBLIC_ONLY, **options
+    )
 
 
 async def test_a_report_names_skill_version_category_and_reporter(env, demo):
@@ -78,7 +82,7 @@ async def test_only_what_is_published_can_be_reported(env, demo):
 )
 async def test_texts_are_bounded_and_clean(env, demo, reporter, reason, field):
     with pytest.raises(InvalidInput) as caught:
-        await file_report(DEMO, reporter=reporter, reason=reason)
+        await file_report(DEMO, reporter=reporter, reason=reason, audiences=PUBLIC_ONLY)
     assert caught.value.field == field
     assert (await list_reports(None)).items == ()
 

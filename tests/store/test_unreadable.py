@@ -18,6 +18,7 @@ from tests.support.envs import (
 from tests.support.faults import UnreadableKV
 from vskill_platform.actions.dossier import read_dossier
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import State
@@ -136,7 +137,7 @@ async def a_check_of_a_repository(env: Env):
 
 async def an_open_report(env: Env):
     await published(env)
-    await file_report(DEMO, reporter="user:ann", reason="it reads my keys")
+    await file_report(DEMO, reporter="user:ann", reason="it reads my keys", audiences=PUBLIC_ONLY)
     return await only_key(env, keys.OPEN_REPORT), list_reports
 
 

@@ -187,13 +187,19 @@ class MadeToken(NamedTuple):
 
 
 async def create_token(
-    account: str, name: str, scopes: Iterable[str], *, by: str, days: int = DEFAULT_DAYS
+    account: str,
+    name: str,
+    scopes: Iterable[str],
+    *,
+    by: str,
+    days: int = DEFAULT_DAYS,
+    namespace: str | None = None,
 ) -> MadeToken:
     """Whoever it is: rights are tested elsewhere."""
     env = require_env()
     wanted = [TokenScope(scope) for scope in scopes]
     expires_at = env.kv.now() + days * DAY_MS
-    made = await issue_token(env, account, name, wanted, by=by, expires_at=expires_at)
+    made = await issue_token(env, account, name, wanted, by=by, expires_at=expires_at, namespace=namespace)
     return MadeToken(made.token, (await find_token_hash(account, made.details.id))[1])
 
 

@@ -13,6 +13,7 @@ from tests.support.acting import create_token
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.faults import ListedSources
 from vskill_platform.clock import SystemClock
+from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.content import SkillFile, digest_of_files, skill_file_of
 from vskill_platform.domain.errors import NoSkillFound, SourceGone
 from vskill_platform.domain.identity import Identity, normalise
@@ -78,11 +79,12 @@ class Shelf(msgspec.Struct, frozen=True):
         version: str | None = None,
         extra: tuple[SkillFile, ...] = (),
         submitter: str | None = None,
+        audiences: Audiences = PUBLIC_ONLY,
     ) -> PublishedSkill:
         """Through the real pipeline; the skill as it is then."""
         self.sources.put(repo, f"skills/{name}", skill_files(name, body, version, extra=extra))
         with active_env(self.env):
-            done = await submit_repository(repo, f"skills/{name}", by=SubmittedBy(submitter))
+            done = await submit_repository(repo, f"skills/{name}", by=SubmittedBy(submitter, audiences))
             await run_until_quiet(self.env)
             assert done.submission is not None
             record = await get_submission(done.submission.id)

@@ -508,9 +508,17 @@ async def test_a_target_that_makes_no_sense_is_told(env, rob, kind, target):
 async def test_reports_are_upheld_with_a_block_or_dismissed(env, rob):
     skill = await published(env)
     first = (
-        await file_report(skill.canonical, reporter="user:a", reason=ATTACK, category=ReportCategory.MALWARE)
+        await file_report(
+            skill.canonical,
+            reporter="user:a",
+            reason=ATTACK,
+            category=ReportCategory.MALWARE,
+            audiences=EVERYTHING,
+        )
     ).report
-    second = (await file_report(skill.canonical, reporter="user:b", reason="dislike")).report
+    second = (
+        await file_report(skill.canonical, reporter="user:b", reason="dislike", audiences=EVERYTHING)
+    ).report
     page = (await rob.get("/admin/reports")).text
     assert "<script>alert" not in page and "dislike" in page
     await rob.do(f"/admin/reports/{second.id}/dismiss", reason="nothing wrong")

@@ -12,6 +12,7 @@ from tests.support.shelf import open_shelf
 from vskill_platform.actions.catalogue import iterate_catalogue
 from vskill_platform.actions.flat_names import all_shared_slugs, shared_slugs
 from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.errors import NotFound
@@ -129,7 +130,7 @@ async def test_beyond_the_most_addresses_it_is_an_index_whose_pages_hold_each_on
 
     async def made(page: int | None) -> tuple[str, dict[str, str | None]]:
         with active_env(shelf.env):
-            skills = iterate_catalogue(shelf.env, ANYBODY)
+            skills = iterate_catalogue(shelf.env, await resolve(ANYBODY))
             return read(await make_sitemap(BASE, NOTHING_BLOCKED, skills, page, most))
 
     kind, found = await made(None)
@@ -200,5 +201,6 @@ async def test_shared_slugs_are_the_same_by_one_walk_and_one_by_one(shelf):
         await shelf.env.kv.put(f"skill:alias:{flat}:{canonical}", b"{}")
     with active_env(shelf.env):
         skills = [PublishedSkill(name, normalise("acme/tools"), slug=name.split("/")[2]) for _, name in pairs]
-        shared = await all_shared_slugs(shelf.env)
-        assert shared == await shared_slugs(shelf.env, skills) == {"pdf", "busy"}
+        reader = await resolve(ANYBODY)
+        shared = await all_shared_slugs(shelf.env, reader)
+        assert shared == await shared_slugs(shelf.env, reader, skills) == {"pdf"}

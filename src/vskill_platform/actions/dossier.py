@@ -12,6 +12,7 @@ import msgspec
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockEntry
@@ -21,7 +22,7 @@ from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.entries import Settled
-from vskill_platform.records import Skips, decode
+from vskill_platform.records import Skips, decode, readable
 from vskill_platform.store.owners import Ownership
 from vskill_platform.store.repo_health import RepoHealth
 
@@ -75,6 +76,8 @@ async def read_dossier(
     settled = await services.kv.get_many([*wanted.values(), *blocks])
     for error in settled.failed.values():
         raise error
+    if not readable(settled.found.get(wanted.get("submission", "")), audiences_of(reader)):
+        wanted.pop("submission", None)
     return await _assemble(services, skill, ref, wanted, blocks, settled)
 
 

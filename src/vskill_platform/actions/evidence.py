@@ -7,7 +7,9 @@ import msgspec
 
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.content import SkillFile, unpack
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Finding, FindingKind, JudgeReport, StaticReport
@@ -47,10 +49,12 @@ async def read_run(
     return (current if run is None else await get_run(submission_id, run)), current
 
 
-async def gather_evidence(services: Services, _reader: Principal, record: Submission) -> ContentEvidence:
+async def gather_evidence(services: Services, reader: Principal, record: Submission) -> ContentEvidence:
     """All of it; a part that is missing is said, never left out in silence."""
     digest = record.digest
     _, _, live, _ = await place_of(record.identity)
+    if live is not None and not may_read(live.audience, audiences_of(reader)):
+        live = None
     if digest is None:
         return ContentEvidence(
             None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live

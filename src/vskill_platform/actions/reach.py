@@ -85,11 +85,11 @@ async def _count(audiences: frozenset[str]) -> ReachChange:
     skills = await kv.count_by(SKILLS.prefix, "certification", audiences=audiences)
     submissions = await kv.count_by(SUBMISSIONS.prefix, "state", audiences=audiences)
     listed = await list_skills(limit=MOST_NAMES, audiences=audiences)
-    collected = (await read_skills(await _collected())).values()
+    collected = (await read_skills(await _collected(), audiences=audiences)).values()
     return ReachChange(
         sum(count for certification, count in skills.items() if certification is not None),
         sum(submissions.values()),
-        sum(one.audience in audiences and not one.withdrawn for one in collected),
+        sum(not one.withdrawn for one in collected),
         tuple(sorted(one.canonical for one in listed.items)),
     )
 

@@ -11,6 +11,7 @@ from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, reac
 from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize, Reason, SkillName
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.errors import NotFound, TransitionError
 from vskill_platform.domain.scan import Severity
@@ -148,6 +149,7 @@ async def file(_services: Services, actor: Principal, request: FileReport) -> Fi
         reason=request.reason,
         category=request.category,
         version=request.version,
+        audiences=audiences_of(actor),
     )
     report = filed.report
     return FiledReport(

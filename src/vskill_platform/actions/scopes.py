@@ -12,7 +12,6 @@ from vskill_platform.actions.flat_names import kebab_name, shared_slugs
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import NotFound
@@ -44,7 +43,7 @@ async def list_scope(services: Services, reader: Principal, prefix: str) -> Inst
         where = prefix.strip("/")[:200] or "this registry"
         raise NotFound(f"Nothing can be installed from {where}.", scope=prefix[:200])
     # Within a repository slugs are unique.
-    shared = await shared_slugs(services, skills) if prefix.count("/") < 2 else frozenset()
+    shared = await shared_slugs(services, reader, skills) if prefix.count("/") < 2 else frozenset()
     named: dict[str, PublishedSkill] = {}
     for skill in skills:
         named.setdefault(kebab_name(skill.canonical, is_shared=skill.slug in shared), skill)
@@ -84,10 +83,8 @@ async def read_installable(
     services: Services, reader: Principal, names: Iterable[str]
 ) -> tuple[PublishedSkill, ...]:
     """Skills by canonical name, in this order, without what cannot be installed now."""
-    if not may_read(PUBLIC, audiences_of(reader)):
-        return ()
     names = tuple(names)
     blocklist = await current_blocklist(services)
-    found = await read_skills(names)
+    found = await read_skills(names, audiences=audiences_of(reader))
     skills = (found[name] for name in names if name in found)
     return tuple(one for one in skills if one.current_version and not blocklist.hits_skill(one))

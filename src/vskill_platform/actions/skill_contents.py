@@ -13,7 +13,6 @@ from vskill_platform.actions.skill_views import VersionsAnswer, version_views
 from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.content import SkillFile, skill_file_of, unpack
 from vskill_platform.domain.errors import Ambiguous, BlobUnavailable, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef
@@ -103,9 +102,8 @@ async def read_versions(_services: Services, skill: PublishedSkill) -> dict[str,
 
 async def read_attestation(_services: Services, reader: Principal, canonical: str, number: str) -> bytes:
     """The signed statement about one version, byte for byte as it was signed."""
-    if not may_read(PUBLIC, audiences_of(reader)):
-        raise NotFound(f"There is no skill {canonical[:200]}.", skill=canonical[:200])
-    return await get_attestation(canonical, number)
+    skill, _ = await skills.find_by_full_name(canonical, audiences=audiences_of(reader))
+    return await get_attestation(skill, number)
 
 
 _SKILL = "/api/v1/skills/{skill}"

@@ -6,10 +6,17 @@ are shown; who submitted it, which account acted and which machine worked on it 
 import msgspec
 
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import NotSignedIn
-from vskill_platform.domain.namespace import Reader, audiences, internal_form, public_form
+from vskill_platform.domain.namespace import (
+    Reader,
+    audiences,
+    internal_form,
+    namespace_audiences,
+    public_form,
+)
 from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
 from vskill_platform.store.namespaces import read_directory
 
 
@@ -64,7 +71,7 @@ async def resolve(principal: Principal) -> Principal:
 
 def require_entry(principal: Principal) -> None:
     """Raise NotSignedIn where the registry lets in accounts only, and this is none."""
-    if audiences_of(principal) == frozenset():
+    if principal.account is None and audiences_of(principal) == frozenset():
         raise NotSignedIn
 
 
@@ -75,10 +82,45 @@ def audiences_of(reader: Principal) -> Audiences:
     return reader.audiences
 
 
-async def audiences_of_document(reader: Principal) -> frozenset[str]:
-    """What a document about the whole registry holds for this reader: there are two forms of it, one for readers who
-    did not sign in and one for all others, so that nobody's memberships show in it."""
+# Forms: what several readers are given alike.
+
+
+async def document_reader(reader: Principal) -> Principal:
+    """The reader as documents about the whole registry know it: they have two forms, one for readers who did not
+    sign in and one for all others, so that nobody's memberships show in them."""
     directory = await read_directory()
-    return (
-        public_form(directory) if reader.account is None and not reader.operator else internal_form(directory)
-    )
+    is_nobody = reader.account is None and not reader.operator
+    return _narrow(reader, public_form(directory) if is_nobody else internal_form(directory))
+
+
+async def common_reader(reader: Principal) -> Principal:
+    """The reader without what it has beyond everybody whom the registry lets in: what is made for several readers holds
+    only what each of them may read."""
+    directory = await read_directory()
+    return _narrow(reader, public_form(directory) or internal_form(directory))
+
+
+async def namespace_reader(reader: Principal, name: str) -> Principal:
+    """The reader as the documents of one namespace know it: what everybody has whom the registry lets in, and of that
+    namespace what the reader has."""
+    directory = await read_directory()
+    own = namespace_audiences(name) | namespace_audiences(name.lower())
+    return _narrow(reader, own | (public_form(directory) or internal_form(directory)))
+
+
+def _narrow(reader: Principal, form: frozenset[str]) -> Principal:
+    own = audiences_of(reader)
+    return msgspec.structs.replace(reader, audiences=form if isinstance(own, Everything) else own & form)
+
+
+def shares_form(services: Env, reader: Principal) -> bool:
+    """Whether the reader may read what those may who did not sign in, or what an account without memberships may: then
+    an answer that was made for one of them is kept for all. What a process has not read is shared with nobody."""
+    known = services.kept.directory
+    return known is not None and audiences_of(reader) in (public_form(known[1]), internal_form(known[1]))
+
+
+def reads_as_public(services: Env, reader: Principal) -> bool:
+    """Whether those who did not sign in may read the same."""
+    known = services.kept.directory
+    return known is not None and audiences_of(reader) == public_form(known[1])

@@ -8,7 +8,7 @@ import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Blocked, NotFound, RecordMalformed
-from vskill_platform.domain.skill import VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.records import decode
@@ -16,7 +16,6 @@ from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import PublicKey, SigningKey, jwk, public_from_jwk
 from vskill_platform.signing.statement import Statement, encode_statement
 from vskill_platform.store.blocklist import why_blocked
-from vskill_platform.store.skills import get_skill
 from vskill_platform.worker_context import require_env
 
 
@@ -53,9 +52,10 @@ async def attestation_writes(statement: Statement, key: SigningKey) -> tuple[Ope
     return (put, Put(signer, msgspec.json.encode(stored)))
 
 
-async def get_attestation(canonical: str, number: str) -> bytes:
+async def get_attestation(skill: PublishedSkill, number: str) -> bytes:
     """The envelope as it was signed. What is blocked or taken down is not vouched for any more."""
-    ref = await _live_version(canonical, number)
+    canonical = skill.canonical
+    ref = await _live_version(skill, number)
     entry = await require_env("kv").kv.get(keys.attestation(canonical, ref.number))
     if entry is None:
         raise NotFound(f"{canonical} {number} has no attestation.", skill=canonical, version=number)
@@ -70,8 +70,8 @@ async def public_keys() -> tuple[PublishedKey, ...]:
     return tuple(PublishedKey(key, active=key in own[:1]) for key in every)
 
 
-async def _live_version(canonical: str, number: str) -> VersionRef:
-    skill = await get_skill(canonical)
+async def _live_version(skill: PublishedSkill, number: str) -> VersionRef:
+    canonical = skill.canonical
     ref = next((ref for ref in skill.versions if ref.number == number), None)
     if ref is None:
         raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)

@@ -9,7 +9,7 @@ import enum
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, TransitionError
 from vskill_platform.domain.identity import has_control_characters
@@ -105,9 +105,11 @@ async def file_report(
     reason: str,
     category: ReportCategory = ReportCategory.OTHER,
     version: str | None = None,
+    audiences: Audiences,
 ) -> Filed:
-    """Report a published skill, by canonical or flat name, or one version of it."""
-    published = await find_by_name(name, audiences=PUBLIC_ONLY)
+    """Report a published skill that a reader of these audiences may read, by canonical or flat name, or one version of
+    it."""
+    published = await find_by_name(name, audiences=audiences)
     if version is not None:
         await get_version(published.canonical, version)
     report = _report(published, reporter, reason, category, version)

@@ -14,8 +14,7 @@ from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Operation, Put
-from vskill_platform.kv.query import is_readable
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.records import Skips, decode, persist, readable
 from vskill_platform.worker_context import require_env
 
 #: Of the skills of one flat name, how many are looked at.
@@ -43,7 +42,7 @@ async def get_skill(canonical: str) -> PublishedSkill:
 
 async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
     """By canonical name, by `owner/slug`, or by flat name, which `repo_url` may tell from others of that name. Several
-    skills of a flat name are an error that lists them, never a guess."""
+    skills of a flat name are an error that lists them, never a guess. Skills of other audiences are not there."""
     if name.count("/") == 2:
         return (await find_by_full_name(name, audiences=audiences))[0]
     owner, _, flat = name.rpartition("/")
@@ -63,39 +62,47 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
 
 async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
     """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
+    kv = require_env("kv").kv
     for written in dict.fromkeys((name, name.lower())):
-        entry = await require_env("kv").kv.get(keys.skill(written))
-        if entry is not None and is_readable(SKILLS, entry, audiences):
+        entry = readable(await kv.get(keys.skill(written)), audiences)
+        if entry is not None:
             return decode(entry, PublishedSkill), entry.version
     raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
 
 
+async def list_flat(flat: str, *, audiences: Audiences) -> tuple[str, ...]:
+    """The canonical names of the skills that a flat name may mean, in their order. One read, whoever asks and whatever
+    the name means to others."""
+    page = await require_env("kv").kv.scan(keys.aliases_of(flat.lower()))
+    for error in page.failed.values():
+        raise error
+    return tuple(keys.parse(entry.key).parts[1] for entry in page.items if readable(entry, audiences))
+
+
 async def _of_flat(flat: str, audiences: Audiences) -> list[PublishedSkill]:
-    """Every skill of a flat name that readers of these audiences may read; no other is decoded."""
-    if not flat:
+    """Every skill of a flat name, up to a limit."""
+    names = (await list_flat(flat, audiences=audiences))[:MOST_SAME] if flat else ()
+    if not names:
         return []
-    kv = require_env("kv").kv
-    page = await kv.list(keys.aliases_of(flat.lower()), limit=MOST_SAME)
-    if not page.items:
-        return []
-    settled = await kv.get_many(keys.skill(keys.parse(key).parts[1]) for key in page.items)
+    settled = await require_env("kv").kv.get_many(map(keys.skill, names))
     for error in settled.failed.values():
         raise error
-    return [
-        decode(entry, PublishedSkill)
-        for _, entry in sorted(settled.found.items())
-        if is_readable(SKILLS, entry, audiences)
-    ]
+    entries = (readable(entry, audiences) for _, entry in sorted(settled.found.items()))
+    return [decode(entry, PublishedSkill) for entry in entries if entry is not None]
 
 
-async def read_skills(names: Iterable[str]) -> dict[str, PublishedSkill]:
+async def read_skills(names: Iterable[str], *, audiences: Audiences) -> dict[str, PublishedSkill]:
     """Several at once by canonical name; what is not there is left out, what cannot be read is counted and logged."""
     env = require_env("kv")
     wanted = {keys.skill(name): name for name in names}
     settled = await env.kv.get_many(wanted)
     skips = Skips("read_skills")
     skips.failed(settled.failed)
-    found = {wanted[key]: skips.decode(entry, PublishedSkill) for key, entry in settled.found.items()}
+    found = {
+        wanted[key]: skips.decode(entry, PublishedSkill)
+        for key, entry in settled.found.items()
+        if readable(entry, audiences)
+    }
     skips.report(env)
     return {name: skill for name, skill in found.items() if skill is not None}
 

@@ -21,7 +21,7 @@ from vskill_platform.web.paths import Tree, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.recent import Recent
-from vskill_platform.web.routing import Endpoint, answer, limit_body
+from vskill_platform.web.routing import Endpoint, answer, answer_unknown, limit_body
 from vskill_platform.worker_context import require_env
 
 _READING = frozenset({"GET", "HEAD"})
@@ -77,7 +77,10 @@ class Application:
 
     async def _respond(self, request: Request) -> Response:
         scope = request.scope
-        endpoint = self._find(scope)
+        try:
+            endpoint = self._find(scope)
+        except HTTPException as error:
+            return await answer_unknown(request, error)
         if scope["method"] not in _READING:
             request = Request(scope, limit_body(request.receive, scope["headers"], endpoint.most_body))
         return await answer(endpoint, request)

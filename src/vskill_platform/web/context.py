@@ -20,6 +20,8 @@ from vskill_platform.worker_context import run_with_worker_env
 REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64
 HSTS = "max-age=31536000; includeSubDomains"
+#: Who asks may change what is answered, also where somebody who did not sign in is answered.
+VARY = (b"vary", b"Authorization, Cookie")
 #: What an answer says that was given as to an anonymous request, because the token that was sent is not good.
 BAD_TOKEN_WARNING = (
     b"warning",
@@ -89,6 +91,9 @@ class RequestContext:
                 headers.append((REQUEST_ID_HEADER, scope["request_id"].encode()))
                 for name, value in scope.get("rate_limit", {}).items():
                     headers.append((name.encode(), value.encode()))
+                endpoint = scope.get("endpoint")
+                if endpoint is None or not endpoint.stays_open:
+                    headers.append(VARY)
                 if "bad_token" in scope and message["status"] != HTTPStatus.UNAUTHORIZED:
                     headers.append(BAD_TOKEN_WARNING)
                 message["headers"] = headers

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_unblocked
+from vskill_platform.actions.visibility import document_reader
 from vskill_platform.actions.wire import iso_time
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.skill import PublishedSkill
@@ -22,7 +23,8 @@ MOST = 50
 async def feed_view(request: Request) -> Response:
     """The latest skills, newest first."""
     services = services_of(request)
-    page = await list_unblocked(services, principal_of(request), sort=Sort.NEWEST, limit=MOST)
+    reader = await document_reader(principal_of(request))
+    page = await list_unblocked(services, reader, sort=Sort.NEWEST, limit=MOST)
     name = services.settings.registry_name
     return answer_with_tag(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
 

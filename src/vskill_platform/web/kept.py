@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_of, document_reader, shares_form
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import CursorGone, Unsupported
 from vskill_platform.keeping import MOST_BYTES, Kept
@@ -22,7 +23,7 @@ from vskill_platform.kv.collections import SKILLS
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.diffs import FileChange
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import JSON_TYPE, REVALIDATE, tag_of
+from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
 from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")
@@ -32,6 +33,7 @@ class Answer(msgspec.Struct, frozen=True):
     """Bytes that were sent, ready to be sent again, and the marks at which they were true."""
 
     body: bytes
+    #: Without who may keep it, which depends on who asks.
     headers: list[tuple[bytes, bytes]]
     tag: bytes
     #: The position of the last change when it was last found to be true.
@@ -45,11 +47,12 @@ class Again(Response):
 
     def __init__(self, found: Answer, request: Request) -> None:
         self.background = None
+        headers = [(b"cache-control", cache_for(request).encode()), *found.headers]
         known = next((value for name, value in request.scope["headers"] if name == b"if-none-match"), None)
-        self.status_code, self.body, self.raw_headers = 200, found.body, [*found.headers]
+        self.status_code, self.body, self.raw_headers = 200, found.body, headers
         if known is not None and found.tag in known:
             # Without the length and the type of a body that is not sent.
-            self.status_code, self.body, self.raw_headers = 304, b"", found.headers[:2]
+            self.status_code, self.body, self.raw_headers = 304, b"", headers[:2]
 
 
 class KeptThings:
@@ -82,8 +85,9 @@ class KeptThings:
         return found
 
     def keep(self, key: object, body: bytes, seen: str | None, mark: object = None) -> Answer:
+        """The answer, kept under its key if it has one."""
         made = _prepare(body, JSON_TYPE, seen, mark)
-        if seen is not None or mark is not None:
+        if key is not None and (seen is not None or mark is not None):
             self.answers.put(key, made, len(body))
         return made
 
@@ -91,7 +95,6 @@ class KeptThings:
 def _prepare(body: bytes, media_type: str, seen: str | None, mark: object) -> Answer:
     tag = tag_of(body).encode()
     headers = [
-        (b"cache-control", REVALIDATE.encode()),
         (b"etag", tag),
         (b"content-length", str(len(body)).encode()),
         (b"content-type", media_type.encode()),
@@ -99,29 +102,40 @@ def _prepare(body: bytes, media_type: str, seen: str | None, mark: object) -> An
     return Answer(body, headers, tag, seen, mark)
 
 
-async def answer_until_change(request: Request, make: Callable[[], Awaitable[bytes]]) -> Response:
-    """An answer that is the same for readers of the same audiences until anything in the store changes."""
+async def answer_until_change(
+    request: Request, make: Callable[[], Awaitable[bytes]], form: Principal | None = None
+) -> Response:
+    """An answer that is the same for readers of the same audiences until anything in the store changes. `form` is whom
+    it is made for, where that is not the reader with all of its audiences."""
     kept = kept_of(request)
-    scope = request.scope
-    key = (scope["path"], scope["query_string"], audiences_of(principal_of(request)))
+    key = form_key(request, form, request.scope["path"], request.scope["query_string"])
     seen = await last_change()
     return Again(kept.answer(key, seen) or kept.keep(key, await make(), seen), request)
 
 
+def form_key(request: Request, form: Principal | None, *parts: object) -> object:
+    """What an answer is kept by: what was asked, and the audiences that it was made for. None where nobody else may
+    have these: such an answer is not kept, since there is one for each set of memberships."""
+    reader = form or principal_of(request)
+    if form is None and not shares_form(services_of(request), reader):
+        return None
+    return (*parts, audiences_of(reader))
+
+
 async def answer_document(
-    request: Request, media_type: str, make: Callable[[str, Blocklist], Awaitable[bytes]]
+    request: Request, media_type: str, make: Callable[[str, Principal, Blocklist], Awaitable[bytes]]
 ) -> Response:
-    """A document about the whole registry, made of its public address and the blocklist: kept until a skill or the
-    blocklist changes, however much else does, because making it walks over every skill."""
+    """A document about the whole registry, made of its public address and the blocklist for a reader of its form: kept
+    until a skill or the blocklist changes, however much else does, because making it walks over every skill."""
     kept, base = kept_of(request), public_address(request)
-    audiences = audiences_of(principal_of(request))
-    key = (request.scope["path"], request.scope["query_string"], base, audiences)
+    form = await document_reader(principal_of(request))
+    key = form_key(request, form, request.scope["path"], request.scope["query_string"], base)
     async with kept.document_turn:
         blocklist = await current_blocklist(services_of(request))
         known = await _still_true(kept.documents.get(key), blocklist.version)
         if known is None:
             seen = await last_change()
-            known = _prepare(await make(base, blocklist), media_type, seen, blocklist.version)
+            known = _prepare(await make(base, form, blocklist), media_type, seen, blocklist.version)
         if known.seen is not None:
             kept.documents.put(key, known, len(known.body))
     return Again(known, request)

@@ -110,6 +110,11 @@ def _challenges(request: Request) -> bool:
     return endpoint is not None and (endpoint.for_git or endpoint.challenges)
 
 
+def _is_closed(request: Request) -> bool:
+    """Whether the registry lets in accounts only, and this is none."""
+    return principal_of(request).audiences == frozenset()
+
+
 def _names(request: Request) -> dict[str, str]:
     """Fields that the caller knows by another name: the one in the address's declaration. None before the query is
     read: a refusal of it repeats the names that were sent."""
@@ -205,7 +210,8 @@ def _page(request: Request, status: int, title: str, detail: str, fix: str) -> R
 def _headers_of(request: Request, error: PlatformError) -> dict[str, str]:
     if isinstance(error, NotSignedIn):
         # Basic makes a browser ask for a password, so only those who need it are told of it.
-        return {"www-authenticate": BASIC_OR_BEARER if _challenges(request) else "Bearer"}
+        needs_basic = _challenges(request) or _is_closed(request)
+        return {"www-authenticate": BASIC_OR_BEARER if needs_basic else "Bearer"}
     if isinstance(error, Ambiguous):
         return {"x-legacy-ambiguous": "true"}
     if isinstance(error, RateLimited):

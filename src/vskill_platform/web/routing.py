@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import re2
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
@@ -24,6 +25,7 @@ from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.web import auth
 from vskill_platform.web.limits import client_of, take
 from vskill_platform.web.principal import services_of
+from vskill_platform.web.problems import wants_page
 from vskill_platform.worker_context import run_with_worker_env
 
 #: What a part of a documented path may be, by its name; the others are any name.
@@ -153,6 +155,19 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     if endpoint.allowance is not None:
         await take(request, endpoint.allowance)
     return auth.set_form_cookie(request, await _view(endpoint, request, principal))
+
+
+async def answer_unknown(request: Request, error: HTTPException) -> Response:
+    """Raise the error of an address or method that there is not. Where only accounts are let in, everybody else is
+    answered as at every other address."""
+    principal = request.scope["principal"] = await resolve(await auth.authenticate(request))
+    try:
+        require_entry(principal)
+    except NotSignedIn:
+        if request.method == "GET" and wants_page(request) and not auth.has_bad_token(request):
+            return auth.to_sign_in(request)
+        raise
+    raise error
 
 
 def _let_in(endpoint: Endpoint, principal: Principal) -> None:

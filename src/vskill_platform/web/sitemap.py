@@ -14,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import iterate_catalogue
+from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import Asked, iso_time
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import answer_document
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, query_of
 
@@ -53,8 +54,8 @@ async def robots_view(request: Request) -> Response:
 async def sitemap_view(request: Request) -> Response:
     page = query_of(request, SitemapQuery).page
 
-    async def make(base: str, blocklist: Blocklist) -> bytes:
-        skills = iterate_catalogue(services_of(request), principal_of(request))
+    async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
+        skills = iterate_catalogue(services_of(request), reader)
         return await make_sitemap(base, blocklist, skills, page)
 
     return await answer_document(request, XML_TYPE, make)

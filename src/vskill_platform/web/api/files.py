@@ -26,11 +26,9 @@ from vskill_platform.web.api.names import asked_skill, both
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import (
-    FOR_EVER,
-    REVALIDATE,
     attachment,
     foreign_file,
-    public_json,
+    tagged_json,
     with_tag,
 )
 from vskill_platform.web.routing import query_of
@@ -109,9 +107,8 @@ async def file_view(request: Request) -> Response:
     skill = await asked_skill(request)
     ref = await find_installable(services_of(request), skill, query.version)
     file = await read_file(services_of(request), skill, ref, query.path)
-    cache = FOR_EVER if query.version else REVALIDATE
     name = file.path.rpartition("/")[2]
-    return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name, cache)
+    return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name)
 
 
 def _media(file: SkillFile) -> str:
@@ -151,7 +148,7 @@ async def diff_view(request: Request) -> Response:
     change = next((one for one in changes if one.filename == SKILL_FILE), None)
     text = "" if change is None else change.patch or change.note
     answer = DiffAnswer(before.number, after.number, await _summary(skill, before, after), text)
-    return public_json(request, encode(answer))
+    return tagged_json(request, encode(answer))
 
 
 async def compare_view(request: Request) -> Response:
@@ -161,7 +158,7 @@ async def compare_view(request: Request) -> Response:
         for one in await _changes(request, before, after)
     )
     answer = CompareAnswer(before.number, after.number, await _summary(skill, before, after), shown)
-    return public_json(request, encode(answer))
+    return tagged_json(request, encode(answer))
 
 
 async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, VersionRef]:

@@ -7,10 +7,9 @@ from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.skill_contents import read_skill_text
 from vskill_platform.actions.skill_names import find_skill, find_skill_version
 from vskill_platform.actions.skill_views import SkillAnswer, detail
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import encode
 from vskill_platform.web.api.names import asked_name, both
-from vskill_platform.web.kept import Again, Answer, kept_of, last_change
+from vskill_platform.web.kept import Again, Answer, form_key, kept_of, last_change
 from vskill_platform.web.principal import principal_of, services_of
 
 
@@ -24,7 +23,7 @@ async def detail_view(request: Request) -> Response:
 async def _detail(request: Request, name: str) -> Answer:
     """Kept while nothing in the store has changed, or else neither the skill's record nor the blocklist has."""
     kept, services, reader = kept_of(request), services_of(request), principal_of(request)
-    key = ("skill", name, audiences_of(reader))
+    key = form_key(request, None, "skill", name)
     seen = await last_change()
     known = kept.answer(key, seen)
     if known is not None:

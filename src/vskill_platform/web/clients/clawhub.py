@@ -140,11 +140,12 @@ async def search(request: Request) -> Response:
     """Only what can be installed: the protocol has no mark for what cannot."""
     asked = query_of(request, SearchQuery)
     services = services_of(request)
-    found = await search_catalogue(services, principal_of(request), asked.q, limit=min(asked.limit, MOST))
+    reader = principal_of(request)
+    found = await search_catalogue(services, reader, asked.q, limit=min(asked.limit, MOST))
     items = await _installable_skills(services, found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
-    shared = await shared_slugs(services, items)
+    shared = await shared_slugs(services, reader, items)
     results = [_result(one, shared, rank, len(items)) for rank, one in enumerate(items)]
     return json_response({"results": results})
 
@@ -180,7 +181,7 @@ async def list_all(request: Request) -> Response:
     else:
         page = await list_catalogue(services, reader, sort=_SORTS[asked.sort], after=after, limit=limit)
     offered = await _installable_skills(services, page.items)
-    shared = await shared_slugs(services, offered)
+    shared = await shared_slugs(services, reader, offered)
     return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": page.after})
 
 
@@ -212,8 +213,8 @@ def _version(ref: VersionRef) -> dict[str, Any]:
     return {"version": ref.number, "createdAt": ref.published_at, "changelog": "", "license": None}
 
 
-async def detail(_request: Request, skill: PublishedSkill) -> Response:
-    card = _card(skill, await shared_slugs(require_env(), [skill]))
+async def detail(request: Request, skill: PublishedSkill) -> Response:
+    card = _card(skill, await shared_slugs(services_of(request), principal_of(request), [skill]))
     moderation = _moderation(skill, await current_blocklist(require_env()))
     latest = card.pop("latestVersion", None)
     return json_response(
@@ -277,7 +278,7 @@ async def version(request: Request, skill: PublishedSkill) -> Response:
     record = await read_version(services_of(request), skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
-    flat = flat_slug(skill, await shared_slugs(services_of(request), [skill]))
+    flat = flat_slug(skill, await shared_slugs(services_of(request), principal_of(request), [skill]))
     return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
 
 

@@ -24,6 +24,8 @@ from vskill_platform.web.responses import json_response
 
 #: Between the parts of a name that is written flat.
 JOIN = "--"
+#: Skills that a client is given to choose from.
+MOST_CHOICES = 20
 #: How the handles of accounts that upload begin.
 UPLOADS = "upload~"
 
@@ -84,7 +86,7 @@ async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkil
 
 
 async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
-    holders = await list_holders(services_of(request), principal_of(request), slug, 20)
+    holders = (await list_holders(services_of(request), principal_of(request), slug))[:MOST_CHOICES]
     base = public_address(request)
     matches = []
     for canonical in holders:

@@ -18,6 +18,7 @@ from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.flat_names import all_shared_slugs, kebab_name, shared_slugs, slug_in
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import list_scope, read_installable
+from vskill_platform.actions.visibility import common_reader, namespace_reader
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
@@ -25,7 +26,7 @@ from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import describe_skill, prefix_of
 from vskill_platform.web.kept import answer_document
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import JSON_TYPE, public_json
+from vskill_platform.web.responses import JSON_TYPE, tagged_json
 from vskill_platform.web.routing import get
 
 FILE = "marketplace.json"
@@ -43,16 +44,15 @@ class Offer(msgspec.Struct, frozen=True):
 
 async def everything(request: Request) -> Response:
     """Every skill, in the order of their names."""
-    reader = principal_of(request)
 
-    async def make(base: str, blocklist: Blocklist) -> bytes:
+    async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
         return await _make_everything(services_of(request), reader, base, blocklist)
 
     return await answer_document(request, JSON_TYPE, make)
 
 
 async def _make_everything(services: Services, reader: Principal, base: str, blocklist: Blocklist) -> bytes:
-    shared = await all_shared_slugs(services)
+    shared = await all_shared_slugs(services, reader)
     plugins: dict[str, bytes] = {}
     async for skill in iterate_catalogue(services, reader):
         if skill.current_version is None or blocklist.hits_summary(skill):
@@ -70,27 +70,28 @@ async def _make_everything(services: Services, reader: Principal, base: str, blo
 async def of_scope(request: Request) -> Response:
     """An owner, or one skill."""
     prefix = prefix_of(request)
-    listed = await list_scope(services_of(request), principal_of(request), prefix)
+    reader = await namespace_reader(principal_of(request), request.path_params["owner"])
+    listed = await list_scope(services_of(request), reader, prefix)
     skills = tuple(listed.skills.values())
     named = services_of(request).settings.registry_name
     about = f"What {named} has verified of {prefix.strip('/')}."
-    return await _document(
-        request, Offer(marketplace_name(prefix), skills[0].owner, about, skills, listed.truncated)
-    )
+    offer = Offer(marketplace_name(prefix), skills[0].owner, about, skills, listed.truncated)
+    return await _document(request, reader, offer)
 
 
 async def of_collection(request: Request) -> Response:
-    services, reader = services_of(request), principal_of(request)
-    found = await read_collection(services, reader, request.path_params["name"])
+    services = services_of(request)
+    found = await read_collection(services, principal_of(request), request.path_params["name"])
+    reader = await common_reader(principal_of(request))
     skills = await read_installable(services, reader, found.skills)
     named = services.settings.registry_name
     about = found.description or found.title or f"The collection {found.name}."
-    return await _document(request, Offer(found.name, named, about, skills))
+    return await _document(request, reader, Offer(found.name, named, about, skills))
 
 
-async def _document(request: Request, offer: Offer) -> Response:
-    base = public_address(request)
-    shared = await shared_slugs(services_of(request), offer.skills) if len(offer.skills) > 1 else frozenset()
+async def _document(request: Request, reader: Principal, offer: Offer) -> Response:
+    base, services = public_address(request), services_of(request)
+    shared = await shared_slugs(services, reader, offer.skills) if len(offer.skills) > 1 else frozenset()
     plugins: dict[str, dict[str, Any]] = {}
     for skill in offer.skills:
         name = kebab_name(skill.canonical, is_shared=skill.slug in shared)
@@ -98,7 +99,7 @@ async def _document(request: Request, offer: Offer) -> Response:
     document = {**_head(offer.name, offer.owner, offer.description), "plugins": list(plugins.values())}
     if offer.truncated:
         document["metadata"]["truncated"] = True
-    return public_json(request, msgspec.json.encode(document))
+    return tagged_json(request, msgspec.json.encode(document))
 
 
 def _head(name: str, owner: str, description: str) -> dict[str, Any]:

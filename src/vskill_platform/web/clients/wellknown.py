@@ -18,9 +18,11 @@ from starlette.responses import Response
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import search_catalogue
 from vskill_platform.actions.flat_names import kebab_name
+from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import list_scope
 from vskill_platform.actions.skill_contents import read_files, read_version, read_versions
 from vskill_platform.actions.skill_names import find_installable
+from vskill_platform.actions.visibility import document_reader, namespace_reader
 from vskill_platform.actions.wire import Asked, encode
 from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.domain.content import skill_file_of
@@ -95,21 +97,27 @@ def prefix_of(request: Request) -> str:
     return "".join(f"{part}/" for part in parts)
 
 
+async def scope_reader(request: Request) -> Principal:
+    """The reader as the documents of the scope know it."""
+    reader, owner = principal_of(request), request.path_params.get("owner")
+    return await (document_reader(reader) if owner is None else namespace_reader(reader, owner))
+
+
 # The index of today.
 
 
 async def index(request: Request) -> Response:
-    prefix = prefix_of(request)
+    prefix, reader = prefix_of(request), await scope_reader(request)
 
     async def make() -> bytes:
-        listed = await list_scope(services_of(request), principal_of(request), prefix)
+        listed = await list_scope(services_of(request), reader, prefix)
         is_one = prefix.count("/") == 3
         made = await some_at_a_time(
             lambda item: _entry(request, *item, is_one=is_one), listed.skills.items(), _AT_ONCE
         )
         return encode(Index(SCHEMA, tuple(one for one in made if one is not None), listed.truncated))
 
-    return await answer_until_change(request, make)
+    return await answer_until_change(request, make, reader)
 
 
 async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> IndexEntry | None:
@@ -191,14 +199,14 @@ async def find(request: Request) -> Response:
 
 
 async def older_index(request: Request) -> Response:
-    prefix = prefix_of(request)
+    prefix, reader = prefix_of(request), await scope_reader(request)
 
     async def make() -> bytes:
-        listed = await list_scope(services_of(request), principal_of(request), prefix)
+        listed = await list_scope(services_of(request), reader, prefix)
         made = [await _older_entry(name, skill) for name, skill in listed.skills.items()]
         return encode(OlderIndex(tuple(one for one in made if one is not None), listed.truncated))
 
-    return await answer_until_change(request, make)
+    return await answer_until_change(request, make, reader)
 
 
 async def _older_entry(name: str, skill: PublishedSkill) -> OlderEntry | None:
@@ -216,9 +224,8 @@ def _current(skill: PublishedSkill) -> Any:
 async def older_file(request: Request) -> Response:
     """One file of the current version of the skill that has this name in this scope."""
     given = request.path_params
-    skill = (await list_scope(services_of(request), principal_of(request), prefix_of(request))).skills.get(
-        given["name"]
-    )
+    services, reader = services_of(request), await scope_reader(request)
+    skill = (await list_scope(services, reader, prefix_of(request))).skills.get(given["name"])
     if skill is None:
         raise NotFound(f"There is no skill {given['name'][:100]!r} here.", skill=given["name"][:100])
     ref = await find_installable(services_of(request), skill, None)

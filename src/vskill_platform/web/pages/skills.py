@@ -105,7 +105,7 @@ async def skills(request: Request) -> Response:
         counts = await recent_facets(request)
         answer = render(request, "skills.html", **shown, groups=_groups(asked, counts), total=counts.total)
     # The same address has two answers, and no cache may mix them up.
-    answer.headers["vary"] = "HX-Request-Type, Cookie"
+    answer.headers["vary"] = "HX-Request-Type"
     return answer
 
 

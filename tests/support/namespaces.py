@@ -1,0 +1,37 @@
+"""Namespaces with a visibility and members, and the registry's mode, as tests need them: written as the actions write
+them, without asking who may."""
+
+import msgspec
+
+from tests.support.envs import active_env
+from vskill_platform.domain.namespace import (
+    Access,
+    Member,
+    Namespace,
+    NamespaceRole,
+    RegistryMode,
+    Visibility,
+)
+from vskill_platform.env import Env
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_access, change_namespace
+
+
+async def manage(
+    env: Env, name: str, visibility: Visibility, *members: str, role: NamespaceRole = NamespaceRole.READER
+) -> None:
+    """Set who may read a namespace that holds nothing yet; `members` are `user:NAME` or `team:NAME`."""
+    entries = tuple(Member(one, role, 0, "added") for one in members)
+
+    async def decide(namespace: Namespace) -> NamespaceChange:
+        return NamespaceChange(msgspec.structs.replace(namespace, visibility=visibility, members=entries))
+
+    with active_env(env):
+        await change_namespace(name, decide, AuditNote("namespace changed", name, "system", "a test"))
+
+
+async def set_mode(env: Env, mode: RegistryMode) -> None:
+    def change(access: Access) -> Access:
+        return msgspec.structs.replace(access, mode=mode)
+
+    with active_env(env):
+        await change_access(change, AuditNote("access changed", "registry", "system", "a test"))
