@@ -77,6 +77,7 @@ READ_EVERYTHING = {
     "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
     "queue/recovery.py": "sends the work that is owed, in every namespace",
     "rescan.py": "asks for tasks, which have no audience",
+    "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
     "store/statistics.py": f"measures the one queue that all share; {_COUNTS}",
     "store/submission_lists.py": "finds what a suppressed rule held, for reviewers",
     "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",

@@ -15,6 +15,8 @@ from tests.support.probe import Probe
 from tests.support.shelf import ListedRepositories, Shelf, open_shelf
 from vskill_platform.domain.namespace import RegistryMode, Visibility
 from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, report_write
+from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.routing import Endpoint
 
@@ -201,6 +203,23 @@ async def test_updates_of_a_hidden_skill_are_those_of_an_unknown_one(world):
         answer, _ = await world.ask("/api/v1/skills/check-updates", headers, "POST", json=body)
         first, second = answer.json()["results"]
         assert str(first).replace(HIDDEN, ABSENT) == str(second)
+
+
+async def test_reports_about_hidden_content_are_those_of_unknown_content(world):
+    """By the digest alone; whoever may read a skill that holds it reads them."""
+    report = ExternalReport("acme-scan", ExternalStatus.COMPLETE, 1, 2, problem="a word of the analyser")
+    with active_env(world.shelf.env):
+        digest = (await get_skill("acme/tools/secret")).current_digest
+        assert digest is not None
+        await world.shelf.env.kv.commit([report_write(digest, report)])
+    for suffix in ("", "/acme-scan"):
+        member, _ = await world.ask(f"/api/v1/external-scans/{digest}{suffix}", world.ann)
+        assert "a word of the analyser" in member.text
+        for headers in (NOBODY, world.bob, world.foreign):
+            hidden, cost = await world.ask(f"/api/v1/external-scans/{digest}{suffix}", headers)
+            absent, absent_cost = await world.ask(f"/api/v1/external-scans/{'0' * 64}{suffix}", headers)
+            assert facts(hidden, digest) == facts(absent, "0" * 64)
+            assert cost == absent_cost
 
 
 # Names.

@@ -8,10 +8,12 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.external_scan.dispatch import provider_names
+from vskill_platform.store.contents import may_read_content
 from vskill_platform.store.external_scans import (
     ExternalReport,
     get_external_scan,
@@ -90,7 +92,9 @@ class ExternalScans(Wire, frozen=True):
 
 
 async def list_scans(services: Services, reader: Principal, request: ListExternalScans) -> ExternalScans:
-    found = await list_external_reports(services, reader, request.digest)
+    if not await may_read_content(request.digest, audiences_of(reader)):
+        return ExternalScans(request.digest, (), ())
+    found = await list_external_reports(services, request.digest)
     known = {report.provider for report in found}
     waiting: list[WaitingAnalyser] = []
     for name in await provider_names():
@@ -100,18 +104,17 @@ async def list_scans(services: Services, reader: Principal, request: ListExterna
     return ExternalScans(request.digest, tuple(map(_view, found)), tuple(waiting))
 
 
-async def read_scan(_services: Services, _reader: Principal, request: ReadExternalScan) -> ExternalReportView:
+async def read_scan(_services: Services, reader: Principal, request: ReadExternalScan) -> ExternalReportView:
     digest, provider = request.digest, request.provider[:80]
-    found = await get_external_scan(digest, provider)
+    is_readable = await may_read_content(digest, audiences_of(reader))
+    found = await get_external_scan(digest, provider) if is_readable else None
     if found is None:
         raise NotFound(f"{provider} has not reported about {digest}", digest=digest, provider=provider)
     return _view(found)
 
 
-async def list_external_reports(
-    _services: Services, _reader: Principal, digest: str
-) -> tuple[ExternalReport, ...]:
-    """What other analysers say about one content, as records."""
+async def list_external_reports(_services: Services, digest: str) -> tuple[ExternalReport, ...]:
+    """What other analysers say about a content that the reader may read, as records."""
     return await list_external_scans(digest)
 
 

@@ -121,7 +121,7 @@ async def security(request: Request) -> Response:
         "security",
         counted=by_weight(counted),
         capabilities=_by_rule(findings),
-        external=await list_external_reports(services_of(request), principal_of(request), dossier.ref.digest),
+        external=await list_external_reports(services_of(request), dossier.ref.digest),
     )
 
 

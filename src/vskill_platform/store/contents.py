@@ -1,0 +1,19 @@
+"""Whose content a digest names. What was found out about content is kept by its digest alone, so whoever asks by digest
+is told only where they may read something that holds it."""
+
+from vskill_platform.domain.audience import EVERYTHING, Audiences
+from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.kv.query import Is
+from vskill_platform.records import readable
+from vskill_platform.worker_context import require_env
+
+
+async def may_read_content(digest: str, audiences: Audiences) -> bool:
+    """Whether a reader of these audiences may read a skill or a submission that holds this content now. Two reads,
+    whatever the digest is."""
+    kv = require_env("kv").kv
+    skills = await kv.select(SKILLS.prefix, audiences=EVERYTHING, where={"current_digest": Is(digest)})
+    submissions = await kv.select(SUBMISSIONS.prefix, audiences=EVERYTHING, where={"digest": Is(digest)})
+    for error in (*skills.failed.values(), *submissions.failed.values()):
+        raise error
+    return any(readable(entry, audiences) for entry in (*skills.items, *submissions.items))
