@@ -7,8 +7,14 @@ from tests.support.acting import VISITOR
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import TroubledScanner
 from vskill_platform.actions.dossier import read_dossier
+from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.skills import get_skill
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
@@ -67,3 +73,19 @@ async def test_a_version_whose_record_is_lost_is_not_found_by_its_number(env):
     await env.kv.delete(keys.version(DEMO, "1.0.0"))
     with pytest.raises(NotFound, match=r"has no version 1\.0\.0"):
         await read_dossier(require_env(), VISITOR, DEMO)
+
+
+async def test_who_proved_the_repository_is_shown_wherever_that_is_kept(env):
+    """In the namespace; before there were namespaces, in a record of the repository."""
+    skill = await get_skill(DEMO)
+    old = Ownership(skill.identity.repo_key, skill.identity.url, (Owner("old", 0, "file"),))
+    await env.kv.put(keys.owner(skill.identity), msgspec.json.encode(old))
+    assert (await read_dossier(require_env(), VISITOR, "demo")).ownership == old
+    member = Member("user:ann", NamespaceRole.MAINTAINER, 0, "file", repo=skill.identity.repo_key)
+
+    async def decide(namespace: Namespace) -> NamespaceChange:
+        return NamespaceChange(msgspec.structs.replace(namespace, members=(member,)))
+
+    await change_namespace("upload~tests", decide, AuditNote("proved", "upload~tests", "system", "a test"))
+    shown = (await read_dossier(require_env(), await resolve(ANYBODY), "demo")).ownership
+    assert shown is not None and [owner.account for owner in shown.owners] == ["ann"]

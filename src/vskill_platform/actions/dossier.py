@@ -23,7 +23,7 @@ from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRe
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.entries import Settled
 from vskill_platform.records import Skips, decode, readable
-from vskill_platform.store.owners import Ownership
+from vskill_platform.store.owners import Ownership, ownership_in
 from vskill_platform.store.repo_health import RepoHealth
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -127,12 +127,18 @@ async def _assemble(
         scan=read("scan", StaticReport) or await _earlier_scan(services, ref, submission, skips),
         submission=submission,
         health=read("health", RepoHealth),
-        ownership=read("ownership", Ownership),
+        ownership=_known_ownership(services, skill) or read("ownership", Ownership),
         blocks=tuple(decode(settled.found[key], BlockEntry) for key in blocks if key in settled.found),
         attested=wanted["attestation"] in settled.found,
     )
     skips.report(services)
     return found
+
+
+def _known_ownership(services: Services, skill: PublishedSkill) -> Ownership | None:
+    """As the process knows it from finding out what the reader may read."""
+    known = services.kept.directory
+    return None if known is None else ownership_in(known[1], skill.identity)
 
 
 async def _earlier_scan(

@@ -121,11 +121,17 @@ def _any_of(name: str) -> Identity:
     return Identity(host=GITHUB_HOST, owner=owner, repo="any")
 
 
-async def _ownership(repo: Identity, directory: Directory) -> Ownership:
+def ownership_in(directory: Directory, repo: Identity) -> Ownership | None:
+    """Who controls a repository as its namespace says it; None where the namespace says nothing about it."""
     namespace = directory.namespaces.get(namespace_of(repo))
     owners = _owners_in(namespace, repo.repo_key) if namespace is not None else ()
-    if owners:
-        return Ownership(repo.repo_key, repo.url, owners)
+    return Ownership(repo.repo_key, repo.url, owners) if owners else None
+
+
+async def _ownership(repo: Identity, directory: Directory) -> Ownership:
+    known = ownership_in(directory, repo)
+    if known is not None:
+        return known
     entry = await require_env("kv").kv.get(keys.owner(repo))
     return Ownership(repo.repo_key, repo.url) if entry is None else decode(entry, Ownership)
 
