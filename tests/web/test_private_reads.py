@@ -205,6 +205,44 @@ async def test_updates_of_a_hidden_skill_are_those_of_an_unknown_one(world):
         assert str(first).replace(HIDDEN, ABSENT) == str(second)
 
 
+def agent_calls(slug: str) -> list[dict[str, object]]:
+    """What an agent asks about one skill."""
+    full = f"acme/tools/{slug}"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("tools/call", {"name": tool, "arguments": {"name": name}})
+        for tool in ("get_skill", "get_security_report")
+        for name in (full, slug)
+    ]
+    calls.append(("resources/read", {"uri": f"skill://{full}"}))
+    return [{"jsonrpc": "2.0", "id": 1, "method": method, "params": params} for method, params in calls]
+
+
+async def test_an_agent_is_told_of_a_hidden_skill_as_of_an_absent_one(world):
+    accept = {"accept": "application/json, text/event-stream"}
+    for hidden_call, absent_call in zip(agent_calls(HIDDEN), agent_calls(ABSENT), strict=True):
+        for headers in (NOBODY, world.bob, world.foreign):
+            hidden, cost = await world.ask("/mcp", {**headers, **accept}, "POST", json=hidden_call)
+            absent, absent_cost = await world.ask("/mcp", {**headers, **accept}, "POST", json=absent_call)
+            assert hidden.status_code == 200 and "There is no skill" in hidden.text
+            assert facts(hidden, HIDDEN) == facts(absent, ABSENT)
+            assert cost == absent_cost
+        member, _ = await world.ask("/mcp", {**world.ann, **accept}, "POST", json=hidden_call)
+        assert "There is no skill" not in member.text and "secret" in member.text
+
+
+async def test_git_fetches_a_hidden_skill_as_an_absent_one(world):
+    want = b"0032want " + b"0" * 40 + b"\n00000009done\n"
+    for headers, status in ((NOBODY, 401), (world.bob, 404), (world.foreign, 401), (world.ann, 200)):
+        answers = []
+        for slug in (HIDDEN, ABSENT):
+            path = f"/marketplace/acme/tools/{slug}.git/git-upload-pack"
+            answer, cost = await world.ask(path, headers, "POST", content=want)
+            answers.append((facts(answer, slug), cost))
+        assert answers[0][0][0] == status
+        if headers is not world.ann:
+            assert answers[0] == answers[1]
+
+
 async def test_reports_about_hidden_content_are_those_of_unknown_content(world):
     """By the digest alone; whoever may read a skill that holds it reads them."""
     report = ExternalReport("acme-scan", ExternalStatus.COMPLETE, 1, 2, problem="a word of the analyser")
