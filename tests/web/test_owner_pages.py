@@ -111,7 +111,7 @@ async def test_only_owners_see_the_forms_and_others_the_way_to_claim(site, git, 
         assert f"/account?claim={URL.replace(':', '%3A')}" in (await ann.get(path)).text
     assert "This skill is yours" not in (await ann.get(f"/skills/{name}")).text
     refused = await ann.do(f"/skills/{name}/delete", reason="mine", confirm="yes", back=f"/skills/{name}")
-    assert "Only an owner" in refused and "claim the repository on your account page" in refused
+    assert "Only a maintainer" in refused and "claim the repository on your account page" in refused
     await own(site, "ann")
     page = (await ann.get(f"/skills/{name}")).text
     assert "This skill is yours" in page and "Claim it" not in page

@@ -346,7 +346,8 @@ async def test_every_link_of_every_page_leads_somewhere(memory_site):
 
 
 async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
-    """Once warm: a list, a search, and each page about a skill ask the store at most three times."""
+    """Once warm: a list, a search, and each page about a skill ask the store at most three times, beside the one question
+    that every request begins with: whether who may read what has changed."""
     async with open_site("sqlite", tmp_path) as site:
         for number in range(5):
             canonical = await site.publish(f"skill-{number}", SCRIPT)
@@ -364,7 +365,7 @@ async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
             await site.page(path)
             counted.asked.clear()
             await site.page(path)
-            assert len(counted.asked) <= 3, (path, counted.asked)
+            assert len(counted.asked) <= 4, (path, counted.asked)
 
 
 class CountedKV(HookedKV):
