@@ -44,6 +44,12 @@ INSERT INTO changes (xid, key, version, deleted, at)
 SELECT 3, key, version, false, coalesce(sub_updated_at, skill_listed_at) FROM records
 WHERE coalesce(sub_updated_at, skill_listed_at) > $1 ORDER BY version
 """
+_AUDIENCE_COUNTS = """
+INSERT INTO audience_counts
+SELECT one.collection, counted.field, coalesce(audience_of(one), ''), audience_of(one) IS NOT NULL,
+    coalesce(counted.value, ''), counted.value IS NOT NULL, count(*)
+FROM records AS one, counted_fields(one) AS counted WHERE one.collection IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6
+"""
 #: Values of each counted field, by collection and field.
 Counted = Counter[tuple[str, str, str | None]]
 
@@ -63,6 +69,7 @@ async def fill(location: str, drafts: Drafts, count: int, stuck: int, now: int) 
         for _, made in indexes:
             await connection.execute(made)
         await connection.execute(_COUNTS)
+        await connection.execute(_AUDIENCE_COUNTS)
         await connection.execute(_CHANGES, now - CHANGES_KEPT_MS)
         await connection.execute("VACUUM (ANALYZE)")
     finally:

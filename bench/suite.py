@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import context, counts, end_to_end, engine_reads, queue, reads, scanner, web
+from bench import audiences, context, counts, end_to_end, engine_reads, queue, reads, scanner, web
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -18,6 +18,7 @@ BENCHES: dict[str, Bench] = {
     "end-to-end": end_to_end.run,
     "queue": queue.run,
     "counts": counts.run,
+    "audiences": audiences.run,
     "reads": reads.run,
     "engines": engine_reads.run,
     "context": context.run,

@@ -326,7 +326,7 @@ def _storable(value: Value) -> bool:
 # Counts.
 
 #: For more audiences than this, those of all records are looked at first, to sum the smaller side.
-FEW_AUDIENCES = 4
+FEW_AUDIENCES = 10
 
 
 def count(
