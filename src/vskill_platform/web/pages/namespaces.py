@@ -39,7 +39,13 @@ _SKILL = "/skills/{owner}/{repo}/{slug}"
 VISIBILITIES = {
     Visibility.PUBLIC: "everybody whom the registry lets in",
     Visibility.INTERNAL: "every account",
-    Visibility.TEAM: "members only",
+    Visibility.TEAM: "only members",
+}
+#: How a page asks for a visibility, and what its button says.
+QUESTIONS = {
+    Visibility.PUBLIC: ("Let everybody read", "Make it public"),
+    Visibility.INTERNAL: ("Let every account read", "Make it internal"),
+    Visibility.TEAM: ("Let only members read", "Limit it to members"),
 }
 ROLES = {
     NamespaceRole.READER: "reads",
@@ -88,6 +94,7 @@ async def visibility(request: Request) -> Response:
         request,
         "namespace_visibility.html",
         found=found,
+        question=QUESTIONS[found.to],
         may_set=can_publish if found.needs_reviewer else is_owner,
     )
 
