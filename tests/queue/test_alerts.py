@@ -17,12 +17,14 @@ from tests.support.envs import (
 )
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import DeliveryEnd, Settlement
+from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
+from vskill_platform.domain.namespace import Namespace, Visibility
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
-from vskill_platform.queue.alerts import MOST_LETTERS, RECENT_MS, AlertCode, DeadLetters
+from vskill_platform.queue.alerts import MOST_LETTERS, PREPARING_MS, RECENT_MS, AlertCode, DeadLetters
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.queue.jobs import JOBS
@@ -90,6 +92,19 @@ async def test_C5_a_stale_job_is_an_alert_with_its_name(env: Env):
     env.clock.advance(3_600_000)
     stale = {alert.subject for alert in (await queue_health()).alerts if alert.code is AlertCode.JOB_STALE}
     assert "recovery" in stale
+
+
+async def test_a_namespace_that_is_prepared_for_long_is_an_alert_without_its_name(env: Env):
+    record = Namespace("acme", Visibility.PUBLIC, Visibility.TEAM, preparing_since=NOW)
+    await env.kv.put(keys.namespace("acme"), msgspec.json.encode(record))
+    await env.kv.put(keys.CONTROL_NAMESPACES, b"{}")
+    assert AlertCode.NAMESPACE_PREPARING not in codes(await queue_health())
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(PREPARING_MS + 1)
+    (alert,) = [one for one in (await queue_health()).alerts if one.code is AlertCode.NAMESPACE_PREPARING]
+    assert "acme" not in alert.text and not alert.subject
+    await all_jobs_ran(env)
+    assert AlertCode.NAMESPACE_PREPARING not in codes(await queue_health())
 
 
 async def test_dead_letters_that_are_young_are_an_alert(env: Env):

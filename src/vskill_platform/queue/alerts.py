@@ -16,6 +16,8 @@ from vskill_platform.worker_context import require_env
 
 #: Dead letters that are younger than this are a queue that loses work now.
 RECENT_MS = 3_600_000
+#: Preparing a namespace takes seconds; the job that finishes it runs every ten.
+PREPARING_MS = 600_000
 #: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
 MOST_LETTERS = 1_000
 
@@ -29,6 +31,7 @@ class AlertCode(enum.StrEnum):
     JOB_STALE = "job_stale"
     DEAD_LETTERS_GROWING = "dead_letters_growing"
     JUDGE_STALE = "judge_stale"
+    NAMESPACE_PREPARING = "namespace_preparing"
 
     @property
     def meaning(self) -> str:
@@ -42,6 +45,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
     AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
     AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
+    AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
 }
 
@@ -75,6 +79,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     #: Or why the queue could not be asked.
     dead_letters: DeadLetters | QueueUnavailable
     judge: JudgeWatch
+    #: How long a namespace has been prepared, the longest; None where none is.
+    preparing_ms: int | None = None
 
 
 async def look_at_dead_letters() -> DeadLetters | QueueUnavailable:
@@ -106,7 +112,13 @@ async def count_dead_letters() -> DeadLetters:
 
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
-    return (*_of_the_queue(facts), *_of_the_line(facts), *_of_jobs(facts.jobs), *_of_the_judge(facts))
+    return (
+        *_of_the_queue(facts),
+        *_of_the_line(facts),
+        *_of_jobs(facts.jobs),
+        *_of_the_judge(facts),
+        *_of_namespaces(facts),
+    )
 
 
 def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
@@ -146,3 +158,11 @@ def _of_the_judge(facts: AlertFacts) -> Iterator[Alert]:
     if judge.failing:
         text = f"The judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked it."
         yield Alert(AlertCode.JUDGE_STALE, text)
+
+
+def _of_namespaces(facts: AlertFacts) -> Iterator[Alert]:
+    """Without its name: everybody reads the alerts."""
+    if facts.preparing_ms is not None and facts.preparing_ms > PREPARING_MS:
+        minutes = facts.preparing_ms // 60_000
+        text = f"A namespace has been prepared for {minutes} min and is not hidden yet; look at the job namespaces."
+        yield Alert(AlertCode.NAMESPACE_PREPARING, text)

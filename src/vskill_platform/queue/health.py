@@ -22,6 +22,7 @@ from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_al
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.records import decode
+from vskill_platform.store.preparing import longest_preparing_ms
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
@@ -82,6 +83,7 @@ async def queue_health() -> QueueHealth:
         jobs=await job_health(),
         dead_letters=await look_at_dead_letters(),
         judge=await watch_judge(),
+        preparing_ms=await longest_preparing_ms(),
     )
     return QueueHealth(
         healthy=not violations and not stalled,

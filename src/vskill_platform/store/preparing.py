@@ -47,6 +47,12 @@ async def finish_preparations() -> int:
     return len(waiting)
 
 
+async def longest_preparing_ms() -> int | None:
+    """For how long a namespace has been prepared, of several the longest."""
+    began = [one.preparing_since for one in (await read_directory()).namespaces.values() if one.preparing]
+    return require_env("kv").kv.now() - min(began) if began else None
+
+
 async def finish_preparing(name: str) -> Namespace:
     """Give every record of the namespace its audience, then set the visibility that it is prepared for."""
     namespace, _ = await read_namespace(name)
