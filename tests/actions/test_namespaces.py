@@ -62,6 +62,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.rescan import request_rescan
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.collections import add_skills, create_collection
@@ -148,11 +149,11 @@ async def test_the_job_finishes_what_a_process_left_in_the_middle(env):
     await env.kv.put(keys.namespace(OWN), msgspec.json.encode(record))
     await env.kv.put(keys.CONTROL_NAMESPACES, b"{}")
     assert await reads(ANYBODY, f"ns:{OWN}")
-    assert await finish_preparations() == 1
+    assert await finish_preparations(request_rescan) == 1
     settled, _ = await read_namespace(OWN)
     assert (settled.visibility, settled.preparing, settled.preparing_since) == (Visibility.TEAM, None, 0)
     assert (await read_usage(OWN)).skills == 2
-    assert await finish_preparations() == 0
+    assert await finish_preparations(request_rescan) == 0
 
 
 async def test_the_preview_tells_what_would_disappear_and_nothing_changes(env):

@@ -30,6 +30,7 @@ from vskill_platform.domain.namespace import (
     without_member,
 )
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.rescan import request_rescan
 from vskill_platform.store.accounts import find_enabled
 from vskill_platform.store.namespaces import (
     AuditNote,
@@ -287,7 +288,7 @@ async def _set_visibility(
 
     note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
     await change_namespace(name, decide, note)
-    return await _view(actor, await finish_preparing(name))
+    return await _view(actor, await finish_preparing(name, request_rescan))
 
 
 def _not_yours_to_publish(name: str) -> NotPermitted:

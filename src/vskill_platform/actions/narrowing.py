@@ -19,7 +19,9 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.records import persist
+from vskill_platform.rescan import request_rescan
 from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.skills import alias_writes, require_skill, skill_writes
 from vskill_platform.submission_store import read_submission
@@ -107,7 +109,11 @@ async def _set(
         await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])
         return answer
 
-    return await persist(write)
+    answer = await persist(write)
+    if await list_blocks():
+        # Its entries get the audience of what they hit.
+        await reapply_blocklist(judge_again=request_rescan)
+    return answer
 
 
 async def _submission_writes(skill: PublishedSkill) -> tuple[Operation, ...]:

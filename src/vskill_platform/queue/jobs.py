@@ -87,7 +87,7 @@ async def request_external_scans(state: JobState) -> JobState:
 
 async def finish_namespaces(_: JobState) -> JobState:
     """Finish preparing the namespaces that somebody began to manage."""
-    return {"prepared": await finish_preparations()}
+    return {"prepared": await finish_preparations(request_rescan)}
 
 
 async def refresh(_: JobState) -> JobState:

@@ -21,6 +21,7 @@ from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, RecordKind, pars
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Entry, Operation, Put
 from vskill_platform.records import Skips, persist, readable
+from vskill_platform.store.blocklist import JudgeAgain, list_blocks, reapply_blocklist
 from vskill_platform.store.namespaces import (
     AuditNote,
     NamespaceChange,
@@ -39,11 +40,11 @@ Record = dict[str, Any]
 Beside = Callable[[str, Record], Awaitable[list[Operation]]]
 
 
-async def finish_preparations() -> int:
+async def finish_preparations(judge_again: JudgeAgain) -> int:
     """Finish what a process left that died over it; how many namespaces were being prepared."""
     waiting = [one.name for one in (await read_directory()).namespaces.values() if one.preparing is not None]
     for name in waiting:
-        await finish_preparing(name)
+        await finish_preparing(name, judge_again)
     return len(waiting)
 
 
@@ -53,13 +54,16 @@ async def longest_preparing_ms() -> int | None:
     return require_env("kv").kv.now() - min(began) if began else None
 
 
-async def finish_preparing(name: str) -> Namespace:
-    """Give every record of the namespace its audience, then set the visibility that it is prepared for."""
+async def finish_preparing(name: str, judge_again: JudgeAgain) -> Namespace:
+    """Give every record of the namespace its audience, then set the visibility that it is prepared for. Entries of the
+    blocklist name skills and places too, so a pass over it comes before; `judge_again` is for what it brings back."""
     namespace, _ = await read_namespace(name)
     if namespace.preparing is None:
         return namespace
     await _rewrite((entry.key async for entry in public_skills_in(name)), name, _beside_skill)
     await _rewrite((entry.key async for entry in public_submissions_in(name)), name)
+    if await list_blocks():
+        await reapply_blocklist(judge_again=judge_again)
 
     async def settle(known: Namespace) -> NamespaceChange | None:
         if known.preparing is None:
