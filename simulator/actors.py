@@ -18,6 +18,7 @@ from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.domain import keys, skill
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -214,7 +215,7 @@ class People:
         self, action: Action[DecideSubmission, SubmissionView], place: Place, reason: str
     ) -> SubmissionView:
         """About the run and the bytes that a reviewer has just looked at; others may change them meanwhile."""
-        seen = await get_submission(place.id)
+        seen = await get_submission(place.id, audiences=EVERYTHING)
         decision = DecideSubmission(submission_id=place.id, run=seen.run, digest=seen.digest, reason=reason)
         return await action(require_env(), ROB, decision)
 

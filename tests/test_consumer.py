@@ -21,6 +21,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.patience import PATIENCE_S
 from tests.support.skills import skill_files
+from tests.support.system_reads import get_submission
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import SourceUnavailable, StoreUnavailable
@@ -36,7 +37,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.submission_store import enumerate_published_skills, get_submission
+from vskill_platform.submission_store import enumerate_published_skills
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -10,6 +10,7 @@ import pytest
 from tests.support.acting import run_again, take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import git, git_server, skill_md
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NoEnvironment, NotFound, SourceGone
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
@@ -34,7 +35,6 @@ from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health, read_health
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import read_task
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     Finding,
@@ -23,7 +24,6 @@ from vskill_platform.intake.submit import submit_upload
 from vskill_platform.rescan import MOST_OPEN, RESCAN, request_due_rescans, request_rescan
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import read_task
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -18,6 +18,7 @@ from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored, submission
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import (
@@ -36,9 +37,7 @@ from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
-    get_run,
     get_stuck_submissions,
-    get_submission,
     get_submissions_fresh,
     iter_published_skills,
     list_submissions,

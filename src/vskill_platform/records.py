@@ -40,15 +40,18 @@ class _AudienceField(msgspec.Struct, frozen=True):
     audience: str = PUBLIC
 
 
-def readable(entry: Entry | None, audiences: Audiences) -> Entry | None:
-    """The entry of a skill or a submission, or None where there is none for a reader of these audiences."""
-    if entry is None:
-        return None
+def audience_of(entry: Entry) -> str | None:
+    """The audience of a stored record, read without the rest of it. A record from before there were audiences is
+    public; what is no record, or has no usable audience, is nobody's."""
     try:
-        audience: str | None = msgspec.json.decode(entry.value, type=_AudienceField).audience
+        return msgspec.json.decode(entry.value, type=_AudienceField).audience
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        audience = None
-    return entry if may_read(audience, audiences) else None
+        return None
+
+
+def readable(entry: Entry | None, audiences: Audiences) -> Entry | None:
+    """The entry of a record that has an audience, or None where there is none for a reader of these audiences."""
+    return entry if entry is not None and may_read(audience_of(entry), audiences) else None
 
 
 class Skips:

@@ -24,7 +24,7 @@ from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.kv.contract import PAGE, iterate_pages
 from vskill_platform.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
 from vskill_platform.kv.query import Between, Condition, In, Is
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.records import Skips, decode, persist, readable
 from vskill_platform.worker_context import require_env
 
 # What the requirements name.
@@ -78,7 +78,12 @@ _summaries = msgspec.json.Decoder(list[tuple[str, _SummaryFields]])
 
 async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
     """The records as they are now, in the order of the ids; what is missing, failed or malformed is skipped,
-    counted and logged."""
+    counted and logged. For the system itself, which reads everything."""
+    return await get_submissions(ids, audiences=EVERYTHING)
+
+
+async def get_submissions(ids: Iterable[str], *, audiences: Audiences) -> list[Submission]:
+    """The same for a reader: what these audiences may not read is missing."""
     env = require_env("kv")
     wanted = [keys.sub(submission_id) for submission_id in dict.fromkeys(ids)]
     if not wanted:
@@ -87,7 +92,9 @@ async def get_submissions_fresh(ids: Iterable[str]) -> list[Submission]:
     settled = await env.kv.get_many(wanted)
     skips.missing(settled.missing)
     skips.failed(settled.failed)
-    found = [skips.decode(settled.found[key], Submission) for key in wanted if key in settled.found]
+    there = {key: entry for key, entry in settled.found.items() if readable(entry, audiences)}
+    skips.missing(tuple(key for key in settled.found if key not in there))
+    found = [skips.decode(there[key], Submission) for key in wanted if key in there]
     skips.report(env)
     return [record for record in found if record is not None]
 
@@ -274,22 +281,29 @@ class SubmissionCounts(msgspec.Struct, frozen=True):
 
 
 async def read_submission(submission_id: str) -> tuple[Submission, int] | None:
-    """The record and its version, or None where there is none."""
+    """The record and its version, or None where there is none. For stores and workers, which change records that nobody
+    need be able to read; what shows one to somebody asks `get_submission`."""
     entry = await require_env("kv").kv.get(keys.sub(submission_id))
     return None if entry is None else (decode(entry, Submission), entry.version)
 
 
-async def get_submission(submission_id: str) -> Submission:
-    """The record, or NotFound."""
-    found = await read_submission(submission_id)
-    if found is None:
-        raise NotFound(f"There is no submission {submission_id}.", submission=submission_id)
-    return found[0]
+async def get_submission(submission_id: str, *, audiences: Audiences) -> Submission:
+    """The record, or NotFound: anybody can compute the id of a place, so one that these audiences may not read is
+    answered as one that is not there, and before it is decoded."""
+    entry = readable(await require_env("kv").kv.get(keys.sub(submission_id)), audiences)
+    if entry is None:
+        raise no_submission(submission_id)
+    return decode(entry, Submission)
 
 
-async def get_run(submission_id: str, run: int) -> Submission:
-    """An earlier run as it ended, or the current one."""
-    current = await get_submission(submission_id)
+def no_submission(submission_id: str) -> NotFound:
+    return NotFound(f"There is no submission {submission_id}.", submission=submission_id)
+
+
+async def get_run(submission_id: str, run: int, *, audiences: Audiences) -> Submission:
+    """An earlier run as it ended, or the current one. Whoever may read the submission may read its runs, whatever
+    audience it had then."""
+    current = await get_submission(submission_id, audiences=audiences)
     if current.run == run:
         return current
     entry = await require_env("kv").kv.get(keys.subrun(submission_id, run))
@@ -323,7 +337,8 @@ async def list_submissions(
 
 
 async def count_submissions(*, audiences: Audiences) -> SubmissionCounts:
-    """Exact counts, kept by the engine in the same write as the records. A failed read raises."""
+    """Exact counts of what these audiences may read, kept by the engine in the same write as the records. A failed read
+    raises."""
     counts = await require_env("kv").kv.count_by(SUBMISSIONS.prefix, "state", audiences=audiences)
     known = {state: counts.get(state.value, 0) for state in State}
     return SubmissionCounts(known, sum(counts.values()) - sum(known.values()))
@@ -402,7 +417,7 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
         nonlocal first_run
         found = await read_submission(submission_id)
         if found is None:
-            raise NotFound(f"There is no submission {submission_id}.", submission=submission_id)
+            raise no_submission(submission_id)
         record, version = found
         first_run = first_run or record.run
         if await was_written(record, event_id, first_run):

@@ -6,6 +6,7 @@ import pytest
 from tests.support.acting import VISITOR
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import TroubledScanner
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.dossier import read_dossier
 from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.actions.visibility import resolve
@@ -15,7 +16,6 @@ from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio

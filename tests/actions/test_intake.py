@@ -16,6 +16,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.people import browser, make_account, token_of
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.findings import FINDINGS, SARIF, RunFindings
 from vskill_platform.actions.intake import UPLOAD, UploadSkill
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
@@ -34,7 +35,6 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
-from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -88,8 +88,12 @@ async def test_everybody_reads_health_and_speed_and_only_reviewers_who_paused(en
 
 async def test_health_names_what_breaks_the_invariant_and_counts_it(env):
     await env.kv.put("sub:sub_bad", b"{not json")
-    health = await HEALTH(env, ANYBODY, WholeQueue())
+    health = await HEALTH(env, ROB, WholeQueue())
     assert not health.healthy and [one.key for one in health.violations] == ["sub:sub_bad"]
+    shown = await HEALTH(env, ANYBODY, WholeQueue())
+    assert not shown.healthy and shown.violations == (), (
+        "whose it is cannot be told, so it is shown to reviewers"
+    )
     assert b"queue_violations 1.0" in env.metrics.render()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import make_submission, open_test_env, put_record
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, WAITING, DecideSubmission, ListWaiting
@@ -16,7 +17,6 @@ from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.suppressions import suppressed_rules
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -16,6 +16,7 @@ from tests.support.envs import (
 )
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.actions.appeals import APPEAL, OTHERS_ONLY_MS, AppealSubmission, why_no_appeal
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
@@ -31,7 +32,6 @@ from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.submission_store import get_run, get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
     SUPPRESSED,
@@ -20,7 +21,6 @@ from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.tasks import read_task
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

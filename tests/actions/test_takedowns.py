@@ -5,6 +5,7 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import signed_in
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.blocklist import LIFT, BlockReach, LiftBlock
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
@@ -16,7 +17,6 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

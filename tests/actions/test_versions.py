@@ -9,6 +9,7 @@ import pytest
 from tests.support.acting import delete, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.versions import (
@@ -38,7 +39,7 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import enumerate_published_skills, get_submission
+from vskill_platform.submission_store import enumerate_published_skills
 
 pytestmark = pytest.mark.anyio
 

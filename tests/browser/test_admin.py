@@ -28,7 +28,6 @@ FORGET = """
 import sys
 import msgspec
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 async def forget():

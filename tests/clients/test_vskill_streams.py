@@ -13,7 +13,7 @@ import pytest
 from tests.clients.test_vskill import MAYBE, NUMBER, REPO, TEXT, holds
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
-from tests.support.streams import Events, Frame, listening, serving
+from tests.support.streams import Events, Frame, listening, serving, store_cursor
 from vskill_platform.domain.submission import Submission
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 
@@ -190,7 +190,8 @@ async def test_a_last_event_id_that_is_none_of_ours_is_told_to_begin_anew(compan
     async with companion.listen(path, seen) as events:
         reset = await events.next()
         assert reset.event == "reset" and reset.data["reason"]
-        assert reset.id == await companion.shelf.env.kv.change_cursor()
+        env = companion.shelf.env
+        assert await store_cursor(env, reset.id) == await env.kv.change_cursor()
         await companion.shelf.publish("lint")
         assert (await events.next("submission_decision")).data["state"] == "PUBLISHED"
 

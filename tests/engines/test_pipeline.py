@@ -15,6 +15,7 @@ from tests.support import nats, postgres
 from tests.support.envs import active_env, submit_skill
 from tests.support.patience import PATIENCE_S
 from tests.support.scanners import structure_scanner
+from tests.support.system_reads import get_submission
 from vskill_platform.bootstrap import env_for, report_start, schema_version
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import InvalidSettings, QueueUnavailable, StoreUnavailable
@@ -25,7 +26,6 @@ from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.envs import make_submission, open_test_env, run_until_quiet, submit_skill
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.messages import decode_body
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.domain.states import State
@@ -19,7 +20,6 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task, create
 from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.states import State
-from vskill_platform.submission_store import get_submission
 
 ANALYSERS = Path(__file__).parents[2] / ".venv" / "analysers" / "bin"
 

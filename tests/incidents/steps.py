@@ -8,6 +8,7 @@ from tests.support.envs import active_env, run_until_quiet, skill_files, submit_
 from tests.support.faults import ListedSources
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise
@@ -18,7 +19,6 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import Submitted, submit_repository
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 
 
 class UnfinishedScanner:

@@ -27,6 +27,7 @@ from tests.support.envs import (
 )
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
@@ -55,9 +56,7 @@ from vskill_platform.store.skills import find_by_name, get_skill, get_version, u
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
-    get_run,
     get_stuck_submissions,
-    get_submission,
     iter_published_skills,
 )
 

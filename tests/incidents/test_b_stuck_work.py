@@ -21,6 +21,7 @@ from tests.support.envs import (
 )
 from tests.support.faults import DeafBroker, HeldScanner, ListedSources, TroubledScanner
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_submission
 from vskill_platform.bootstrap import env_for, report_start
 from vskill_platform.broker.contract import LEASE_MS
 from vskill_platform.cli import cli
@@ -56,7 +57,7 @@ from vskill_platform.scan.contract import Scanner
 from vskill_platform.settings import Settings, load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions, get_submission
+from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
 
 pytestmark = pytest.mark.anyio
 

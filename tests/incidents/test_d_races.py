@@ -29,6 +29,7 @@ from tests.support.envs import (
 )
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
@@ -56,8 +57,6 @@ from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
-    get_run,
-    get_submission,
     get_submissions_fresh,
 )
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env

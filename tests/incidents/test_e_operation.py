@@ -22,6 +22,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import ListedSources, TroubledScanner
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.rights import OPEN_RIGHTS
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.clock import SystemClock
@@ -57,7 +58,7 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.settings import SECRETS, Settings
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.submission_store import count_submissions, get_submission, list_submissions
+from vskill_platform.submission_store import count_submissions, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 
 pytestmark = pytest.mark.anyio

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
 from vskill_platform.domain.errors import (
@@ -23,7 +24,7 @@ from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repos
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.blocklist import add_block
-from vskill_platform.submission_store import count_submissions, get_submission
+from vskill_platform.submission_store import count_submissions
 
 pytestmark = pytest.mark.anyio
 

@@ -12,6 +12,7 @@ from tests.judge.server import JudgeServer, Reply, judge_server, passes, replies
 from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import ListedSources
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import InvalidInput, NotFound, StoreUnavailable
@@ -38,7 +39,6 @@ from vskill_platform.store.suppressions import (
     remove_suppression,
     suppressed_rules,
 )
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -13,6 +13,7 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV, dying_once
 from tests.support.receiver import receiver
 from tests.support.skills import skill_files
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.task import TaskState
@@ -25,7 +26,6 @@ from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.tasks import read_task
 from vskill_platform.store.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

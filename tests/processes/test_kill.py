@@ -12,6 +12,7 @@ from tests.incidents.steps import check_history, record_of
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, until, until_record, workers_on
 from tests.support.envs import open_test_env, skill_files, submit_skill
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import digest_of_files
@@ -21,7 +22,7 @@ from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, SUSPECT
 from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.skills import get_skill, get_version
-from vskill_platform.submission_store import count_submissions, get_run, get_submission
+from vskill_platform.submission_store import count_submissions
 
 pytestmark = pytest.mark.anyio
 

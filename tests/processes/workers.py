@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.lifetimes import start_async
 from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.submission import Submission
 from vskill_platform.settings import Settings
-from vskill_platform.submission_store import get_submission
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW_WORKER = (str(ROOT / "tests" / "processes" / "slow_worker.py"),)

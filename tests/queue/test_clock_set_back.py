@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, FAILED_DELAYS_MS
@@ -18,7 +19,6 @@ from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.jobs import take_tick
 from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -12,6 +12,7 @@ from tests.incidents.steps import UnfinishedScanner
 from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.archives import zip_archive
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
@@ -28,7 +29,6 @@ from vskill_platform.signing.keys import MemoryKeys, public_from_jwks, public_fr
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import get_skill, update_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

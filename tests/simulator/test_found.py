@@ -7,6 +7,7 @@ from tests.support.acting import approve
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.skills import skill_files
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.decision import RescanDecision, RescanOutcome
@@ -19,7 +20,6 @@ from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

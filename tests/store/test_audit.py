@@ -14,6 +14,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
@@ -33,7 +34,6 @@ from vskill_platform.store.audit import (
 from vskill_platform.store.blocklist import add_block, remove_block
 from vskill_platform.store.newest import newest_keys
 from vskill_platform.store.suppressions import add_suppression, remove_suppression
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 

@@ -5,6 +5,7 @@ import pytest
 from tests.support.acting import principal_for, run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
@@ -18,7 +19,6 @@ from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio

@@ -8,6 +8,7 @@ import pytest
 from tests.support.acting import approve, cancel, reject, run_again
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import skill as skill_domain
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import (
@@ -35,7 +36,7 @@ from vskill_platform.store.blocklist import (
 )
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import find_by_name, get_skill, get_version, update_skill
-from vskill_platform.submission_store import enumerate_published_skills, get_submission
+from vskill_platform.submission_store import enumerate_published_skills
 
 pytestmark = pytest.mark.anyio
 

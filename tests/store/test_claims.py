@@ -13,6 +13,7 @@ from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import submission
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import (
@@ -28,13 +29,7 @@ from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
-from vskill_platform.submission_store import (
-    RecordChange,
-    create_submission,
-    get_run,
-    get_submission,
-    update_submission,
-)
+from vskill_platform.submission_store import RecordChange, create_submission, update_submission
 from vskill_platform.worker_context import worker_env_storage
 
 pytestmark = pytest.mark.anyio

@@ -11,6 +11,7 @@ import pytest
 from tests.support.acting import controls
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, SourceGone
@@ -42,7 +43,6 @@ from vskill_platform.store.namespaces import (
 )
 from vskill_platform.store.owners import Owner, Ownership, change_ownership, list_owners, owners_of
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

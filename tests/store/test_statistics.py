@@ -9,6 +9,7 @@ import pytest
 from tests.support.envs import ENGINES, active_env, make_submission, open_test_env, put_record
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, move
@@ -53,7 +54,7 @@ async def test_what_ended_within_the_hour_is_counted_with_its_duration(env: Env)
         await put_record(env, ended(f"done-{number}", NOW - number * MINUTE, 1_000 * (number + 1)))
     await put_record(env, ended("long-ago", NOW - 61 * MINUTE, 1))
     await put_record(env, make_submission("waits", at=NOW))
-    found = await recent_activity()
+    found = await recent_activity(audiences=EVERYTHING)
     assert len(found.ends) == 10
     assert (found.took(0.5), found.took(0.95)) == (5_000, 10_000)
     assert found.per_minute == 1.0
@@ -64,7 +65,7 @@ async def test_what_ended_within_the_hour_is_counted_with_its_duration(env: Env)
 async def test_beyond_the_sample_the_window_is_shorter_and_says_so(env: Env):
     for number in range(20):
         await put_record(env, ended(f"done-{number:02}", NOW - number * MINUTE, 1_000))
-    found = await recent_activity(limit=5)
+    found = await recent_activity(limit=5, audiences=EVERYTHING)
     assert found.truncated
     assert (len(found.ends), found.since) == (5, NOW - 4 * MINUTE)
     slots = found.slots(5 * MINUTE, 12)
@@ -79,13 +80,13 @@ async def test_C7_a_failed_read_is_an_error(env: Env):
     with active_env(env, kv=kv):
         for ask in (recent_activity, waiting_line, watch_judge):
             with pytest.raises(StoreUnavailable):
-                await ask()
+                await ask(audiences=EVERYTHING)
 
 
 async def test_a_record_of_another_age_is_counted_too(env: Env):
     """Whatever it lacks is unknown; it is not left out."""
     await env.kv.put("sub:old", msgspec.json.encode({"state": "PUBLISHED", "updated_at": NOW - 1}))
-    found = await recent_activity()
+    found = await recent_activity(audiences=EVERYTHING)
     assert [(end.at, end.took_ms) for end in found.ends] == [(NOW - 1, None)]
 
 
@@ -97,29 +98,31 @@ async def test_the_line_is_in_the_order_of_when_its_members_were_due(env: Env):
     held = make_submission("held", at=NOW - 5_000, claimed_until=NOW + 10_000, state=State.TIER1_SCANNING)
     await put_record(env, later)
     await put_record(env, held)
-    line = await waiting_line()
+    line = await waiting_line(audiences=EVERYTHING)
     assert [line.position(record) for record in records] == [LinePosition(place) for place in range(1, 6)]
-    assert [await position_of(record) for record in records] == [LinePosition(place) for place in range(1, 6)]
+    assert [await position_of(record, audiences=EVERYTHING) for record in records] == [
+        LinePosition(place) for place in range(1, 6)
+    ]
     for other in (later, held, make_submission("done", state=State.PUBLISHED)):
         assert line.position(other) is None
-        assert await position_of(other) is None
+        assert await position_of(other, audiences=EVERYTHING) is None
 
 
 async def test_a_position_beyond_what_is_counted_says_at_least(env: Env):
     records = [make_submission(f"waits-{number}", at=NOW - 1_000 + number) for number in range(5)]
     for record in records:
         await put_record(env, record)
-    line = await waiting_line(limit=3)
+    line = await waiting_line(limit=3, audiences=EVERYTHING)
     assert line.position(records[4]) == LinePosition(3, at_least=True)
-    assert await position_of(records[4], limit=3) == LinePosition(3, at_least=True)
-    assert await position_of(records[2], limit=3) == LinePosition(3)
+    assert await position_of(records[4], limit=3, audiences=EVERYTHING) == LinePosition(3, at_least=True)
+    assert await position_of(records[2], limit=3, audiences=EVERYTHING) == LinePosition(3)
 
 
 async def test_one_whose_turn_came_since_it_was_read_stands_first(env: Env):
     """Its reader does not know yet that it left the line, in which nobody is before it."""
     record = make_submission("called", at=NOW - 1_000)
     await put_record(env, make_submission("called", at=NOW - 1_000, state=State.TIER1_SCANNING))
-    assert await position_of(record) == LinePosition(1)
+    assert await position_of(record, audiences=EVERYTHING) == LinePosition(1)
 
 
 def test_an_estimate_needs_a_speed():

@@ -18,7 +18,7 @@ from tests.support.envs import (
 from tests.support.faults import UnreadableKV
 from vskill_platform.actions.dossier import read_dossier
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import State
@@ -159,25 +159,25 @@ async def a_suppression_to_decide_by(env: Env):
 async def one_in_the_line(env: Env):
     record = make_submission(at=env.kv.now())
     await put_record(env, record)
-    return record.key, waiting_line
+    return record.key, lambda: waiting_line(audiences=EVERYTHING)
 
 
 async def one_before_it_in_the_line(env: Env):
     key, _ = await one_in_the_line(env)
     later = make_submission("later", at=env.kv.now())
     await put_record(env, later)
-    return key, lambda: position_of(later)
+    return key, lambda: position_of(later, audiences=EVERYTHING)
 
 
 async def one_that_ended(env: Env):
     record = make_submission(state=State.REJECTED, at=env.kv.now())
     await put_record(env, record)
-    return record.key, recent_activity
+    return record.key, lambda: recent_activity(audiences=EVERYTHING)
 
 
 async def one_that_the_judge_saw(env: Env):
     key, _ = await one_that_ended(env)
-    return key, watch_judge
+    return key, lambda: watch_judge(audiences=EVERYTHING)
 
 
 CASES: tuple[Case, ...] = (

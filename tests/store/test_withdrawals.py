@@ -6,6 +6,7 @@ import pytest
 from tests.support.acting import approve, delete, restore, run_again, take_down, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_target
 from vskill_platform.domain.errors import (
     Blocked,
@@ -23,7 +24,7 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.skills import get_skill, update_skill
-from vskill_platform.submission_store import enumerate_published_skills, get_submission
+from vskill_platform.submission_store import enumerate_published_skills
 
 pytestmark = pytest.mark.anyio
 

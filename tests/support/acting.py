@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE, OwnAccount
 from vskill_platform.actions.accounts import (
     CHANGE_ROLE,
@@ -40,6 +41,7 @@ from vskill_platform.actions.tokens import (
     issue_token,
 )
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import NamespaceRole
@@ -50,7 +52,6 @@ from vskill_platform.store.accounts import Role, User, get_user
 from vskill_platform.store.owners import role_at
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tokens import find_token_hash
-from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 #: Somebody who did not sign in, as a request to a public registry makes them.
@@ -86,14 +87,14 @@ async def reject(submission_id: str, *, by: str, reason: str) -> Submission:
 async def cancel(submission_id: str, *, by: str, reason: str) -> Submission:
     """Whoever it is: rights are tested elsewhere."""
     request = check_request(CancelSubmission(submission_id=submission_id, reason=reason))
-    await CANCEL.run(require_env(), principal_for(by), request)
+    await CANCEL.run(require_env(), await resolve(principal_for(by)), request)
     return await get_submission(submission_id)
 
 
 async def run_again(submission_id: str, *, by: str, reason: str) -> Submission:
     """Whoever it is: rights are tested elsewhere."""
     request = check_request(RerunSubmission(submission_id=submission_id, reason=reason))
-    await RERUN.run(require_env(), principal_for(by), request)
+    await RERUN.run(require_env(), await resolve(principal_for(by)), request)
     return await get_submission(submission_id)
 
 

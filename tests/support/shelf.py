@@ -12,6 +12,7 @@ import msgspec
 from tests.support.acting import create_token
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.faults import ListedSources
+from tests.support.system_reads import get_submission
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.content import SkillFile, digest_of_files, skill_file_of
@@ -25,7 +26,6 @@ from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission
 from vskill_platform.web.app import create_app
 
 

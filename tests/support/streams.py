@@ -10,9 +10,23 @@ import msgspec
 
 from tests.support.patience import PATIENCE_S
 from vskill_platform.env import Env
+from vskill_platform.store.stream_key import read_stream_key
 from vskill_platform.web.app import create_app
-from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits
+from vskill_platform.web.cursors import Cursors
+from vskill_platform.web.hub import Hub
 from vskill_platform.web.server import address_of, bind, serve
+from vskill_platform.web.subscription import DEFAULT_LIMITS, StreamLimits
+from vskill_platform.worker_context import run_with_worker_env
+
+
+async def sealed_cursor(env: Env, position: str) -> str:
+    """A cursor of the store as a client gets it."""
+    return Cursors(await run_with_worker_env(env, read_stream_key)).of_now(position)
+
+
+async def store_cursor(env: Env, sealed: str) -> str:
+    """The store's cursor in one that a client got."""
+    return Cursors(await run_with_worker_env(env, read_stream_key)).position(sealed)
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -47,11 +61,17 @@ class Events:
 
     async def ended(self) -> bool:
         """Whether the server ends it, after whatever still comes."""
+        await self.rest()
+        return True
+
+    async def rest(self) -> list[Frame]:
+        """Whatever still comes until the server ends it."""
+        frames: list[Frame] = []
         async with asyncio.timeout(PATIENCE_S):
             with suppress(StopAsyncIteration):
                 while True:
-                    await self._frame()
-        return True
+                    frames.append(await self._frame())
+        return frames
 
     async def _frame(self) -> Frame:
         event, data, seen = "message", None, False

@@ -24,7 +24,8 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.lifetimes import running
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from tests.support.streams import Events, listening, serving
+from tests.support.streams import Events, listening, sealed_cursor, serving, store_cursor
+from vskill_platform.actions.principal import ANYBODY as NOBODY
 from vskill_platform.actions.visibility import ANYBODY, Viewer
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import RateLimited, StoreUnavailable
@@ -32,7 +33,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put, Settled
 from vskill_platform.web.channels import Skills, Submissions, submission_event
-from vskill_platform.web.hub import DEFAULT_LIMITS, Hub, StreamLimits, Subscription
+from vskill_platform.web.hub import Hub
+from vskill_platform.web.subscription import DEFAULT_LIMITS, StreamLimits, Subscription
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +53,8 @@ async def test_a_change_is_told_with_its_cursor(env: Env):
         assert events.response.headers["content-type"].startswith("text/event-stream")
         assert events.response.headers["cache-control"] == "no-store"
         began = await events.until_connected()
-        assert (began, events.retry_ms) == (await env.kv.change_cursor(), 2000)
+        position = await store_cursor(env, began)
+        assert (position, events.retry_ms) == (await env.kv.change_cursor(), 2000)
         submitted = await submit_skill("told")
         frame = await events.next()
         assert submitted.submission is not None
@@ -60,7 +63,7 @@ async def test_a_change_is_told_with_its_cursor(env: Env):
             submitted.submission.id,
             "RECEIVED",
         )
-        assert int(frame.id) > int(began)
+        assert int(await store_cursor(env, frame.id)) > int(position)
         await run_until_quiet(env)
         decided = await events.next("submission_decision")
         assert (decided.data["state"], decided.data["category"]) == ("PUBLISHED", "published")
@@ -131,7 +134,7 @@ async def test_E6_a_stream_holds_up_no_stop_and_its_client_resumes_without_loss(
 
 async def test_the_cursor_of_the_first_paint_can_stand_in_the_address(env: Env):
     """A page that was just loaded misses nothing that happened before its stream was open."""
-    painted = await env.kv.change_cursor()
+    painted = await sealed_cursor(env, await env.kv.change_cursor())
     submitted = (await submit_skill("in-between")).submission
     assert submitted is not None
     async with serving(env) as address, listening(f"{address}{STREAM}?after={painted}") as events:
@@ -144,10 +147,12 @@ async def test_a_cursor_that_is_not_kept_is_answered_with_a_reset(env: Env, curs
     await submit_skill("old")
     await env.kv.sweep(changes_before=env.kv.now() + 1)
     await submit_skill("newer")
+    if cursor.isdigit():
+        cursor = await sealed_cursor(env, cursor)
     async with serving(env) as address, listening(address + STREAM, {"last-event-id": cursor}) as events:
         reset = await events.next()
         assert reset.event == "reset"
-        assert reset.id == await env.kv.change_cursor()
+        assert await store_cursor(env, reset.id) == await env.kv.change_cursor()
         live = (await submit_skill("after")).submission
         assert live is not None
         assert (await events.next()).data["id"] == live.id
@@ -178,7 +183,7 @@ async def test_changes_that_cannot_be_told_are_passed_over_with_a_reset(env: Env
 
 
 async def test_who_missed_too_much_is_told_to_load_again(env: Env):
-    start = await env.kv.change_cursor()
+    start = await sealed_cursor(env, await env.kv.change_cursor())
     for number in range(6):
         await put_record(env, make_submission(f"many-{number}", at=env.kv.now()))
     async with (
@@ -190,7 +195,7 @@ async def test_who_missed_too_much_is_told_to_load_again(env: Env):
 
 async def test_a_client_that_joins_during_a_storm_misses_nothing(env: Env):
     """Replay and live meet: every change after the cursor is told, whichever side tells it."""
-    start = await env.kv.change_cursor()
+    start = await sealed_cursor(env, await env.kv.change_cursor())
     ids = [make_submission(f"storm-{number}", at=env.kv.now()) for number in range(120)]
 
     async def storm() -> None:
@@ -209,7 +214,7 @@ async def test_a_client_that_joins_during_a_storm_misses_nothing(env: Env):
 
 
 async def test_several_changes_of_one_record_are_told_as_what_it_is_now(env: Env):
-    start = await env.kv.change_cursor()
+    start = await sealed_cursor(env, await env.kv.change_cursor())
     submitted = (await submit_skill("moved")).submission
     assert submitted is not None
     await cancel(submitted.id, by="user:ann", reason="never mind")
@@ -218,7 +223,8 @@ async def test_several_changes_of_one_record_are_told_as_what_it_is_now(env: Env
         assert (first.event, second.event) == ("submission", "submission_decision")
         assert first.data == second.data
         assert first.data["state"] == "DEQUEUED"
-        assert int(first.id) < int(second.id), "a break between the two loses neither"
+        positions = [int(await store_cursor(env, frame.id)) for frame in (first, second)]
+        assert positions[0] < positions[1], "a break between the two loses neither"
 
 
 # Who sees what.
@@ -226,7 +232,7 @@ async def test_several_changes_of_one_record_are_told_as_what_it_is_now(env: Env
 
 async def test_E6_nobody_else_learns_who_submitted(env: Env):
     """Neither the stream, nor its replay, nor a skill's stream holds the submitter's name."""
-    start = await env.kv.change_cursor()
+    start = await sealed_cursor(env, await env.kv.change_cursor())
     await submit_skill("private", submitter="ann@example.org")
     await run_until_quiet(env)
     async with serving(env) as address:
@@ -334,9 +340,9 @@ async def test_heartbeats_keep_a_stream_open_and_move_its_cursor(env: Env):
         await submit_skill("elsewhere")
         for _ in range(50):
             await events.until_connected()
-            if events.last_id != began:
+            if await store_cursor(env, events.last_id) != await store_cursor(env, began):
                 break
-        assert events.last_id == await env.kv.change_cursor()
+        assert await store_cursor(env, events.last_id) == await env.kv.change_cursor()
 
 
 async def test_a_store_that_fails_is_told_and_nothing_is_lost(env: Env):
@@ -370,7 +376,7 @@ async def test_C4_a_stream_cannot_be_opened_without_the_store(env: Env):
 
 
 async def test_what_waits_for_a_slow_client_is_bounded():
-    stream = Subscription("here", Submissions(ANYBODY))
+    stream = Subscription("here", NOBODY, Submissions(ANYBODY))
     chunk = b"x" * 1000
     pushed = 0
     while stream.push(chunk):
@@ -412,7 +418,7 @@ async def _read(events: Events, ids: set[str]) -> None:
 
 async def test_the_follower_runs_only_while_somebody_watches(env: Env):
     hub = Hub(env)
-    stream = await hub.join("here", Skills(ANYBODY), None)
+    stream = await hub.join("here", NOBODY, Skills(ANYBODY), None)
     assert (len(hub._streams), len(hub._tasks)) == (1, 2)
     hub.leave(stream)
     assert (len(hub._streams), hub._tasks) == (0, ())
@@ -423,17 +429,17 @@ async def test_a_join_that_fails_leaves_nothing_behind(env: Env):
     kv.failing = {"change_cursor"}
     hub = Hub(msgspec.structs.replace(env, kv=kv))
     with pytest.raises(StoreUnavailable):
-        await hub.join("here", Skills(ANYBODY), None)
+        await hub.join("here", NOBODY, Skills(ANYBODY), None)
     kv.failing = set()
     limited = Hub(
         msgspec.structs.replace(
             env, settings=msgspec.structs.replace(env.settings, max_streams_per_address=1)
         )
     )
-    stream = await limited.join("here", Skills(ANYBODY), None)
+    stream = await limited.join("here", NOBODY, Skills(ANYBODY), None)
     with pytest.raises(RateLimited):
-        await limited.join("here", Skills(ANYBODY), None)
-    other = await limited.join("elsewhere", Skills(ANYBODY), None)
+        await limited.join("here", NOBODY, Skills(ANYBODY), None)
+    other = await limited.join("elsewhere", NOBODY, Skills(ANYBODY), None)
     limited.close()
     assert [await one.next() is not None for one in (stream, other)] == [True, True]
     assert [await one.next() for one in (stream, other)] == [None, None]

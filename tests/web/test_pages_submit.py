@@ -9,13 +9,14 @@ import pytest
 from tests.support.envs import run_until_quiet
 from tests.support.html import Page
 from tests.support.site import open_site
+from tests.support.system_reads import get_submission
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.states import State
 from vskill_platform.settings import Settings
 from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.sessions import open_session
-from vskill_platform.submission_store import get_submission, list_submissions
+from vskill_platform.submission_store import list_submissions
 from vskill_platform.web.browser import SESSION_COOKIE
 
 pytestmark = pytest.mark.anyio

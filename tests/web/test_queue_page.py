@@ -196,7 +196,16 @@ async def test_a_pause_and_alerts_are_shown(env: Env):
     assert "The job recovery" in text, "no schedule runs here, and the page says so"
 
 
-@pytest.mark.parametrize("operation", ["count_by", "select", "get"])
+async def test_a_store_that_does_not_say_who_may_read_is_a_503(env: Env):
+    kv = HookedKV(env.kv)
+    kv.failing = {"get"}
+    async with browsing(msgspec.structs.replace(env, kv=kv)) as client:
+        answer = await client.get("/queue")
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("operation", ["count_by", "select"])
 async def test_C4_C7_a_store_that_fails_is_a_503_with_dashes(env: Env, operation: str):
     """Neither a zero nor an empty list: every number is a dash, and the page says why."""
     await one_of_each(env)

@@ -18,6 +18,7 @@ from tests.support.envs import (
 )
 from tests.support.faults import ListedSources, TroubledScanner
 from tests.support.manual_clock import ManualClock
+from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import (
@@ -34,7 +35,6 @@ from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
-from vskill_platform.submission_store import get_run, get_submission
 
 pytestmark = pytest.mark.anyio
 

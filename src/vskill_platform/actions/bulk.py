@@ -118,12 +118,12 @@ async def decide_many(services: Services, actor: Principal, request: DecideMany)
 
 
 async def _cancel(services: Services, actor: Principal, seen: DecideSubmission) -> None:
-    require_same(await get_submission(seen.submission_id), seen)
+    require_same(await get_submission(seen.submission_id, audiences=audiences_of(actor)), seen)
     await CANCEL(services, actor, CancelSubmission(submission_id=seen.submission_id, reason=seen.reason))
 
 
 async def _run_again(services: Services, actor: Principal, seen: DecideSubmission) -> None:
-    require_same(await get_submission(seen.submission_id), seen)
+    require_same(await get_submission(seen.submission_id, audiences=audiences_of(actor)), seen)
     await LOOK_AGAIN(services, actor, RerunSubmission(submission_id=seen.submission_id, reason=seen.reason))
 
 
@@ -161,12 +161,12 @@ async def find_candidates(
 ) -> BulkCandidates:
     """What would be decided about; nothing is changed."""
     BULK.admit(actor)
-    now = services.kv.now()
+    now, audiences = services.kv.now(), audiences_of(actor)
     matching: list[Submission] = []
     after: str | None = None
     looked_at = 0
     while len(matching) <= MOST_AT_ONCE and looked_at < MOST_LOOKED_AT:
-        page = await list_submissions([wanted.state], audiences=audiences_of(actor), after=after, limit=1000)
+        page = await list_submissions([wanted.state], audiences=audiences, after=after, limit=1000)
         looked_at += len(page.items)
         matching += [record for record in page.items if _fits(wanted, record, now)]
         after = page.after

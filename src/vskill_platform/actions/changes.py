@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.four_eyes import is_own
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.kv.entries import Put
 from vskill_platform.store.audit import record_audit
@@ -30,7 +31,9 @@ async def change_submission(
         )
 
     written = await update_submission(submission_id, decide_with_audit, event_id=event_id)
-    return written if written is not None else await get_submission(submission_id)
+    if written is not None:
+        return written
+    return await get_submission(submission_id, audiences=audiences_of(actor))
 
 
 def audit_step(actor: Principal, verb: str, record: Submission, step: Step) -> Put:

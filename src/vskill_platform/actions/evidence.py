@@ -42,11 +42,12 @@ class ContentEvidence(msgspec.Struct, frozen=True):
 
 
 async def read_run(
-    _services: Services, _reader: Principal, submission_id: str, run: int | None
+    _services: Services, reader: Principal, submission_id: str, run: int | None
 ) -> tuple[Submission, Submission]:
     """The run that is looked at, the current one where none is named, and the submission as it is now."""
-    current = await get_submission(submission_id)
-    return (current if run is None else await get_run(submission_id, run)), current
+    audiences = audiences_of(reader)
+    current = await get_submission(submission_id, audiences=audiences)
+    return (current if run is None else await get_run(submission_id, run, audiences=audiences)), current
 
 
 async def gather_evidence(services: Services, reader: Principal, record: Submission) -> ContentEvidence:

@@ -10,6 +10,7 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import Finding, StaticReport
@@ -77,8 +78,8 @@ class FindingsAnswer(Wire, frozen=True):
     findings: tuple[FindingView, ...]
 
 
-async def findings(_services: Services, _actor: Principal, request: RunFindings) -> FindingsAnswer:
-    record = await read_run(request)
+async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:
+    record = await read_run(actor, request)
     report = await report_of(record)
     return FindingsAnswer(
         id=record.id,
@@ -94,8 +95,8 @@ async def findings(_services: Services, _actor: Principal, request: RunFindings)
     )
 
 
-async def sarif(_services: Services, _actor: Principal, request: RunFindings) -> dict[str, Any]:
-    record = await read_run(request)
+async def sarif(_services: Services, actor: Principal, request: RunFindings) -> dict[str, Any]:
+    record = await read_run(actor, request)
     report = await report_of(record)
     if report is None:
         raise NotFound(f"The content of run {record.run} was not scanned.", submission=record.id)
@@ -104,10 +105,11 @@ async def sarif(_services: Services, _actor: Principal, request: RunFindings) ->
     return document
 
 
-async def read_run(request: RunFindings) -> Submission:
+async def read_run(reader: Principal, request: RunFindings) -> Submission:
+    audiences = audiences_of(reader)
     if request.run is None:
-        return await get_submission(request.submission_id)
-    return await get_run(request.submission_id, request.run)
+        return await get_submission(request.submission_id, audiences=audiences)
+    return await get_run(request.submission_id, request.run, audiences=audiences)
 
 
 async def report_of(record: Submission) -> StaticReport | None:

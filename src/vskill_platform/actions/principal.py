@@ -7,6 +7,7 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import NotPermitted
 from vskill_platform.domain.token import ActingToken, TokenScope
 from vskill_platform.store.accounts import Role
+from vskill_platform.store.readers import OPERATOR as OPERATOR_NAME
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -33,7 +34,7 @@ class Principal(msgspec.Struct, frozen=True):
     def actor(self) -> str:
         """How history and audit name it."""
         if self.operator and self.account is None:
-            return "admin:command line"
+            return OPERATOR_NAME
         if self.account is None:
             return "user:anonymous"
         return f"{'admin' if self.is_reviewer else 'user'}:{self.account}"

@@ -16,7 +16,7 @@ from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
-from vskill_platform.queue.health import QueueHealth, queue_health
+from vskill_platform.queue.health import QueueHealth, queue_health_for
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.queue.schedule import JobHealth
 from vskill_platform.store.audit import note
@@ -58,6 +58,7 @@ class JobView(Wire, frozen=True):
     last_start: str | None
     last_success: str | None
     last_duration_ms: int | None
+    #: shown to reviewers and admins only
     last_error: str | None
     last_error_at: str | None
 
@@ -73,7 +74,7 @@ class AlertView(Wire, frozen=True):
 class HealthAnswer(Wire, frozen=True):
     """The invariant: every submission is at rest, or held until a deadline, or has a next attempt."""
 
-    #: nothing breaks the invariant, and the queue moves
+    #: nothing breaks the invariant, and the queue moves; of the whole queue, everything else of what you may read
     healthy: bool
     violations: tuple[ViolationView, ...]
     #: there are more violations than are listed
@@ -188,15 +189,15 @@ class QueueRecovered(Wire, frozen=True):
 # Reading.
 
 
-async def show_health(services: Services, actor: Principal, _request: WholeQueue) -> HealthAnswer:
+async def show_health(_services: Services, actor: Principal, _request: WholeQueue) -> HealthAnswer:
     """Computed by this process from the records; it needs no worker (B7)."""
-    found = await queue_health()
-    services.metrics.queue_violations.set(len(found.violations))
-    return health_view(found, viewer_for(actor))
+    return health_view(await queue_health_for(audiences_of(actor)), viewer_for(actor))
 
 
 async def show_stats(_services: Services, actor: Principal, _request: WholeQueue) -> QueueStats:
-    counts, lately = await count_submissions(audiences=audiences_of(actor)), await recent_activity()
+    audiences = audiences_of(actor)
+    counts = await count_submissions(audiences=audiences)
+    lately = await recent_activity(audiences=audiences)
     return QueueStats(
         counts=stats_view(counts),
         ended_last_hour=None if lately.truncated else len(lately.ends),

@@ -1,6 +1,7 @@
 """What the queue's page shows: one look at the store."""
 
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -22,6 +23,9 @@ from vskill_platform.store.statistics import (
 )
 from vskill_platform.store.submission_lists import FoundSubmissions, find_submissions
 from vskill_platform.submission_store import count_submissions
+
+#: What ended lately.
+QueueActivity: TypeAlias = Activity
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -45,9 +49,9 @@ class QueueLook(msgspec.Struct, frozen=True):
     now: int
 
 
-async def read_activity(_services: Services) -> Activity:
-    """What ended within the last hour."""
-    return await recent_activity()
+async def read_activity(_services: Services, reader: Principal) -> Activity:
+    """What ended within the last hour, of what the reader may read."""
+    return await recent_activity(audiences=audiences_of(reader))
 
 
 async def look_at_queue(
@@ -58,10 +62,10 @@ async def look_at_queue(
     health: Callable[[], Awaitable[HealthAnswer]],
     activity: Callable[[], Awaitable[Activity]],
 ) -> QueueLook:
-    """`health` and `activity` may be a few seconds old: whoever asks keeps them for everybody."""
+    """`health` and `activity` may be a few seconds old: whoever asks keeps them for all who may read the same."""
+    audiences = audiences_of(reader)
     # Before everything else: what changes from here on is told by the stream that begins at this cursor.
     cursor = await services.kv.change_cursor()
-    audiences = audiences_of(reader)
     counts = stats_view(await count_submissions(audiences=audiences))
     found = await find_submissions(
         audiences=audiences,
@@ -72,7 +76,8 @@ async def look_at_queue(
     )
     seen_health, seen_activity = await health(), await activity()
     now = services.kv.now()
-    line = await waiting_line() if any(waits(record, now) for record in found.items) else None
+    some_wait = any(waits(record, now) for record in found.items)
+    line = await waiting_line(audiences=audiences) if some_wait else None
     rows = tuple(queue_row(record, line, seen_activity) for record in found.items)
     return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
 

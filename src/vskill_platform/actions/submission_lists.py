@@ -22,7 +22,7 @@ from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
 from vskill_platform.store.submission_lists import FoundSubmissions, Order, find_submissions
-from vskill_platform.submission_store import get_submissions_fresh
+from vskill_platform.submission_store import get_submissions
 
 MOST_IDS = 100
 #: Of one's own submissions, how many a page shows.
@@ -79,6 +79,7 @@ class PositionsAnswer(Wire, frozen=True):
     """In the order of the ids; those that do not exist are missing."""
 
     positions: tuple[OnePosition, ...]
+    #: how many wait of those that you may read
     waiting: int
     #: more wait than were counted
     truncated: bool
@@ -104,7 +105,7 @@ async def list_submissions(
 
 
 async def own_submissions(_services: Services, reader: Principal, after: str | None) -> FoundSubmissions:
-    """What the reader's account has submitted, the latest first."""
+    """What the reader's account has submitted and may still read, the latest first."""
     return await find_submissions(
         audiences=audiences_of(reader), submitter=reader.name, after=after, limit=OWN_AT_ONCE
     )
@@ -121,12 +122,14 @@ def states_asked(state: State | None, category: StateCategory | None) -> frozens
     return frozenset() if state is None else frozenset({state})
 
 
-async def find_positions(_services: Services, _actor: Principal, request: FindPositions) -> PositionsAnswer:
+async def find_positions(_services: Services, actor: Principal, request: FindPositions) -> PositionsAnswer:
     ids = [part for part in request.ids.split(",") if part][: MOST_IDS + 1]
     if len(ids) > MOST_IDS:
         raise InvalidInput(f"More than {MOST_IDS} ids.", field="ids", fix=f"ask for at most {MOST_IDS}")
-    records = await get_submissions_fresh(ids)
-    line, activity = await waiting_line(), await recent_activity()
+    audiences = audiences_of(actor)
+    records = await get_submissions(ids, audiences=audiences)
+    line = await waiting_line(audiences=audiences)
+    activity = await recent_activity(audiences=audiences)
     positions = [(record, line.position(record)) for record in records]
     found = tuple(
         OnePosition(record.id, record.state.value, position_view(place, estimate_ms(place, activity)))

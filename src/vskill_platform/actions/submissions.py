@@ -78,9 +78,9 @@ class RerunSubmission(SubmissionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def object_of(_services: Services, _actor: Principal, request: SubmissionRequest) -> ActionObject:
-    """What rights on a submission are evaluated on."""
-    return rights_object(await get_submission(request.submission_id))
+async def object_of(_services: Services, actor: Principal, request: SubmissionRequest) -> ActionObject:
+    """What rights on a submission are evaluated on; NotFound for one that the actor may not read."""
+    return rights_object(await get_submission(request.submission_id, audiences=audiences_of(actor)))
 
 
 def rights_object(record: Submission) -> ActionObject:
@@ -88,13 +88,17 @@ def rights_object(record: Submission) -> ActionObject:
 
 
 async def show(services: Services, actor: Principal, request: SubmissionRequest) -> SubmissionView:
-    return await view_of(services, actor, await get_submission(request.submission_id))
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    return await view_of(services, actor, record)
 
 
 async def runs(services: Services, actor: Principal, request: SubmissionRuns) -> RunsAnswer:
-    record, now = await get_submission(request.submission_id), services.kv.now()
+    audiences, now = audiences_of(actor), services.kv.now()
+    record = await get_submission(request.submission_id, audiences=audiences)
     numbers = range(record.run, max(0, record.run - request.limit), -1)
-    found = [record if run == record.run else await get_run(record.id, run) for run in numbers]
+    found = [
+        record if run == record.run else await get_run(record.id, run, audiences=audiences) for run in numbers
+    ]
     return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in found))
 
 
@@ -104,24 +108,30 @@ async def stats(_services: Services, actor: Principal, _request: AllSubmissions)
 
 async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:
     """A submission as this principal may see it, with its place in the line where it waits."""
-    now = services.kv.now()
-    position = await find_position(record, recent_activity) if waits(record, now) else None
+    now, audiences = services.kv.now(), audiences_of(viewer)
+    position = None
+    if waits(record, now):
+        position = await find_position(viewer, record, lambda: recent_activity(audiences=audiences))
     return submission_view(record, viewer_for(viewer), now, position)
 
 
 async def read_run(
-    _services: Services, _reader: Principal, submission_id: str, run: int | None = None
+    _services: Services, reader: Principal, submission_id: str, run: int | None = None
 ) -> tuple[Submission, Submission]:
     """A submission as it is now, and one of its runs: the current one where none is named."""
-    current = await get_submission(submission_id)
-    return current, current if run in {None, current.run} else await get_run(current.id, run or current.run)
+    audiences = audiences_of(reader)
+    current = await get_submission(submission_id, audiences=audiences)
+    if run is None or run == current.run:
+        return current, current
+    return current, await get_run(current.id, run, audiences=audiences)
 
 
 async def find_position(
-    record: Submission, activity: Callable[[], Awaitable[Activity]]
+    reader: Principal, record: Submission, activity: Callable[[], Awaitable[Activity]]
 ) -> PositionView | None:
-    """Where it stands in the line; `activity` tells how fast that moves, and is asked only where it waits."""
-    place = await position_of(record)
+    """Where it stands in the line of what the reader may read; `activity` tells how fast that moves, and is asked only
+    where it waits."""
+    place = await position_of(record, audiences=audiences_of(reader))
     return None if place is None else position_view(place, estimate_ms(place, await activity()))
 
 

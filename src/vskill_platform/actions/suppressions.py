@@ -11,6 +11,7 @@ from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSi
 from vskill_platform.actions.four_eyes import require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
@@ -102,7 +103,7 @@ class SuppressionList(Wire, frozen=True):
 
 
 async def suppress(services: Services, actor: Principal, request: SuppressRule) -> SuppressionChange:
-    found = await submissions_with_digest(request.digest)
+    found = await submissions_with_digest(request.digest, audiences=audiences_of(actor))
     await _require_rule(services, request, found)
     for record in found:
         require_other_eyes(services, actor, record)

@@ -9,6 +9,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import NotSignedIn
 from vskill_platform.domain.namespace import (
+    Directory,
     Reader,
     audiences,
     internal_form,
@@ -64,9 +65,12 @@ def viewer_for(principal: Principal) -> Viewer:
 
 async def resolve(principal: Principal) -> Principal:
     """The principal with what it may read now. What was found out before is found out again."""
-    directory = await read_directory()
-    reader = Reader(principal.account, principal.is_reviewer, principal.namespace)
-    return msgspec.structs.replace(principal, audiences=audiences(reader, directory))
+    return msgspec.structs.replace(principal, audiences=audiences_in(principal, await read_directory()))
+
+
+def audiences_in(principal: Principal, directory: Directory) -> Audiences:
+    """What it may read by this directory."""
+    return audiences(Reader(principal.account, principal.is_reviewer, principal.namespace), directory)
 
 
 def require_entry(principal: Principal) -> None:

@@ -59,6 +59,8 @@ CONTROL_BLOCKLIST = "control:blocklist"
 CONTROL_QUEUE = "control:queue"
 #: the registry's mode; its version rises with every change of a namespace or a team
 CONTROL_NAMESPACES = "control:namespaces"
+#: the key that seals the cursors of event streams
+CONTROL_STREAMS = "control:streams"
 #: the one-time link that makes the first admin
 CONTROL_SETUP = "control:setup"
 

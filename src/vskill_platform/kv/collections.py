@@ -127,6 +127,8 @@ SUBMISSIONS = RecordKind(
         (AUDIENCE, "state", "updated_at"),
         (AUDIENCE, "created_at"),
         (AUDIENCE, "submitter", "created_at"),
+        # A place in the line is counted among what its reader may read.
+        (AUDIENCE, "state", "due_at"),
         # What only the system asks: recovery and the line by due time; health, statistics and reviewers by the last
         # change in a dozen states, each of which would be asked for every audience; suppressions by content.
         ("state", "due_at"),

@@ -2,7 +2,8 @@
 is each mail.
 
 Notices are found by following the store's changes from where the last look ended. Looking twice is harmless: a
-delivery's id is made of the webhook and the notice.
+delivery's id is made of the webhook and the notice. Whether the account that added the webhook may read what a notice
+is about is asked when it is delivered, of the account as it is then.
 """
 
 import msgspec
@@ -16,6 +17,7 @@ from vskill_platform.notifications.notices import Notice, notices_of
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.records import Skips
+from vskill_platform.store.readers import audiences_of_actor
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks
@@ -92,7 +94,8 @@ async def deliver(task: Task) -> TaskEnd:
     """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
     try:
         hook = await get_webhook(task.subject["webhook"])
-        record = await get_run(task.subject["submission"], int(task.subject["run"]))
+        audiences = await audiences_of_actor(hook.created_by)
+        record = await get_run(task.subject["submission"], int(task.subject["run"]), audiences=audiences)
     except NotFound as error:
         return TaskEnd(f"not delivered: {error}")
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)

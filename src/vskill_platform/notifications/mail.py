@@ -1,7 +1,7 @@
 """E-mail about decisions, where a mail server is configured: one task per decision, retried like every delivery.
 
-It goes to the submitter where their name is an address, and to the operator's address otherwise. Sending blocks, so
-it runs in a thread, with a limit on every step.
+It goes to the submitter where their name is an address, and to the operator's address otherwise; to the submitter only
+what they may read when it is sent. Sending blocks, so it runs in a thread, with a limit on every step.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavaila
 from vskill_platform.domain.task import Task
 from vskill_platform.notifications.notices import Notice, NoticeType, notices_of
 from vskill_platform.settings import Settings
+from vskill_platform.store.readers import OPERATOR, audiences_of_actor
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.submission_store import get_run
@@ -48,8 +49,10 @@ async def send_mail(task: Task) -> TaskEnd:
     """Send one decision. A server that is down or says "later" is waited for; a recipient that it refuses for good
     ends the task."""
     env = require_env("settings")
+    to = task.subject["to"]
+    audiences = await audiences_of_actor(OPERATOR if to == env.settings.mail_to else f"user:{to}")
     try:
-        record = await get_run(task.subject["submission"], int(task.subject["run"]))
+        record = await get_run(task.subject["submission"], int(task.subject["run"]), audiences=audiences)
     except NotFound as error:
         return TaskEnd(f"not sent: {error}")
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
@@ -57,7 +60,7 @@ async def send_mail(task: Task) -> TaskEnd:
         return TaskEnd("not sent: the history holds no such event")
     if not env.settings.smtp_url:
         return TaskEnd("not sent: no mail server is configured any more")
-    message = compose(notice, task.subject["to"], env.settings)
+    message = compose(notice, to, env.settings)
     return TaskEnd(await asyncio.to_thread(_send, message, env.settings.smtp_url))
 
 

@@ -9,8 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from vskill_platform.broker.contract import DeadLetter
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import QueueUnavailable
+from vskill_platform.domain.messages import SubmissionMessage, decode_body
 from vskill_platform.queue.schedule import JobHealth
+from vskill_platform.records import readable
 from vskill_platform.store.statistics import JudgeWatch
 from vskill_platform.worker_context import require_env
 
@@ -83,31 +88,54 @@ class AlertFacts(msgspec.Struct, frozen=True):
     preparing_ms: int | None = None
 
 
-async def look_at_dead_letters() -> DeadLetters | QueueUnavailable:
+async def look_at_dead_letters(audiences: Audiences) -> DeadLetters | QueueUnavailable:
     """Return the error instead of raising it: an unreachable queue must not hide the health of the records."""
     try:
-        return await count_dead_letters()
+        return await count_dead_letters(audiences)
     except QueueUnavailable as error:
         return error
 
 
-async def count_dead_letters() -> DeadLetters:
-    """All of them by the queue's own count, the recent ones one by one."""
+async def count_dead_letters(audiences: Audiences) -> DeadLetters:
+    """All of them by the queue's own count, the recent ones one by one. For who may not read everything, those that are
+    about a submission that they may read."""
     env = require_env("broker")
     total = (await env.broker.depth()).dead
     if not total:
         return DeadLetters(0, 0)
     since = env.kv.now() - RECENT_MS
-    seen = recent = 0
+    seen = shown = recent = 0
     after: int | None = None
     while seen < MOST_LETTERS:
         page = await env.broker.dead_letters(after=after)
         seen += len(page.items)
-        recent += sum(letter.died_at >= since for letter in page.items)
+        letters = await _readable_letters(page.items, audiences)
+        shown += len(letters)
+        recent += sum(letter.died_at >= since for letter in letters)
         after = page.after
         if after is None:
             break
-    return DeadLetters(total, recent)
+    return DeadLetters(total if isinstance(audiences, Everything) else shown, recent)
+
+
+async def _readable_letters(letters: Sequence[DeadLetter], audiences: Audiences) -> Sequence[DeadLetter]:
+    if isinstance(audiences, Everything):
+        return letters
+    about = {letter.id: key for letter in letters if (key := _submission_key(letter)) is not None}
+    settled = await require_env("kv").kv.get_many(about.values())
+    for error in settled.failed.values():
+        raise error
+    found = {key for key, entry in settled.found.items() if readable(entry, audiences)}
+    return [letter for letter in letters if about.get(letter.id) in found]
+
+
+def _submission_key(letter: DeadLetter) -> str | None:
+    """The record of the submission that it is about; None for everything else, whose texts can hold any name."""
+    try:
+        body = decode_body(letter.body)
+    except msgspec.DecodeError:
+        return None
+    return keys.sub(body.submission_id) if isinstance(body, SubmissionMessage) else None
 
 
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:

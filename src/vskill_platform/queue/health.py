@@ -3,13 +3,16 @@
 Every submission is in a terminal state, or waits for a person, or is claimed by a live worker until a deadline,
 or has a next attempt time. `violations` lists what breaks that, and the list is empty. Nothing here needs a
 worker to be alive: the web side computes it from the store.
+
+Whether the queue is healthy and moves is said to everybody. Every record, number and time in the answer is of what its
+reader may read, and texts that could hold a name are left out for all who may not read everything.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.audience import EVERYTHING, Audiences, Everything, may_read
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
@@ -21,7 +24,7 @@ from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
-from vskill_platform.records import decode
+from vskill_platform.records import audience_of, decode
 from vskill_platform.store.preparing import longest_preparing_ms
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
@@ -40,6 +43,8 @@ class Violation(msgspec.Struct, frozen=True):
 
     key: str
     problem: str
+    #: Whose readers may hear of it; None: only those who read everything.
+    audience: str | None = None
 
 
 class QueueHealth(msgspec.Struct, frozen=True):
@@ -67,26 +72,39 @@ class QueueHealth(msgspec.Struct, frozen=True):
 
 
 async def queue_health() -> QueueHealth:
-    """Computed anew each time, by index; a failed read raises and is never an empty list."""
+    """Of the whole queue. Computed anew each time, by index; a failed read raises and is never an empty list."""
+    return await queue_health_for(EVERYTHING)
+
+
+async def queue_health_for(audiences: Audiences) -> QueueHealth:
+    """As a reader of these audiences may know it."""
     env = require_env("kv")
     now = env.kv.now()
     counts = await count_submissions(audiences=EVERYTHING)
     violations = await _violations(env, counts, now)
-    oldest, last = await _oldest_due(env), await _last_ended(env)
-    pause = await current_pause()
+    oldest, last = await _oldest_due(env, EVERYTHING), await _last_ended(env, EVERYTHING)
+    pause, jobs = await current_pause(), await job_health()
     stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
+    healthy = not violations and not stalled
+    env.metrics.queue_violations.set(len(violations))
+    if not isinstance(audiences, Everything):
+        counts = await count_submissions(audiences=audiences)
+        oldest, last = await _oldest_due(env, audiences), await _last_ended(env, audiences)
+        violations = [one for one in violations if may_read(one.audience, audiences)]
+        # What a job failed with can name a record.
+        jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
     facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,
         paused=pause is not None,
-        jobs=await job_health(),
-        dead_letters=await look_at_dead_letters(),
-        judge=await watch_judge(),
-        preparing_ms=await longest_preparing_ms(),
+        jobs=jobs,
+        dead_letters=await look_at_dead_letters(audiences),
+        judge=await watch_judge(audiences=audiences),
+        preparing_ms=await longest_preparing_ms() if audiences is EVERYTHING else None,
     )
     return QueueHealth(
-        healthy=not violations and not stalled,
+        healthy=healthy,
         violations=tuple(violations[:MOST_VIOLATIONS]),
         truncated=len(violations) > MOST_VIOLATIONS,
         counts=counts,
@@ -108,9 +126,18 @@ def _is_stalled(oldest_due: int | None, last_ended: int | None, since: int) -> b
 
 
 async def _violations(env: Env, counts: SubmissionCounts, now: int) -> list[Violation]:
-    found = {entry.key: _problem(entry, now) for entry in await _suspects(env, counts, now)}
-    found.update({entry.key: _task_problem(entry, now) for entry in await _suspect_tasks(env, now)})
-    return [Violation(key, problem) for key, problem in sorted(found.items()) if problem is not None]
+    found = {
+        entry.key: Violation(entry.key, problem, audience_of(entry))
+        for entry in await _suspects(env, counts, now)
+        if (problem := _problem(entry, now)) is not None
+    }
+    # The key of a task can name a skill or a repository.
+    found |= {
+        entry.key: Violation(entry.key, problem)
+        for entry in await _suspect_tasks(env, now)
+        if (problem := _task_problem(entry, now)) is not None
+    }
+    return [found[key] for key in sorted(found)]
 
 
 async def _suspects(env: Env, counts: SubmissionCounts, now: int) -> list[Entry]:
@@ -177,10 +204,10 @@ def _task_problem(entry: Entry, now: int) -> str | None:
     return owed_violation(task, task.state, now, EXPIRED_GRACE_MS)
 
 
-async def _oldest_due(env: Env) -> int | None:
+async def _oldest_due(env: Env, audiences: Audiences) -> int | None:
     page = await env.kv.select(
         SUBMISSIONS.prefix,
-        audiences=EVERYTHING,
+        audiences=audiences,
         where={"state": Is(State.RECEIVED.value)},
         order_by="due_at",
         limit=1,
@@ -190,10 +217,10 @@ async def _oldest_due(env: Env) -> int | None:
     return next((at for at in due if isinstance(at, int)), None)
 
 
-async def _last_ended(env: Env) -> int | None:
+async def _last_ended(env: Env, audiences: Audiences) -> int | None:
     page = await env.kv.select(
         SUBMISSIONS.prefix,
-        audiences=EVERYTHING,
+        audiences=audiences,
         where={"state": _any_of(_RESTING)},
         order_by="updated_at",
         descending=True,

@@ -60,6 +60,11 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: tuple[str, ...] = ()
     github: GitHubLink | None = None
 
+    @property
+    def reads_all(self) -> bool:
+        """Reviewers and admins decide about everything, so they read everything."""
+        return self.role in {Role.REVIEWER, Role.ADMIN}
+
     def __repr__(self) -> str:
         """Without the hash: records find their way into messages."""
         return f"User(name={self.name!r}, role={self.role.value!r}, disabled={self.disabled})"

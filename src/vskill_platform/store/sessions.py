@@ -59,7 +59,7 @@ async def open_session(user: User, how: str) -> str:
     began = max(now, user.signed_out_at + 1)
     session = Session(user.name, began, now + IDLE_MS[user.role], how)
     audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
-    put = Put(_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
+    put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
 
     async def write() -> None:
         # Only the audit entry can be there already: the commit whose outcome was unknown was applied.
@@ -73,7 +73,7 @@ async def open_session(user: User, how: str) -> str:
 async def find_session(token: str) -> tuple[Session, User] | None:
     """The session of a token and its account, if both are still good; being used keeps it alive."""
     env = require_env("kv")
-    entry = await env.kv.get(_key(token))
+    entry = await env.kv.get(session_key(token))
     if entry is None:
         return None
     session = decode(entry, Session)
@@ -81,7 +81,7 @@ async def find_session(token: str) -> tuple[Session, User] | None:
     now = env.kv.now()
     if user is None or user.disabled or session.expires_at <= now or session.created_at <= user.signed_out_at:
         return None
-    await _slide(_key(token), entry.version, session, user, now)
+    await _slide(session_key(token), entry.version, session, user, now)
     return session, user
 
 
@@ -100,19 +100,20 @@ async def _slide(key: str, version: int, session: Session, user: User, now: int)
 async def close_session(token: str) -> None:
     """Sign out; a session that is over already is none."""
     kv = require_env("kv").kv
-    entry = await kv.get(_key(token))
+    entry = await kv.get(session_key(token))
     if entry is None:
         return
     account = decode(entry, Session).account
     audit = record_audit("signed out", account, by=f"user:{account}", reason="asked for it")
 
     async def write() -> None:
-        found = await kv.get(_key(token))
+        found = await kv.get(session_key(token))
         if found is not None:
-            await kv.commit([Delete(_key(token), found.version), audit])
+            await kv.commit([Delete(session_key(token), found.version), audit])
 
     await persist(write)
 
 
-def _key(token: str) -> str:
+def session_key(token: str) -> str:
+    """The key of the record of a browser's token."""
     return keys.session(hashlib.sha256(token.encode()).hexdigest())

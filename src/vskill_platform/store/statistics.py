@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.scan import JudgeStatus
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import Event, Submission
@@ -112,14 +112,15 @@ class _EndFields(msgspec.Struct, frozen=True):
     history: tuple[Event, ...] = ()
 
 
-async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE) -> Activity:
-    """What ended within the window, by one question to the index. A failed read raises."""
+async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE, *, audiences: Audiences) -> Activity:
+    """What ended within the window of what these audiences may read, by one question to the index. A failed read
+    raises."""
     env = require_env("kv")
     now = env.kv.now()
     where: dict[str, Condition] = {"state": In(_RESTING), "updated_at": Between(least=now - window_ms)}
     page = await env.kv.select(
         SUBMISSIONS.prefix,
-        audiences=EVERYTHING,
+        audiences=audiences,
         where=where,
         order_by="updated_at",
         descending=True,
@@ -152,7 +153,8 @@ def percentile(values: Sequence[int], share: float) -> int | None:
 
 
 class LinePosition(msgspec.Struct, frozen=True):
-    """A place in the line of those that wait for a worker."""
+    """A place in the line of those that wait for a worker. Only those count that the reader may read, so that a place
+    tells nothing about others."""
 
     #: From 1.
     place: int
@@ -183,28 +185,30 @@ def waits(record: Submission, now: int) -> bool:
     return record.state is State.RECEIVED and record.claim is None and due is not None and due <= now
 
 
-async def waiting_line(limit: int = MOST_AHEAD) -> WaitingLine:
-    """The line up to a limit, in the order in which its members were due."""
+async def waiting_line(limit: int = MOST_AHEAD, *, audiences: Audiences) -> WaitingLine:
+    """The line of what these audiences may read, up to a limit, in the order in which its members were due."""
     env = require_env("kv")
     now = env.kv.now()
     where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=now)}
     page = await env.kv.select(
-        SUBMISSIONS.prefix, audiences=EVERYTHING, where=where, order_by="due_at", limit=limit
+        SUBMISSIONS.prefix, audiences=audiences, where=where, order_by="due_at", limit=limit
     )
     _raise_failed(page.failed.values())
     places = {_id(entry): place for place, entry in enumerate(page.items, 1)}
     return WaitingLine(places, page.after is not None, now)
 
 
-async def position_of(record: Submission, limit: int = MOST_AHEAD) -> LinePosition | None:
-    """The place of one submission; reads only what stands before it."""
+async def position_of(
+    record: Submission, limit: int = MOST_AHEAD, *, audiences: Audiences
+) -> LinePosition | None:
+    """The place of one submission in the line of what these audiences may read; reads only what stands before it."""
     env = require_env("kv")
     due = record.next_attempt_at
     if due is None or not waits(record, env.kv.now()):
         return None
     where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=due)}
     page = await env.kv.select(
-        SUBMISSIONS.prefix, audiences=EVERYTHING, where=where, order_by="due_at", limit=limit
+        SUBMISSIONS.prefix, audiences=audiences, where=where, order_by="due_at", limit=limit
     )
     _raise_failed(page.failed.values())
     ids = [_id(entry) for entry in page.items]
@@ -251,12 +255,13 @@ class _JudgedFields(msgspec.Struct, frozen=True):
     evidence: _JudgeFields | None = None
 
 
-async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20) -> JudgeWatch:
-    """By the records of the latest runs that ended; of those, the latest `asked` that asked the judge count."""
+async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20, *, audiences: Audiences) -> JudgeWatch:
+    """By the records of the latest runs that ended and that these audiences may read; of those, the latest `asked` that
+    asked the judge count."""
     env = require_env("kv")
     page = await env.kv.select(
         SUBMISSIONS.prefix,
-        audiences=EVERYTHING,
+        audiences=audiences,
         where={"state": In(_RESTING)},
         order_by="updated_at",
         descending=True,

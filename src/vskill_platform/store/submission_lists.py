@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from vskill_platform.domain.audience import EVERYTHING, Audiences
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
@@ -81,16 +81,15 @@ async def find_submissions(
     return _read(page.items, page.after, Skips("find_submissions"), page.failed)
 
 
-async def submissions_with_digest(digest: str) -> list[Submission]:
-    """Every submission whose content this is, whoever may read it: a rule is suppressed for content wherever it is.
-    A read that fails raises: unknown is not "none"."""
+async def submissions_with_digest(digest: str, *, audiences: Audiences) -> list[Submission]:
+    """Every submission of these audiences whose content this is. A read that fails raises: unknown is not "none"."""
     kv = require_env("kv").kv
     found: list[Submission] = []
     after: str | None = None
     while True:
         page = await kv.select(
             SUBMISSIONS.prefix,
-            audiences=EVERYTHING,
+            audiences=audiences,
             where={"digest": Is(digest)},
             order_by="key",
             after=after,

@@ -1,5 +1,5 @@
-"""What each kind of event stream tells, frame by frame. A frame holds what everybody may know, and who submitted
-something only where this viewer may know it (`visibility`, E6)."""
+"""What each kind of event stream tells, frame by frame. The hub gives it what its reader may read; who submitted
+something is told only where this viewer may know it (`visibility`, E6)."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from vskill_platform.domain.naming import canonical_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.web.frames import frame
-from vskill_platform.web.hub import EventBatch, Update
+from vskill_platform.web.subscription import EventBatch, Update
 
 
 def submission_event(record: Submission, viewer: Viewer) -> dict[str, object]:
@@ -25,6 +25,7 @@ class Submissions(msgspec.Struct, frozen=True):
     viewer: Viewer
     ids: frozenset[str] = frozenset()
     mine: bool = False
+    shows_counts: bool = False
 
     def write(self, batch: EventBatch) -> bytes:
         return b"".join(self._frames(update) for update in batch.updates)
@@ -52,6 +53,7 @@ class Skills(msgspec.Struct, frozen=True):
     viewer: Viewer
     #: In lower case, canonical or short (`owner/slug`, `slug`), as clients have them; empty is every skill.
     names: frozenset[str] = frozenset()
+    shows_counts: bool = False
 
     def write(self, batch: EventBatch) -> bytes:
         return b"".join(self._frame(update) for update in batch.updates)

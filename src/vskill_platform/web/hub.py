@@ -8,27 +8,45 @@ its frames once, however many clients share them.
 
 A frame says what a record is now. Of several changes of one record in one batch only the last is sent; the steps in
 between stand in the record's history. Nothing is lost, and a frame can come twice: after a resume that met a live one.
+
+Who may read is asked again for every batch, after its records were read: whoever has lost a right by then is told
+nothing of what was committed since. Frames and counts are made of what a stream may read, a record that no stream may
+read is not decoded, and the cursors that clients get are sealed, because the store's own count every write.
 """
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
-from typing import Protocol
 
 import msgspec
 
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_in
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences, may_read
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, RateLimited
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.entries import Change, Entry
-from vskill_platform.records import Skips
+from vskill_platform.kv.entries import Change, Entry, Settled
+from vskill_platform.records import Skips, audience_of
+from vskill_platform.store.credentials import Credential, read_roles
+from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.stream_key import make_stream_key, read_stream_key
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
+from vskill_platform.web.cursors import Cursors
 from vskill_platform.web.frames import comment, frame
+from vskill_platform.web.subscription import (
+    DEFAULT_LIMITS,
+    Channel,
+    EventBatch,
+    StreamLimits,
+    Subscription,
+    Update,
+)
 from vskill_platform.worker_context import run_with_worker_env
 
 #: Changes of one batch.
@@ -37,113 +55,29 @@ MOST_CHANGES = 200
 WAIT_MS = 10_000
 
 
-class StreamLimits(msgspec.Struct, frozen=True):
-    """How often streams are written, and what one may cost."""
+class _RawUpdate(msgspec.Struct, frozen=True):
+    """A changed record before it is known who may read it; cursors are the store's."""
 
-    #: A client hears from us at least this often, and proxies keep the connection.
-    heartbeat_s: float = 15.0
-    #: Changes within this time are sent in one batch.
-    gather_s: float = 0.2
-    #: After a failed read of the store.
-    pause_s: float = 1.0
-    #: A client that missed more changes than this must reload its page.
-    most_replayed: int = 1_000
-    #: What may wait for one client; who reads slower than that is let go, and comes back with its cursor.
-    most_waiting_bytes: int = 256 * 1024
-
-
-DEFAULT_LIMITS = StreamLimits()
-
-
-class Update(msgspec.Struct, frozen=True):
-    """A record that changed, as it is now."""
-
-    #: Of the change before this one: resuming there brings this one again.
     before: str
+    change: Change
+    entry: Entry
+    audience: str | None
+
+
+class _RawBatch(msgspec.Struct, frozen=True):
+    """What was read of a batch of changes."""
+
+    updates: tuple[_RawUpdate, ...]
+    #: The store's cursor after it.
     cursor: str
-    key: str
-    submission: Submission | None = None
-    skill: PublishedSkill | None = None
+    #: A submission changed, or is gone.
+    has_submissions: bool
+    #: Somebody may have won or lost a right to read.
+    has_rights: bool
 
-
-class EventBatch(msgspec.Struct, frozen=True):
-    """A batch of changes."""
-
-    updates: tuple[Update, ...]
-    #: Where a client stands that has seen all of it.
-    cursor: str
-    #: After changes of submissions; None where there was none, or where they could not be counted.
-    counts: SubmissionCounts | None = None
-
-
-class Channel(Hashable, Protocol):
-    """A kind of stream. Equal channels get the same bytes, which are made once."""
-
-    def write(self, batch: EventBatch) -> bytes:
-        """The frames of a batch; empty where it holds nothing for this channel."""
-
-
-class Subscription:
-    """One client's stream: what waits for it, and whether it goes on."""
-
-    __slots__ = ("_closed", "_most_bytes", "_size", "_waiter", "_waiting", "address", "channel", "sender")
-
-    def __init__(
-        self, address: str, channel: Channel, most_bytes: int = DEFAULT_LIMITS.most_waiting_bytes
-    ) -> None:
-        self.address = address
-        self.channel = channel
-        #: The task that sends, while it may hang in a send.
-        self.sender: asyncio.Task[None] | None = None
-        self._waiting: deque[bytes] = deque()
-        self._size = 0
-        self._most_bytes = most_bytes
-        self._closed = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def begin(self, chunk: bytes) -> None:
-        """What goes before everything that was pushed meanwhile."""
-        self._waiting.appendleft(chunk)
-
-    def push(self, chunk: bytes) -> bool:
-        """Let it wait for the client; False where too much waits already."""
-        if self._size + len(chunk) > self._most_bytes and self._waiting:
-            return False
-        self._waiting.append(chunk)
-        self._size += len(chunk)
-        self._wake()
-        return True
-
-    async def next(self) -> bytes | None:
-        """All that waits, in one piece; None at the end."""
-        while not self._waiting:
-            if self._closed:
-                return None
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        chunk = self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
-        self._waiting.clear()
-        self._size = 0
-        return chunk
-
-    def end(self) -> None:
-        """No more comes; what waits is still sent."""
-        self._closed = True
-        self._wake()
-
-    def drop(self) -> None:
-        """End it now, also in the middle of a send that hangs."""
-        self._waiting.clear()
-        self.end()
-        if self.sender is not None and self._waiter is None:
-            self.sender.cancel()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    @property
+    def is_empty(self) -> bool:
+        return not (self.updates or self.has_submissions or self.has_rights)
 
 
 class Hub:
@@ -159,24 +93,36 @@ class Hub:
         #: The position up to which every open stream has been sent; "" without open streams.
         self._cursor = ""
         self._closed = False
+        self._sealing: Cursors | None = None
 
     # Joining and leaving.
 
-    async def join(self, address: str, channel: Channel, after: str | None) -> Subscription:
-        """A stream that begins after a cursor, or now. RateLimited where one address has too many."""
+    async def join(
+        self,
+        address: str,
+        reader: Principal,
+        channel: Channel,
+        after: str | None,
+        credential: Credential | None = None,
+    ) -> Subscription:
+        """A stream that begins after a sealed cursor, or now. RateLimited where one address has too many."""
         if self._by_address[address] >= self._env.settings.max_streams_per_address:
             most = self._env.settings.max_streams_per_address
             raise RateLimited(f"Your address already has {most} open streams; close one first.", limit=most)
-        stream = Subscription(address, channel, self._limits.most_waiting_bytes)
+        stream = Subscription(address, reader, channel, credential, self._limits.most_waiting_bytes)
         self._by_address[address] += 1
         try:
+            await self.cursors()
             async with self._starting:
                 await self._start()
+                if credential is not None:
+                    roles = await run_with_worker_env(self._env, lambda: read_roles((credential,)))
+                    stream.role = roles[credential]
                 # From here on the follower tells it what comes; what came before is read below.
                 self._streams.add(stream)
                 here = self._cursor
             self._env.metrics.streams_open.set(len(self._streams))
-            stream.begin(b"retry: 2000\n" + (await self._missed_frames(stream, after, here)))
+            stream.begin(b"retry: 2000\n" + await self._missed_frames(stream, after, here))
         except BaseException:
             self.leave(stream)
             raise
@@ -200,19 +146,36 @@ class Hub:
             stream.end()
         self._stop_following()
 
+    async def cursors(self) -> Cursors:
+        """What seals and opens the cursors that clients hold."""
+        if self._sealing is None:
+            try:
+                self._sealing = Cursors(await run_with_worker_env(self._env, read_stream_key))
+            except PlatformError as error:
+                # A store that cannot be written can still be followed; elsewhere these cursors begin anew.
+                self._env.log.warning("cursors are sealed for this process only", error=error.message)
+                self._sealing = Cursors(make_stream_key())
+        return self._sealing
+
     async def _missed_frames(self, stream: Subscription, after: str | None, here: str) -> bytes:
         """Frames of what changed since the client's cursor, up to where the follower stands."""
-        opening = comment("connected", here)
-        if after is None or after == here:
-            return opening
+        cursors = await self.cursors()
+        opening = comment("connected", cursors.of_now(here))
         try:
-            changes = await self._changes_between(after, here)
+            begin = here if after is None else cursors.position(after)
+            changes = [] if begin == here else await self._changes_between(begin, here)
         except (CursorGone, InvalidInput):
-            return _reset(here, "the changes since your last visit are not kept any more")
+            return self._reset(here, "the changes since your last visit are not kept any more")
         if changes is None:
-            return _reset(here, f"more than {self._limits.most_replayed} changes since your last visit")
-        batch = await run_with_worker_env(self._env, lambda: self._batch(changes, after, here))
-        return stream.channel.write(batch) + opening
+            most = self._limits.most_replayed
+            return self._reset(here, f"more than {most} changes since your last visit")
+
+        async def write() -> bytes:
+            raw = await self._read(changes, begin, here)
+            counts = await self._find_readers(raw, lambda: (stream,))
+            return self._chunk(stream, self._batches(raw, (stream,), counts), {})
+
+        return await run_with_worker_env(self._env, write) + opening
 
     async def _changes_between(self, after: str, here: str) -> list[Change] | None:
         """None where there are too many. Where `here` is not met, all there are: twice is better than never."""
@@ -251,7 +214,7 @@ class Hub:
         """A comment that carries the cursor: it shows no event, and a client that comes back misses less."""
         while True:
             await asyncio.sleep(self._limits.heartbeat_s)
-            self._tell_all(comment("alive", self._cursor))
+            self._tell_all(comment("alive", self._sealed_now()))
 
     async def _follow(self) -> None:
         reachable = True
@@ -260,21 +223,21 @@ class Hub:
                 await self._tell_next()
                 if not reachable:
                     reachable = True
-                    self._tell_all(frame("status", {"store": "reachable"}, self._cursor))
+                    self._tell_all(frame("status", {"store": "reachable"}, self._sealed_now()))
             except CursorGone:
                 self._cursor = await self._now()
-                self._tell_all(_reset(self._cursor, "the changes since then are not kept any more"))
+                self._tell_all(self._reset(self._cursor, "the changes since then are not kept any more"))
             except PlatformError as error:
                 if reachable:
                     reachable = False
                     self._env.log.warning("changes cannot be followed", error=error.message, code=error.code)
-                    self._tell_all(frame("status", {"store": "unreachable"}, self._cursor))
+                    self._tell_all(frame("status", {"store": "unreachable"}, self._sealed_now()))
                 await asyncio.sleep(self._limits.pause_s)
             except Exception:
                 # One batch that cannot be told must neither end all streams nor be tried for ever.
                 self._env.log.exception("changes not told")
                 self._cursor = await self._now()
-                self._tell_all(_reset(self._cursor, "some changes could not be told"))
+                self._tell_all(self._reset(self._cursor, "some changes could not be told"))
                 await asyncio.sleep(self._limits.pause_s)
 
     async def _now(self) -> str:
@@ -289,44 +252,141 @@ class Hub:
             return
         page = await kv.changes("", after=after, limit=MOST_CHANGES)
         end = page.after or after
-        batch = await run_with_worker_env(self._env, lambda: self._batch(page.items, after, end))
-        # No await between the two: who joins now is told what comes next, and reads all before it.
-        self._cursor = end
-        self._tell(batch)
+        await run_with_worker_env(self._env, lambda: self._tell_page(page.items, after, end))
         await asyncio.sleep(self._limits.gather_s)
 
-    async def _batch(self, changes: Sequence[Change], after: str, end: str) -> EventBatch:
+    async def _tell_page(self, changes: Sequence[Change], after: str, end: str) -> None:
+        raw = await self._read(changes, after, end)
+        counts = {} if raw.is_empty else await self._find_readers(raw, lambda: tuple(self._streams))
+        # No await between here and the end: who joins now is told what comes next, and reads all before it.
+        self._cursor = end
+        if not raw.is_empty:
+            self._tell(raw, counts)
+
+    async def _read(self, changes: Sequence[Change], after: str, end: str) -> _RawBatch:
+        """The changed records as they are now, not decoded."""
         last = {
             change.key: change
             for change in changes
             if SUBMISSIONS.holds(change.key) or SKILLS.holds(change.key)
         }
-        ordered = [change for change in changes if last.get(change.key) is change]
-        settled = await self._env.kv.get_many(last)
+        settled = await self._env.kv.get_many(last) if last else Settled({})
         for error in settled.failed.values():
             raise error
-        skips = Skips("live")
-        updates: list[Update] = []
+        updates: list[_RawUpdate] = []
         before = after
-        for change in ordered:
-            updates.append(_update(change, before, settled.found.get(change.key), skips))
+        for change in changes:
+            if last.get(change.key) is not change:
+                continue
+            entry = settled.found.get(change.key)
+            if entry is not None:
+                updates.append(_RawUpdate(before, change, entry, audience_of(entry)))
             before = change.cursor
-        skips.report(self._env)
-        counted = any(SUBMISSIONS.holds(key) for key in last)
-        return EventBatch(
-            tuple(updates), end, await count_submissions(audiences=PUBLIC_ONLY) if counted else None
+        return _RawBatch(
+            tuple(updates),
+            end,
+            has_submissions=any(map(SUBMISSIONS.holds, last)),
+            has_rights=any(change.key == keys.CONTROL_NAMESPACES for change in changes),
         )
+
+    # Who may read it.
+
+    async def _find_readers(
+        self, raw: _RawBatch, streams_of: Callable[[], tuple[Subscription, ...]]
+    ) -> dict[Audiences, SubmissionCounts]:
+        """Find out what every stream may read now, and count for each set of audiences that is shown counts. What is
+        asked last are the rights: whatever was read before was committed before they were as they are."""
+        counts: dict[Audiences, SubmissionCounts] = {}
+        while True:
+            directory, streams = await read_directory(), streams_of()
+            granted = {stream: audiences_in(stream.reader, directory) for stream in streams}
+            wanting = {granted[stream] for stream in streams if stream.channel.shows_counts}
+            for audiences in wanting - counts.keys() if raw.has_submissions else ():
+                counts[audiences] = await count_submissions(audiences=audiences)
+            await self._end_signed_out(streams)
+            if await read_directory() is directory and granted.keys() >= set(streams_of()):
+                break
+        for stream, audiences in granted.items():
+            self._grant(stream, audiences, raw.cursor)
+        return counts
+
+    async def _end_signed_out(self, streams: Iterable[Subscription]) -> None:
+        """End streams whose session, token or account is not what it was: their clients come back, and are asked who
+        they are."""
+        shown = {stream: stream.credential for stream in streams if stream.credential is not None}
+        roles = await read_roles(set(shown.values()))
+        for stream, credential in shown.items():
+            if roles[credential] is None or roles[credential] is not stream.role:
+                stream.drop()
+
+    def _grant(self, stream: Subscription, audiences: Audiences, cursor: str) -> None:
+        before, stream.audiences = stream.audiences, audiences
+        if before not in (None, audiences):
+            # What it shows may be too much or too little: it loads itself again.
+            self._push(stream, self._reset(cursor, "what you may read has changed"))
 
     # Telling.
 
-    def _tell(self, batch: EventBatch) -> None:
-        written: dict[Channel, bytes] = {}
-        for stream in tuple(self._streams):
-            chunk = written.get(stream.channel)
-            if chunk is None:
-                chunk = written[stream.channel] = self._write(stream.channel, batch)
+    def _tell(self, raw: _RawBatch, counts: Mapping[Audiences, SubmissionCounts]) -> None:
+        streams = tuple(stream for stream in self._streams if not stream.closed)
+        batches = self._batches(raw, streams, counts)
+        written: dict[tuple[Channel, Audiences, bool], bytes] = {}
+        for stream in streams:
+            chunk = self._chunk(stream, batches, written)
             if chunk:
                 self._push(stream, chunk)
+
+    def _batches(
+        self,
+        raw: _RawBatch,
+        streams: Sequence[Subscription],
+        counts: Mapping[Audiences, SubmissionCounts],
+    ) -> dict[Audiences, EventBatch]:
+        """The batch for each set of audiences. What none of them may read is not decoded."""
+        sets = {stream.audiences for stream in streams if stream.audiences is not None}
+        skips = Skips("live")
+        updates = [
+            (one.audience, self._update(one, skips))
+            for one in raw.updates
+            if any(may_read(one.audience, audiences) for audiences in sets)
+        ]
+        skips.report(self._env)
+        cursor = self._seal().of_now(raw.cursor)
+        return {
+            audiences: EventBatch(
+                tuple(update for audience, update in updates if may_read(audience, audiences)),
+                cursor,
+                counts.get(audiences),
+            )
+            for audiences in sets
+        }
+
+    def _update(self, raw: _RawUpdate, skips: Skips) -> Update:
+        """The record as it is now; one that cannot be read is an update without one."""
+        cursors, key = self._seal(), raw.change.key
+        before, cursor = cursors.of_now(raw.before), cursors.of_event(raw.change.cursor)
+        if SUBMISSIONS.holds(key):
+            return Update(before, cursor, key, submission=skips.decode(raw.entry, Submission))
+        return Update(before, cursor, key, skill=skips.decode(raw.entry, PublishedSkill))
+
+    def _chunk(
+        self,
+        stream: Subscription,
+        batches: Mapping[Audiences, EventBatch],
+        written: dict[tuple[Channel, Audiences, bool], bytes],
+    ) -> bytes:
+        """What a stream is told of a batch: made once for all that are told the same."""
+        if stream.closed or stream.audiences is None:
+            return b""
+        batch = batches[stream.audiences]
+        tells_counts = _tells_counts(batch, stream.told_counts)
+        key = (stream.channel, stream.audiences, tells_counts)
+        if key not in written:
+            told = batch if tells_counts else msgspec.structs.replace(batch, counts=None)
+            written[key] = self._write(stream.channel, told)
+        if tells_counts:
+            stream.told_counts = batch.counts
+        return written[key]
 
     def _write(self, channel: Channel, batch: EventBatch) -> bytes:
         try:
@@ -334,7 +394,7 @@ class Hub:
         except Exception:
             # A mistake of one kind of stream: its clients load their page again, the others go on.
             self._env.log.exception("frames not written")
-            return _reset(batch.cursor, "something changed that could not be told")
+            return frame("reset", {"reason": "something changed that could not be told"}, batch.cursor)
 
     def _tell_all(self, chunk: bytes) -> None:
         for stream in tuple(self._streams):
@@ -346,16 +406,23 @@ class Hub:
             self._env.log.info("slow stream dropped", address=stream.address)
             stream.drop()
 
+    # Cursors.
 
-def _update(change: Change, before: str, entry: Entry | None, skips: Skips) -> Update:
-    """The record as it is now; what is gone or cannot be read is an update without one."""
-    if entry is None:
-        return Update(before, change.cursor, change.key)
-    if SUBMISSIONS.holds(change.key):
-        record = skips.decode(entry, Submission)
-        return Update(before, change.cursor, change.key, submission=record)
-    return Update(before, change.cursor, change.key, skill=skips.decode(entry, PublishedSkill))
+    def _seal(self) -> Cursors:
+        if self._sealing is None:
+            raise TypeError("nobody has joined yet")
+        return self._sealing
+
+    def _sealed_now(self) -> str:
+        return self._seal().of_now(self._cursor)
+
+    def _reset(self, position: str, reason: str) -> bytes:
+        return frame("reset", {"reason": reason}, self._seal().of_now(position))
 
 
-def _reset(cursor: str, reason: str) -> bytes:
-    return frame("reset", {"reason": reason}, cursor)
+def _tells_counts(batch: EventBatch, told: SubmissionCounts | None) -> bool:
+    """Whether a stream is sent the counts: the same ones again would tell that something changed that it may not
+    read."""
+    if batch.counts is None or told is not None:
+        return batch.counts is not None and batch.counts != told
+    return any(SUBMISSIONS.holds(update.key) for update in batch.updates)

@@ -1,8 +1,9 @@
 """Event streams over HTTP: the response that sends what a subscription of the hub holds, and the API's two streams.
 
-A client resumes with the cursor of the last frame that it saw: browsers send it as `Last-Event-ID` by themselves, and
-a page that was just loaded gives the cursor of its first paint as `after`, so nothing between the two is missed. A
-cursor that is not kept any more is answered with a `reset` event, which tells a page to load itself again.
+A client resumes with the cursor of the last frame that it saw, as it was given it: sealed. Browsers send it as
+`Last-Event-ID` by themselves, and a page that was just loaded gives the cursor of its first paint as `after`, so
+nothing between the two is missed. A cursor that is not kept any more is answered with a `reset` event, which tells a
+page to load itself again; so is a change of what the reader may read.
 """
 
 import asyncio
@@ -13,12 +14,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
+from vskill_platform.store.credentials import Credential
+from vskill_platform.store.sessions import session_key
+from vskill_platform.store.tokens import find_token_hash
+from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.channels import Skills, Submissions
-from vskill_platform.web.hub import Channel, Hub, Subscription
-from vskill_platform.web.principal import viewer_of
+from vskill_platform.web.cursors import MOST_CURSOR
+from vskill_platform.web.hub import Hub
+from vskill_platform.web.principal import principal_of, viewer_of
 from vskill_platform.web.routing import get, query_of
+from vskill_platform.web.subscription import Channel, Subscription
 
 STREAM_TYPE = "text/event-stream"
 #: A client that does not take a frame for this long is gone.
@@ -29,7 +38,7 @@ _HEADERS = {
     "x-accel-buffering": "no",
 }
 
-Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CURSOR)]
 Names = Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
@@ -102,10 +111,26 @@ async def open_stream(request: Request, channel: Channel, after: str | None) -> 
     """The answer of every stream's view."""
     if request.method == "HEAD":
         return Response(None, 200, _HEADERS, STREAM_TYPE)
-    hub = hub_of(request)
+    hub, reader = hub_of(request), principal_of(request)
     last_seen = request.headers.get("last-event-id") or after
     address = request.app.state.limiter.client(request)
-    return EventStream(hub, await hub.join(address, channel, last_seen))
+    credential = await _credential_of(request, reader)
+    return EventStream(hub, await hub.join(address, reader, channel, last_seen, credential))
+
+
+async def _credential_of(request: Request, reader: Principal) -> Credential | None:
+    """What the reader showed; None for who showed nothing."""
+    if reader.account is None:
+        return None
+    if reader.token is not None:
+        token_hash, _ = await find_token_hash(reader.account, reader.token.id)
+        return Credential(keys.token(token_hash), reader.account)
+    return Credential(session_key(request.cookies[SESSION_COOKIE]), reader.account)
+
+
+async def sealed_cursor(request: Request, position: str) -> str:
+    """The store's cursor of a page's first paint, as its script gives it back to a stream."""
+    return (await hub_of(request).cursors()).of_now(position)
 
 
 async def submissions(request: Request) -> Response:

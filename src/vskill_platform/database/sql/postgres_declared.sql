@@ -14,6 +14,8 @@ CREATE INDEX IF NOT EXISTS sub_by_audience_created_at ON records (sub_audience, 
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_audience_submitter_created_at ON records (sub_audience, sub_submitter, sub_created_at, key)
     WHERE collection = 'sub';
+CREATE INDEX IF NOT EXISTS sub_by_audience_state_due_at ON records (sub_audience, sub_state, sub_due_at, key)
+    WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_state_due_at ON records (sub_state, sub_due_at, key)
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_updated_at, key)

@@ -14,21 +14,28 @@ from starlette.responses import Response
 
 from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.actions.queue import HEALTH, HealthAnswer, WholeQueue
-from vskill_platform.actions.queue_look import QueueLook, look_at_queue, queue_row, read_activity
+from vskill_platform.actions.queue_look import (
+    QueueActivity,
+    QueueLook,
+    look_at_queue,
+    queue_row,
+    read_activity,
+)
 from vskill_platform.actions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submission_views import StatsView, stats_view
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
-from vskill_platform.web.hub import EventBatch, Update
-from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
+from vskill_platform.web.subscription import EventBatch, Update
 
 PAGE = 30
 #: How old the health and the charts of a page may be.
@@ -74,6 +81,7 @@ async def queue(request: Request) -> Response:
     try:
         async with asyncio.timeout(within_s):
             look = await _look(request, query)
+            cursor = await sealed_cursor(request, look.cursor)
     except TimeoutError:
         error = StoreUnavailable(f"The record store did not answer in {within_s:g} s.")
         return _unreachable(request, query, error)
@@ -86,6 +94,7 @@ async def queue(request: Request) -> Response:
         "queue.html",
         **_always(query, look.counts),
         look=look,
+        cursor=cursor,
         charts=_charts(look),
         next_link=_link(query, after=look.found.after) if look.found.after else "",
         problem="",
@@ -93,25 +102,36 @@ async def queue(request: Request) -> Response:
 
 
 async def _look(request: Request, query: QueueQuery) -> QueueLook:
-    recent: Recent = request.app.state.recent
-    services = services_of(request)
+    services, reader = services_of(request), principal_of(request)
     asked = ListSubmissions(
         state=query.state, category=query.category, q=query.q, after=query.after, limit=PAGE
     )
     return await look_at_queue(
         services,
-        principal_of(request),
+        reader,
         asked,
         health=lambda: recent_health(request),
-        activity=lambda: recent.get("activity", ACTIVITY_AGE_S, lambda: read_activity(services)),
+        activity=lambda: recent_activity(request),
     )
 
 
 async def recent_health(request: Request) -> HealthAnswer:
-    """Queue health, computed once for all concurrent readers, so it contains no names."""
+    """Queue health, computed once for all who may read the same; it names nobody, because these can be several."""
     recent: Recent = request.app.state.recent
-    services = services_of(request)
-    return await recent.get("queue health", HEALTH_AGE_S, lambda: HEALTH(services, ANYBODY, WholeQueue()))
+    services, audiences = services_of(request), audiences_of(principal_of(request))
+    nobody = msgspec.structs.replace(ANYBODY, audiences=audiences)
+    return await recent.get(
+        "queue health", audiences, HEALTH_AGE_S, lambda: HEALTH(services, nobody, WholeQueue())
+    )
+
+
+async def recent_activity(request: Request) -> QueueActivity:
+    """What ended lately, computed once for all who may read the same."""
+    recent: Recent = request.app.state.recent
+    services, reader = services_of(request), principal_of(request)
+    return await recent.get(
+        "activity", audiences_of(reader), ACTIVITY_AGE_S, lambda: read_activity(services, reader)
+    )
 
 
 def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
@@ -123,6 +143,7 @@ def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> R
         error.status,
         **context,
         look=None,
+        cursor="",
         charts=(),
         next_link="",
         problem=error.message,
@@ -181,7 +202,9 @@ def _charts(look: QueueLook) -> tuple[Chart, ...]:
 
 
 class QueueRows(msgspec.Struct, frozen=True):
-    """Rows of the table as the page shows them to everybody, and the numbers of the cards."""
+    """Rows of the table as the page shows them, and the numbers of the cards."""
+
+    shows_counts: bool = True
 
     def write(self, batch: EventBatch) -> bytes:
         rows = b"".join(self._row(update) for update in batch.updates)

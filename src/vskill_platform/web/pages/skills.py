@@ -14,7 +14,6 @@ from starlette.responses import Response
 from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.catalogue import Facets, Filter, Sort
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.principal import principal_of, services_of
@@ -113,9 +112,9 @@ async def recent_facets(request: Request) -> Facets:
     """The counts beside a list; they may be a few seconds behind it."""
     recent: Recent = request.app.state.recent
     reader = principal_of(request)
-    audiences = audiences_of(reader)
-    name = f"facets of {audiences if isinstance(audiences, Everything) else sorted(audiences)}"
-    return await recent.get(name, FACETS_AGE_S, lambda: count_catalogue(services_of(request), reader))
+    return await recent.get(
+        "facets", audiences_of(reader), FACETS_AGE_S, lambda: count_catalogue(services_of(request), reader)
+    )
 
 
 async def _results(request: Request, asked: SkillsQuery) -> Results:

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
-from vskill_platform.actions.queue_look import read_activity
 from vskill_platform.actions.rights import Right, may
 from vskill_platform.actions.submission_views import PositionView, published_name
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
@@ -27,10 +26,10 @@ from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
+from vskill_platform.web.pages.queue import recent_activity
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
-from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, get, page, query_of
 
@@ -40,7 +39,6 @@ MOST_FINDINGS = 30
 MOST_RUNS = 20
 #: How often the parts of a page are loaded again: while it moves, and at rest.
 MOVING_MS, RESTING_MS = 5_000, 60_000
-ACTIVITY_AGE_S = 5.0
 
 
 class RunQuery(Asked, frozen=True):
@@ -121,17 +119,13 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         offers=await _offers(request, record) if record is current else Offers(),
         viewer=viewer_of(request),
         skill=published_name(current),
-        cursor=cursor,
+        cursor=await sealed_cursor(request, cursor) if cursor else "",
         now=now,
     )
 
 
 async def _position(request: Request, record: Submission) -> PositionView | None:
-    recent: Recent = request.app.state.recent
-    services = services_of(request)
-    return await find_position(
-        record, lambda: recent.get("activity", ACTIVITY_AGE_S, lambda: read_activity(services))
-    )
+    return await find_position(principal_of(request), record, lambda: recent_activity(request))
 
 
 def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:
