@@ -102,7 +102,7 @@ async def questions(at: Place) -> tuple[Question, ...]:
         Question("stats, JSON", at.page("/api/v1/submissions/stats")),
         Question(
             "stats of the last hour",
-            at.call(recent_activity),
+            at.call(partial(recent_activity, audiences=EVERYTHING)),
             "The last hour's ends, from the end of each state's index; older ones are not read.",
         ),
         Question("stats of the last hour, JSON", at.page("/api/v1/queue/stats")),

@@ -28,6 +28,7 @@ from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
 from vskill_platform.store.blocklist import (
     assert_blocklist,
+    audience_of_block,
     block_writes,
     find_hits,
     require_unblocked,
@@ -142,7 +143,8 @@ async def _end(
         changes: dict[str, object] = {"decision": decision}
         target = _target(record, block)
         if target is not None:
-            return await block_writes(_entry(record, target, decision)), changes
+            audience = await audience_of_block(target, record.audience)
+            return await block_writes(_entry(record, target, decision, audience)), changes
         return (await require_unblocked(targets_for(record)),), changes
 
     await claim.end(state, decision.reason, together)
@@ -178,7 +180,7 @@ def _target(record: Submission, block: BlockScope) -> BlockTarget | None:
             return None
 
 
-def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision) -> BlockEntry:
+def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision, audience: str) -> BlockEntry:
     env = require_env("kv")
     return BlockEntry(
         target=target,
@@ -190,4 +192,6 @@ def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision) 
         evidence=decision.rule_ids,
         skill_name=record.skill_name,
         source_url=record.repo_url,
+        audience=audience,
+        origin=record.audience,
     )

@@ -5,9 +5,11 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockSomething, LiftBlock, ListBlocks
 from vskill_platform.domain import skill as versions
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.identity import upload_identity
@@ -17,7 +19,6 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
 from vskill_platform.store.skills import get_skill, update_skill
 from vskill_platform.store.tasks import read_task
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 
@@ -94,15 +95,15 @@ async def test_a_place_blocked_ahead_taints_nothing(env):
     done = await BLOCK(env, ROB, place("upload://tests/soon", ahead=True))
     assert (done.submissions, done.skills, done.versions) == ((), (), 0)
     blocklist = await current_blocklist(env)
-    assert blocklist.taint(skill.identity) is None
+    assert blocklist.taint(skill.identity, PUBLIC) is None
     assert (await submit_skill("soon")).outcome == "blocked"
-    assert (await current_blocklist(env)).taint(skill.identity) is None
+    assert (await current_blocklist(env)).taint(skill.identity, PUBLIC) is None
 
 
 async def test_a_place_that_was_submitted_taints_its_repository(env):
     await publish(env, "one")
     await BLOCK(env, ROB, place())
-    assert (await current_blocklist(env)).taint(upload_identity("tests", "other")) is not None
+    assert (await current_blocklist(env)).taint(upload_identity("tests", "other"), PUBLIC) is not None
 
 
 async def test_names_and_contents_may_be_blocked_before_they_are_seen(env):

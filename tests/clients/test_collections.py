@@ -7,6 +7,7 @@ from tests.support.acting import add_to_collection
 from tests.support.envs import active_env
 from tests.support.people import signed_in
 from tests.support.shelf import open_shelf
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.store import collections
 from vskill_platform.store.accounts import Role
@@ -60,7 +61,7 @@ async def test_every_change_is_audited_and_none_is_written_twice(shelf):
         ]
         assert {(one.by, one.reason) for one in found} == {("admin:ada", "for the team")}
         with pytest.raises(NotFound):
-            await collections.get_collection("team")
+            await collections.get_collection("team", audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize("name", ["", "Team", "a b", "-a", "a-", "a--b", "x" * 65, "ü"])

@@ -18,7 +18,7 @@ from vskill_platform.queue import alerts, control, jobs, tasks
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.scan import judge
 from vskill_platform.store import setup
-from vskill_platform.web import hub, routing
+from vskill_platform.web import routing, subscription
 
 S, MIN, H = 1_000, 60_000, 3_600_000
 TROUBLESHOOT = "docs/how-to/troubleshoot.md"
@@ -65,8 +65,8 @@ SAID: tuple[tuple[str, str, object, object], ...] = (
         [scan.PENALTY[one] for one in (Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM, Severity.LOW)],
         [25, 15, 8, 3],
     ),
-    (EVENTS, "after 256 KB wait", hub.DEFAULT_LIMITS.most_waiting_bytes, 256 * 1024),
-    (EVENTS, "every 15 seconds", hub.DEFAULT_LIMITS.heartbeat_s, 15),
+    (EVENTS, "after 256 KB wait", subscription.DEFAULT_LIMITS.most_waiting_bytes, 256 * 1024),
+    (EVENTS, "every 15 seconds", subscription.DEFAULT_LIMITS.heartbeat_s, 15),
     (EVENTS, "changes of seven days are kept", jobs.CHANGES_KEPT_MS, 7 * 24 * H),
     (ANALYSERS, "the worst 200", contract.MOST_FINDINGS, 200),
     (ANALYSERS, "More than 300 s away", callback.TOLERANCE_S, 300),

@@ -1,13 +1,16 @@
 """Which entries of the whole blocklist hit a skill, and which repositories they taint."""
 
+import msgspec
 import pytest
 
 from tests.domain.test_skill import PLACE, digest, published
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
     digest_target,
+    merge,
     name_target,
     place_target,
     repository_target,
@@ -65,10 +68,43 @@ def test_a_summary_without_a_place_is_hit_by_nothing():
 
 def test_a_repository_is_tainted_by_the_entry_about_one_of_its_skills():
     about = entry(place_target(PLACE))
-    known = Blocklist(1, {about.target: about}, {PLACE.repo_key: about})
-    assert known.taint(normalise(PLACE.url, "skills/another")) == about
-    assert known.taint(OTHER) is None
-    assert blocklist().taint(PLACE) is None
+    known = Blocklist(1, {about.target: about}, {PLACE.repo_key: (about,)})
+    assert known.taint(normalise(PLACE.url, "skills/another"), PUBLIC) == about
+    assert known.taint(OTHER, PUBLIC) is None
+    assert blocklist().taint(PLACE, PUBLIC) is None
+
+
+def test_an_entry_taints_what_all_who_see_it_may_read_beside_it():
+    hidden = msgspec.structs.replace(entry(place_target(PLACE)), audience="ns:acme:team")
+    known = Blocklist(1, {hidden.target: hidden}, {PLACE.repo_key: (hidden,)})
+    assert known.taint(PLACE, "ns:acme:team") == hidden
+    assert known.taint(PLACE, "ns:acme") is known.taint(PLACE, PUBLIC) is None
+
+
+def test_a_reader_is_shown_what_it_may_read_and_no_name_of_anything_else():
+    hidden = msgspec.structs.replace(entry(place_target(PLACE)), audience="ns:acme", skill_name="canary")
+    shared = msgspec.structs.replace(
+        entry(digest_target(digest("A"))), origin="ns:acme", skill_name="canary", evidence=("https://x",)
+    )
+    known = Blocklist(
+        7, {hidden.target: hidden, shared.target: shared}, {PLACE.repo_key: (hidden,), "other": (shared,)}
+    )
+    assert known.shown_to(EVERYTHING) == known.shown_to(frozenset({PUBLIC, "ns:acme"})) == known
+    shown = known.shown_to(frozenset({PUBLIC}))
+    assert list(shown.entries) == [shared.target]
+    assert "canary" not in repr(shown) and "https://x" not in repr(shown)
+    assert list(shown.tainted) == ["other"]
+
+
+def test_two_entries_for_one_target_are_for_the_readers_of_either_and_name_what_both_may_read():
+    one, other = (
+        msgspec.structs.replace(entry(digest_target(digest("A"))), audience=audience, origin=origin)
+        for audience, origin in (("ns:acme:team", "ns:acme:team"), ("ns:acme", "ns:acme"))
+    )
+    for merged in (merge(one, other), merge(other, one)):
+        assert (merged.audience, merged.origin) == ("ns:acme", "ns:acme:team")
+    foreign = msgspec.structs.replace(one, audience="ns:other", origin="ns:other")
+    assert (merge(one, foreign).audience, merge(one, foreign).origin) == (SEVERAL, SEVERAL)
 
 
 def test_a_skill_has_its_content_among_its_targets_where_that_is_known():

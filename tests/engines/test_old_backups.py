@@ -15,6 +15,7 @@ import pytest
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.handed_out import collect
 from tests.support.scanners import structure_scanner
+from tests.support.system_reads import get_submission
 from vskill_platform.backup import restore
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.audience import EVERYTHING
@@ -29,7 +30,7 @@ from vskill_platform.store.reports import list_reports
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.tokens import list_all_tokens
 from vskill_platform.store.webhooks import list_webhooks
-from vskill_platform.submission_store import count_submissions, get_submission
+from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +80,7 @@ async def test_the_records_of_people_are_as_they_were(restored: Env):
     owned = (await list_owners()).items
     assert {one.repo: [owner.account for owner in one.owners] for one in owned} == expected["owners"]
     assert sorted([one.account, one.name] for one in await list_all_tokens()) == expected["tokens"]
-    assert list((await get_collection("starter")).skills) == expected["collection"]
+    assert list((await get_collection("starter", audiences=EVERYTHING)).skills) == expected["collection"]
     assert [list(one.events) for one in await list_webhooks()] == expected["webhooks"]
     for digest, rules in expected["suppressions"].items():
         assert sorted(await suppressed_rules(digest)) == rules

@@ -1,6 +1,7 @@
 """Webhooks and mail tell what their account may read when they are sent, not when they were asked for."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -121,7 +122,8 @@ async def test_a_webhook_of_the_operator_gets_everything(env, inbox):
 
 async def test_mail_goes_to_the_operator_and_to_a_submitter_who_may_read_it(tmp_path):
     with smtp_server() as room:
-        settings = {"smtp_url": room.url, "mail_from": "registry@example.org", "mail_to": "ops@example.org"}
+        addresses = {"mail_from": "registry@example.org", "mail_to": "ops@example.org"}
+        settings: dict[str, Any] = {"smtp_url": room.url, **addresses}
         async with open_test_env("sqlite", tmp_path, **settings) as env:
             await manage(env, "upload~acme", Visibility.TEAM, "user:ann")
             cursor = await find_notices(None)

@@ -6,6 +6,7 @@ import pytest
 from tests.support.envs import active_env, open_test_env
 from tests.support.faults import dying_once
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.collections import (
@@ -38,10 +39,10 @@ async def audited() -> list[str]:
 
 async def test_an_unknown_outcome_makes_one_collection_and_deletes_it_once(env):
     with active_env(env, kv=dying_once(env.kv)):
-        assert await made(title="Ours") == await get_collection("ours")
+        assert await made(title="Ours") == await get_collection("ours", audiences=EVERYTHING)
     with active_env(env, kv=dying_once(env.kv)):
         await delete_collection("ours", by="admin:eve", reason="empty")
-    assert (await list_collections()).items == ()
+    assert (await list_collections(audiences=EVERYTHING)).items == ()
     assert await audited() == ["collection deleted", "collection created"]
     with pytest.raises(NotFound):
         await delete_collection("ours", by="admin:eve", reason="once more")
@@ -52,7 +53,7 @@ async def test_a_text_that_is_too_long_is_refused_with_its_field_and_the_fix(env
     with pytest.raises(InvalidInput) as caught:
         await made(**{field: "x" * (most + 1)})
     assert caught.value.field == field and str(most) in caught.value.fix
-    assert (await list_collections()).items == ()
+    assert (await list_collections(audiences=EVERYTHING)).items == ()
     await made(**{field: "x" * most})
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import name_target
@@ -26,7 +27,6 @@ from vskill_platform.store.reports import (
     get_report,
     list_reports,
 )
-from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,6 @@ async def demo(env):
 
 
 async def filed(reporter: str = "user:ann", name: str = DEMO, **options):
-
     return await file_report(
         name, reporter=reporter, reason="it reads my keys", audiences=PUBLIC_ONLY, **options
     )

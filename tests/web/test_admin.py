@@ -20,9 +20,10 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.system import view_settings
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import (
@@ -50,7 +51,7 @@ from vskill_platform.store.sessions import sign_in
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
-from vskill_platform.submission_store import get_submission, list_submissions
+from vskill_platform.submission_store import list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 
 pytestmark = pytest.mark.anyio
@@ -513,11 +514,11 @@ async def test_reports_are_upheld_with_a_block_or_dismissed(env, rob):
             reporter="user:a",
             reason=ATTACK,
             category=ReportCategory.MALWARE,
-            audiences=EVERYTHING,
+            audiences=PUBLIC_ONLY,
         )
     ).report
     second = (
-        await file_report(skill.canonical, reporter="user:b", reason="dislike", audiences=EVERYTHING)
+        await file_report(skill.canonical, reporter="user:b", reason="dislike", audiences=PUBLIC_ONLY)
     ).report
     page = (await rob.get("/admin/reports")).text
     assert "<script>alert" not in page and "dislike" in page

@@ -131,7 +131,9 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
     if request.kind is TargetKind.PLACE and hits.nothing and not request.ahead:
         raise _hits_nothing(target, hits)
     now = services.kv.now()
-    entry = BlockEntry(target, request.severity, request.reason, actor.actor, now, now)
+    entry = BlockEntry(
+        target, request.severity, request.reason, actor.actor, now, now, audience=hits.audience
+    )
     await add_block(entry)
     await reapply_blocklist(judge_again=request_rescan)
     return block_added(entry, hits)

@@ -10,7 +10,7 @@ from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.visibility import audiences_of, audiences_of_document
 from vskill_platform.actions.wire import PLAIN, Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
@@ -87,8 +87,9 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
     taint_reason: str | None = None
 
 
-async def read_blocklist(services: Services, _reader: Principal, _request: ReadBlocklist) -> BlocklistAnswer:
-    blocklist = await current_blocklist(services)
+async def read_blocklist(services: Services, reader: Principal, _request: ReadBlocklist) -> BlocklistAnswer:
+    """A document about the whole registry: it has two forms, and what only some accounts may read is in neither."""
+    blocklist = (await current_blocklist(services)).shown_to(await audiences_of_document(reader))
     entries = sorted(blocklist.entries.values(), key=lambda one: (one.discovered_at, one.target))
     latest = max((entry.updated_at or entry.discovered_at for entry in entries), default=None)
     shown = tuple(map(block_view, entries))
@@ -117,12 +118,12 @@ def _shown_name(target: BlockTarget) -> str:
 async def check_blocklist(services: Services, reader: Principal, query: CheckBlocklist) -> CheckAnswer:
     if not (query.name or query.hash):
         raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
-    blocklist = await current_blocklist(services)
+    blocklist = (await current_blocklist(services)).shown_to(audiences_of(reader))
     place = None if not query.repo_url else normalise(query.repo_url)
     identity, names = await _find_meant_skill(services, reader, query.name, query.repo_url)
     hits = _hits(query, blocklist, place, identity, names)
     home = identity or place
-    taint = blocklist.taint(home) if home else None
+    taint = next(iter(blocklist.tainted.get(home.repo_key, ())), None) if home else None
     refusal = await _refusal(reader, query.name, place)
     return CheckAnswer(
         blocked=bool(hits),

@@ -1,4 +1,5 @@
-"""Collections: named lists of skills that an admin curates and that clients add as one marketplace."""
+"""Collections: named lists of skills that an admin curates and that clients add as one marketplace. A collection is for
+everybody or for the readers of one namespace, and shows only the skills that all of them may read; admins see all."""
 
 from typing import Annotated
 
@@ -9,9 +10,14 @@ from vskill_platform.actions.checks import ActionRequest, Reason, SkillName
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
+from vskill_platform.domain.namespace import audience_for, common_audiences, namespace_in
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.records import readable
 from vskill_platform.store.collections import (
     MOST_DESCRIPTION,
     MOST_NAME,
@@ -26,11 +32,14 @@ from vskill_platform.store.collections import (
     list_collections,
     remove_skills,
 )
+from vskill_platform.store.namespaces import read_directory
 
 COLLECTIONS = "/api/v1/collections"
 _ONE = f"{COLLECTIONS}/{{name}}"
 
 CollectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAME)]
+#: Of a namespace's name.
+MOST_NAMESPACE = 200
 SkillNames = Annotated[tuple[SkillName, ...], msgspec.Meta(min_length=1, max_length=MOST_SKILLS)]
 
 
@@ -40,10 +49,12 @@ class CollectionView(Wire, frozen=True):
     name: str
     title: str
     description: str
-    #: canonical names, in the order in which they were added
+    #: canonical names, in the order in which they were added; those that every reader of the collection may read
     skills: tuple[str, ...]
     created_at: str
     updated_at: str
+    #: the namespace whose readers may read it; null where everybody may
+    namespace: str | None
 
 
 class CollectionsAnswer(Wire, frozen=True):
@@ -67,6 +78,8 @@ class CreateCollection(ActionRequest, frozen=True, kw_only=True):
     title: Annotated[str, msgspec.Meta(max_length=MOST_TITLE)] = ""
     #: what it is for
     description: Annotated[str, msgspec.Meta(max_length=MOST_DESCRIPTION)] = ""
+    #: the namespace whose readers may read it; everybody may if left out
+    namespace: Annotated[str, msgspec.Meta(max_length=MOST_NAMESPACE)] = ""
     #: why; kept in the audit
     reason: Reason
 
@@ -99,20 +112,41 @@ async def create(_services: Services, actor: Principal, request: CreateCollectio
         request.name,
         title=request.title,
         description=request.description,
+        audience=await _audience_of(request.namespace),
         by=actor.actor,
         reason=request.reason,
     )
     return _view(made)
 
 
+async def _audience_of(namespace: str) -> str:
+    if not namespace:
+        return PUBLIC
+    known = (await read_directory()).namespaces.get(namespace)
+    if known is None or not known.managed:
+        message = f"The namespace {namespace!r} has no visibility of its own."
+        raise InvalidInput(message, field="namespace", fix="set its visibility first, or leave it out")
+    return audience_for(known, namespace)
+
+
 async def add(services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
-    """Each must be a skill that can be installed now."""
-    names = [await _require_installable(services, actor, name) for name in request.skills]
+    """Each must be a skill that can be installed now, by every reader of the collection."""
+    known = await get_collection(request.name, audiences=audiences_of(actor))
+    common = common_audiences(known.audience, await read_directory())
+    names = [await _require_installable(services, actor, name, common) for name in request.skills]
     return _view(await add_skills(request.name, names, by=actor.actor, reason=request.reason))
 
 
-async def _require_installable(services: Services, actor: Principal, name: str) -> str:
+async def _require_installable(
+    services: Services, actor: Principal, name: str, common: frozenset[str]
+) -> str:
     skill = await find_skill(services, actor, name)
+    if not may_read(skill.audience, common):
+        raise InvalidInput(
+            f"Not every reader of the collection may read {skill.canonical}.",
+            field="skills",
+            fix="make the skill readable for them, or use a collection of its namespace",
+        )
     if skill.current_version is None:
         raise InvalidInput(
             f"{skill.canonical} cannot be installed.", field="skills", fix="choose skills that are live"
@@ -128,14 +162,37 @@ async def delete(_services: Services, actor: Principal, request: DeleteCollectio
     await delete_collection(request.name, by=actor.actor, reason=request.reason)
 
 
-async def read_collections(_services: Services, _reader: Principal) -> CollectionsPage:
-    """All collections by name, as records."""
-    return await list_collections()
+async def read_collections(services: Services, reader: Principal) -> CollectionsPage:
+    """All collections that the reader may read by name, as records; to those who read everything with every skill, to
+    all others with what every reader of the collection may read."""
+    found = await list_collections(audiences=audiences_of(reader))
+    if ADD_SKILLS.allows(reader):
+        return found
+    items = [await _as_shown(services, reader, one) for one in found.items]
+    return msgspec.structs.replace(found, items=tuple(items))
 
 
-async def read_collection(_services: Services, _reader: Principal, name: str) -> Collection:
-    """One collection, or NotFound."""
-    return await get_collection(name)
+async def read_collection(services: Services, reader: Principal, name: str) -> Collection:
+    """One collection with what every reader of it may read, or NotFound."""
+    return await _as_shown(services, reader, await get_collection(name, audiences=audiences_of(reader)))
+
+
+async def _as_shown(services: Services, reader: Principal, found: Collection) -> Collection:
+    """Only the records of skills in managed namespaces are looked at: all others are for everybody."""
+    directory = await read_directory()
+    common = common_audiences(found.audience, directory)
+    managed = {name for name, namespace in directory.namespaces.items() if namespace.managed}
+    looked_at = [name for name in found.skills if namespace_in(name) in managed]
+    settled = await services.kv.get_many(map(keys.skill, looked_at))
+    for error in settled.failed.values():
+        raise error
+    entries = (settled.found.get(keys.skill(name)) for name in looked_at)
+    hidden = {
+        name
+        for name, entry in zip(looked_at, entries, strict=True)
+        if not (readable(entry, common) and readable(entry, audiences_of(reader)))
+    }
+    return msgspec.structs.replace(found, skills=tuple(one for one in found.skills if one not in hidden))
 
 
 def _view(found: Collection) -> CollectionView:
@@ -146,6 +203,7 @@ def _view(found: Collection) -> CollectionView:
         found.skills,
         iso_time(found.created_at),
         iso_time(found.updated_at),
+        None if found.audience == PUBLIC else found.audience.removeprefix("ns:"),
     )
 
 
@@ -160,7 +218,7 @@ LIST_COLLECTIONS = Action(
     path=COLLECTIONS,
     right=Right.ANYONE,
     scope=TokenScope.READ,
-    summary="List collections with their skills",
+    summary="List the collections that you may read, with their skills",
     tag="collections",
     page="/docs/clients",
     command="collection list",

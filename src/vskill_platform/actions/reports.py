@@ -13,6 +13,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import NotFound, TransitionError
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.token import TokenScope
@@ -175,9 +176,10 @@ async def show_reports(_services: Services, _actor: Principal, request: ListRepo
 
 async def uphold(_services: Services, actor: Principal, request: UpholdReport) -> ReportView:
     report = await get_report(request.report_id)
-    target = None
+    target, audience = None, PUBLIC
     if request.block is not BlockReach.NOTHING:
-        target = await reached_target(request.block, await get_skill(report.skill), report.version)
+        published = await get_skill(report.skill)
+        target, audience = await reached_target(request.block, published, report.version), published.audience
     decided = await decide_report(
         report.id,
         ReportStatus.UPHELD,
@@ -185,6 +187,7 @@ async def uphold(_services: Services, actor: Principal, request: UpholdReport) -
         reason=request.reason,
         block=target,
         severity=request.severity,
+        audience=audience,
     )
     if target is not None:
         await reapply_blocklist(judge_again=request_rescan)

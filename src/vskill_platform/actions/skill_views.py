@@ -122,7 +122,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         vskill_installs=skill.trust.installs,
         github_stars=None,
         is_blocked=worst is not None or was_taken_down(skill),
-        is_tainted=blocklist.taint(skill.identity) is not None,
+        is_tainted=blocklist.taint(skill.identity, skill.audience) is not None,
         threat_type=worst.threat_type if worst else None,
         severity=worst.severity.value if worst else None,
         is_withdrawn=shown is None,

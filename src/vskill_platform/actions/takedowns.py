@@ -21,7 +21,7 @@ from vskill_platform.domain.submission import Approval, RecordedDecision, Step, 
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Operation
 from vskill_platform.rescan import request_rescan
-from vskill_platform.store.blocklist import block_writes, reapply_blocklist
+from vskill_platform.store.blocklist import audience_of_block, block_writes, reapply_blocklist
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.withdrawals import alter_skill
 from vskill_platform.submission_store import RecordChange, read_submission
@@ -73,6 +73,8 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
                 now,
                 skill_name=published.name,
                 source_url=published.repo_url,
+                audience=await audience_of_block(target, published.audience),
+                origin=published.audience,
             )
         )
 

@@ -5,6 +5,7 @@ Who belongs to an audience is not in the record but in its namespace, so that a 
 """
 
 import enum
+from collections.abc import Iterable
 from typing import TypeAlias
 
 
@@ -24,6 +25,38 @@ Audiences: TypeAlias = frozenset[str] | Everything
 PUBLIC = "public"
 #: What an anonymous reader has.
 PUBLIC_ONLY: frozenset[str] = frozenset({PUBLIC})
+
+
+#: The audience of what concerns records of several audiences of which none includes the others: no reader's set holds
+#: it, so only those find it who may read everything.
+SEVERAL = "several"
+
+#: How the audiences of records that are narrower than their namespace end, the wider first.
+_NARROWER = (":internal", ":team")
+
+
+def includes(wider: str, narrower: str) -> bool:
+    """Whether every reader of the narrower audience may read the wider one as well."""
+    if wider in (PUBLIC, narrower):
+        return True
+    return wider != SEVERAL and _namespace(wider) == _namespace(narrower) and _width(wider) < _width(narrower)
+
+
+def widest(audiences: Iterable[str]) -> str | None:
+    """The audience of what concerns records of all of these: the one that includes all others, or SEVERAL. None of
+    none."""
+    found = set(audiences)
+    if not found:
+        return None
+    return next((one for one in found if all(includes(one, other) for other in found)), SEVERAL)
+
+
+def _namespace(audience: str) -> str:
+    return audience.removesuffix(_NARROWER[0]).removesuffix(_NARROWER[1])
+
+
+def _width(audience: str) -> int:
+    return next((place for place, end in enumerate(_NARROWER, 1) if audience.endswith(end)), 0)
 
 
 def may_read(audience: str | None, audiences: Audiences) -> bool:

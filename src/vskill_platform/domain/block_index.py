@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.domain.audience import Audiences, includes, may_read
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.naming import clash_slug, slug_of
@@ -15,8 +16,8 @@ class Blocklist(msgspec.Struct, frozen=True):
 
     version: int
     entries: dict[BlockTarget, BlockEntry]
-    #: By `host/owner/repo`: an entry about one of the repository's skills, which taints its others.
-    tainted: dict[str, BlockEntry]
+    #: By `host/owner/repo`: entries about some of the repository's skills, which taint its others.
+    tainted: dict[str, tuple[BlockEntry, ...]]
 
     def hits(
         self, identity: Identity, names: tuple[str | None, ...], digest: str | None = None
@@ -38,8 +39,23 @@ class Blocklist(msgspec.Struct, frozen=True):
             return ()
         return self.hits(skill.identity, (skill.name,), skill.current_digest)
 
-    def taint(self, identity: Identity) -> BlockEntry | None:
-        return self.tainted.get(identity.repo_key)
+    def taint(self, identity: Identity, audience: str) -> BlockEntry | None:
+        """An entry that taints a skill of this audience; one that not every reader of the skill may see does not."""
+        entries = self.tainted.get(identity.repo_key, ())
+        return next((entry for entry in entries if includes(entry.audience, audience)), None)
+
+    def shown_to(self, audiences: Audiences) -> "Blocklist":
+        """What a reader of these audiences may know of it."""
+        shown = {
+            target: entry.shown_to(audiences)
+            for target, entry in self.entries.items()
+            if may_read(entry.audience, audiences)
+        }
+        tainted = {
+            repo: tuple(shown[entry.target] for entry in entries if entry.target in shown)
+            for repo, entries in self.tainted.items()
+        }
+        return Blocklist(self.version, shown, {repo: entries for repo, entries in tainted.items() if entries})
 
 
 def all_targets(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.domain.audience import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import Identity, parse_place
 from vskill_platform.domain.scan import Severity
@@ -62,6 +63,17 @@ class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     source_url: str = ""
     #: of its SKILL.md, for clients that know only that
     content_hash: str = ""
+    #: whose readers may see the entry: the widest of what it hits, so public if anything of that is
+    audience: str = PUBLIC
+    #: the audience of the skill that its names and evidence are about, which can be another than the one that it hits
+    #: for a reader
+    origin: str = PUBLIC
+
+    def shown_to(self, audiences: Audiences) -> "BlockEntry":
+        """The entry without the names of a skill that a reader of these audiences may not read."""
+        if may_read(self.origin, audiences):
+            return self
+        return msgspec.structs.replace(self, evidence=(), skill_name="", source_url="")
 
 
 def place_target(identity: Identity) -> BlockTarget:
@@ -134,7 +146,16 @@ def merge(old: BlockEntry, new: BlockEntry) -> BlockEntry:
         skill_name=old.skill_name or new.skill_name,
         source_url=old.source_url or new.source_url,
         content_hash=old.content_hash or new.content_hash,
+        audience=widest((old.audience, new.audience)) or SEVERAL,
+        # Names and evidence are joined, so they are for those only who may read both skills.
+        origin=_narrowest(old.origin, new.origin),
     )
+
+
+def _narrowest(one: str, other: str) -> str:
+    if includes(one, other):
+        return other
+    return one if includes(other, one) else SEVERAL
 
 
 def hit_reason(entries: Iterable[BlockEntry]) -> str | None:

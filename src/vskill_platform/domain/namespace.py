@@ -235,6 +235,16 @@ def with_namespace(directory: Directory, namespace: Namespace) -> Directory:
     return msgspec.structs.replace(directory, namespaces={**directory.namespaces, namespace.name: namespace})
 
 
+def common_audiences(audience: str, directory: Directory) -> frozenset[str]:
+    """What every reader of an audience may read."""
+    if audience in public_form(directory):
+        return public_form(directory)
+    # Whoever reads it has an account, or it is internal because the registry is.
+    everybody = internal_form(directory)
+    own = (names for name in directory.namespaces if audience in (names := namespace_audiences(name)))
+    return everybody if audience in everybody else everybody.union(*own)
+
+
 # Roles.
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from vskill_platform.domain import keys, skill, submission
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, widest
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -23,6 +24,7 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
+from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
@@ -30,8 +32,10 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, RecordKind
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.kv.query import Is
+from vskill_platform.records import Skips, audience_of, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.namespaces import audience_at
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     RecordChange,
@@ -43,6 +47,9 @@ from vskill_platform.submission_store import (
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
+
+#: Targets whose entries are about what lies in one namespace.
+_OF_ONE_PLACE = (TargetKind.PLACE, TargetKind.REPOSITORY)
 
 UNBLOCKED = "no entry of the blocklist hits it any more"
 
@@ -86,12 +93,16 @@ async def read_blocklist(version: int) -> Blocklist:
     entries = await list_blocks()
     # A place that nobody has submitted, whether mistyped or blocked ahead, says nothing about its neighbours.
     places = await places_with_records(entry.target for entry in entries)
-    tainted = {
-        "/".join(entry.target.value.split("/")[:3]): entry
-        for entry in entries
-        if entry.target.kind is TargetKind.PLACE and entry.target.value in places
-    }
+    tainted: dict[str, tuple[BlockEntry, ...]] = {}
+    for entry in entries:
+        if entry.target.kind is TargetKind.PLACE and entry.target.value in places:
+            repo = _repository_of(entry.target)
+            tainted[repo] = (*tainted.get(repo, ()), entry)
     return Blocklist(version, {entry.target: entry for entry in entries}, tainted)
+
+
+def _repository_of(target: BlockTarget) -> str:
+    return "/".join(target.value.split("/")[:3])
 
 
 async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
@@ -165,6 +176,8 @@ class BlockHits(msgspec.Struct, frozen=True):
     skills: tuple[str, ...] = ()
     #: how many versions of these skills
     versions: int = 0
+    #: whose readers may hear of all that
+    audience: str = PUBLIC
     #: places of the same repository, or else of the same owner; only where nothing is hit
     near: tuple[str, ...] = ()
 
@@ -181,21 +194,53 @@ async def find_hit_by(target: BlockTarget) -> BlockHits:
     skills: list[str] = []
     places: set[str] = set()
     versions = 0
+    audiences: set[str] = set()
     async for record in walk.records(SUBMISSIONS, Submission):
         places.add(record.identity.key)
         if target in targets_for(record):
             submissions.append(record.id)
+            audiences.add(record.audience)
     async for published in walk.records(SKILLS, PublishedSkill):
         digests = [ref.digest for ref in published.versions]
         if target in all_targets(published.identity, (published.name,)):
             skills.append(published.canonical)
+            audiences.add(published.audience)
             versions += len(digests)
         elif target.kind is TargetKind.DIGEST and target.value in digests:
             skills.append(published.canonical)
+            audiences.add(published.audience)
             versions += digests.count(target.value)
     walk.finish()
+    audience = widest(audiences) or await _audience_ahead(target) or PUBLIC
     near = () if submissions or skills else _near(target, places)
-    return BlockHits(tuple(submissions), tuple(skills), versions, near)
+    return BlockHits(tuple(submissions), tuple(skills), versions, audience, near)
+
+
+async def audience_of_block(target: BlockTarget, known: str) -> str:
+    """Whose readers may see a new entry about a skill of this audience. Content can be found elsewhere too; what the
+    indexes do not know, the next pass over the blocklist adds."""
+    if target.kind is not TargetKind.DIGEST:
+        return known
+    kv = require_env("kv").kv
+    found = {known}
+    for collection, field in ((SUBMISSIONS, "digest"), (SKILLS, "current_digest")):
+        page = await kv.select(
+            collection.prefix, audiences=EVERYTHING, where={field: Is(target.value)}, order_by="key"
+        )
+        for error in page.failed.values():
+            raise error
+        found |= {audience for entry in page.items if (audience := audience_of(entry)) is not None}
+    return widest(found) or known
+
+
+async def _audience_ahead(target: BlockTarget) -> str | None:
+    """The audience of an entry that hits nothing: for a place, the narrowest of its namespace. None where the target
+    does not say whose it is."""
+    if target.kind not in _OF_ONE_PLACE:
+        return None
+    host, owner, repo = _repository_of(target).split("/")
+    audience, _ = await audience_at(Identity(host.replace("_", ":"), owner, repo), Visibility.TEAM)
+    return audience
 
 
 def _near(target: BlockTarget, places: set[str]) -> tuple[str, ...]:
@@ -240,26 +285,76 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
     version it agrees with.
 
     `applied` is what the last pass returned: while the blocklist stands there, there is nothing to do. `judge_again` is
-    called for every version that came back: the rules may have changed while it was down.
+    called for every version that came back: the rules may have changed while it was down. The pass also gives each
+    entry the audience of what it hits now.
     """
     env = require_env("kv")
     version = await blocklist_version()
     if version == applied:
         return version
     walk = _Walk(env)
-    entries = {entry.target for entry in await list_blocks()}
+    entries = {entry.target: _Hits(entry) for entry in await list_blocks()}
     async for record in walk.records(SUBMISSIONS, Submission):
-        hit = any(target in entries for target in targets_for(record))
+        own = [entries[target] for target in targets_for(record) if target in entries]
+        for hits in own:
+            hits.add(record.audience, named=hits.entry.source_url == record.repo_url)
+        hit = bool(own)
         if hit and may_move(record.state, State.BLOCKED) and not record.appeals_block:
             await _end_run(env, record)
         elif not hit and record.state is State.BLOCKED:
             await _restart(env, record)
     async for published in walk.records(SKILLS, PublishedSkill):
-        is_hit = any(target in entries for target in _targets_of_skill(published))
-        if is_hit or any(map(skill.taken_down_by_block, published.versions)):
+        own = [entries[target] for target in _targets_of_skill(published) if target in entries]
+        for hits in own:
+            named = published.canonical == hits.entry.skill_name
+            hits.add(published.audience, named=named or hits.entry.source_url == published.repo_url)
+        if own or any(map(skill.taken_down_by_block, published.versions)):
             await _agree(env, published.canonical, judge_again)
     walk.finish()
+    for hits in entries.values():
+        await _renew_audience(hits)
     return version
+
+
+class _Hits:
+    """An entry, and the audiences of what it hits."""
+
+    def __init__(self, entry: BlockEntry) -> None:
+        self.entry = entry
+        self._all: set[str] = set()
+        self._named: set[str] = set()
+
+    def add(self, audience: str, *, named: bool) -> None:
+        """`named`: this is what the entry's names are about."""
+        self._all.add(audience)
+        if named:
+            self._named.add(audience)
+
+    async def renew(self, entry: BlockEntry) -> BlockEntry:
+        """The entry with the audiences as they are now. What hits nothing any more keeps them: its names are still
+        those of what it hit."""
+        audience = widest(self._all) or await _audience_ahead(entry.target) or entry.audience
+        return msgspec.structs.replace(entry, audience=audience, origin=widest(self._named) or entry.origin)
+
+
+async def _renew_audience(hits: _Hits) -> None:
+    if await hits.renew(hits.entry) == hits.entry:
+        return
+    kv, key = require_env("kv").kv, keys.block(hits.entry.target)
+
+    async def write() -> None:
+        found = await kv.get(key)
+        if found is None:
+            return
+        entry = decode(found, BlockEntry)
+        renewed = await hits.renew(entry)
+        if renewed != entry:
+            # With the version, so that every process reads it again.
+            await kv.commit(
+                [Put(key, msgspec.json.encode(renewed), found.version), Add(keys.CONTROL_BLOCKLIST)]
+            )
+
+    await persist(write)
 
 
 class _Walk:

@@ -1,7 +1,8 @@
 """Collections: named lists of skills that an operator has chosen, at `collection:{name}`.
 
 A collection names skills, not versions: what it offers is always the current one, and what is blocked or withdrawn
-is left out by whoever serves it. Every change is one commit with its audit entry.
+is left out by whoever serves it. Every change is one commit with its audit entry. A collection has an audience of its
+own, and shows only those of its skills that all its readers may read.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,10 +10,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.records import Skips, decode, persist, readable
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
@@ -36,6 +38,8 @@ class Collection(msgspec.Struct, frozen=True, omit_defaults=True):
     created_at: int = 0
     updated_at: int = 0
     created_by: str = ""
+    #: Whose readers may read it.
+    audience: str = PUBLIC
 
 
 class CollectionsPage(msgspec.Struct, frozen=True):
@@ -46,7 +50,7 @@ class CollectionsPage(msgspec.Struct, frozen=True):
 
 
 async def create_collection(
-    name: str, *, title: str = "", description: str = "", by: str, reason: str
+    name: str, *, title: str = "", description: str = "", audience: str = PUBLIC, by: str, reason: str
 ) -> Collection:
     """A new, empty one; InvalidInput with status 409 where there is one of that name."""
     _check_name(name)
@@ -55,7 +59,7 @@ async def create_collection(
     require_reason(reason)
     env = require_env("kv")
     now = env.kv.now()
-    made = Collection(name, title.strip(), description.strip(), (), now, now, by)
+    made = Collection(name, title.strip(), description.strip(), (), now, now, by, audience)
     entry_id = env.clock.new_id()
 
     async def write() -> Collection:
@@ -118,18 +122,20 @@ async def delete_collection(name: str, *, by: str, reason: str) -> None:
     await persist(write)
 
 
-async def get_collection(name: str) -> Collection:
-    """The record, or NotFound."""
-    return (await _read(name))[0]
+async def get_collection(name: str, *, audiences: Audiences) -> Collection:
+    """The record, or NotFound where there is none for a reader of these audiences."""
+    return (await _read(name, audiences))[0]
 
 
-async def list_collections() -> CollectionsPage:
+async def list_collections(*, audiences: Audiences) -> CollectionsPage:
+    """Those that a reader of these audiences may read."""
     env = require_env("kv")
     skips = Skips("list_collections")
     found: list[Collection] = []
     async for page in iterate_pages(env.kv, keys.COLLECTION):
         skips.failed(page.failed)
-        found += [one for entry in page.items if (one := skips.decode(entry, Collection)) is not None]
+        shown = [entry for entry in page.items if readable(entry, audiences)]
+        found += [one for entry in shown if (one := skips.decode(entry, Collection)) is not None]
     skips.report(env)
     return CollectionsPage(tuple(found), skips.count)
 
@@ -162,8 +168,9 @@ async def _change(
     return await persist(write)
 
 
-async def _read(name: str) -> tuple[Collection, int]:
-    entry = await require_env("kv").kv.get(keys.collection(name)) if name else None
+async def _read(name: str, audiences: Audiences = EVERYTHING) -> tuple[Collection, int]:
+    """Those who change one are admins, who read everything."""
+    entry = readable(await require_env("kv").kv.get(keys.collection(name)) if name else None, audiences)
     if entry is None:
         raise NotFound(f"There is no collection {name[:100]!r}.", collection=name[:100])
     return decode(entry, Collection), entry.version

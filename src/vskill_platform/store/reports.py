@@ -1,7 +1,8 @@
 """Reports: what users say is wrong with a published skill, at `report:{id}`, and what a reviewer decided about it.
 
 A reporter has at most one open report about a skill: `open_report:{skill}:{reporter}` is written and removed in the
-same commits, and is also how open reports are found and counted.
+same commits, and is also how open reports are found and counted. Whoever may read the skill may hear of a report about
+it; only reviewers list them, and they read everything.
 """
 
 import enum
@@ -9,7 +10,7 @@ import enum
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.audience import PUBLIC, Audiences
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, TransitionError
 from vskill_platform.domain.identity import has_control_characters
@@ -18,7 +19,7 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit
-from vskill_platform.store.blocklist import block_writes
+from vskill_platform.store.blocklist import audience_of_block, block_writes
 from vskill_platform.store.newest import newest_keys
 from vskill_platform.store.skills import find_by_name, get_version
 from vskill_platform.submission_store import require_reason
@@ -169,9 +170,10 @@ async def decide_report(
     reason: str,
     block: BlockTarget | None = None,
     severity: Severity = Severity.HIGH,
+    audience: str = PUBLIC,
 ) -> Report:
     """Uphold or dismiss an open report, in one commit with the block that upholding may add. The block is effective
-    at once; `reapply_blocklist` takes down what is live."""
+    at once; `reapply_blocklist` takes down what is live. `audience` is that of the skill."""
     env = require_env("kv")
     _check_decision(status, block)
     require_reason(reason)
@@ -200,7 +202,12 @@ async def decide_report(
             ),
         ]
         if block is not None:
-            operations += await block_writes(_entry(report, block, severity, decision))
+            entry = msgspec.structs.replace(
+                _entry(report, block, severity, decision),
+                audience=await audience_of_block(block, audience),
+                origin=audience,
+            )
+            operations += await block_writes(entry)
         await env.kv.commit(operations)
         return decided
 

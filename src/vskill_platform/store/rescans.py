@@ -11,7 +11,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.records import persist
-from vskill_platform.store.blocklist import assert_blocklist, block_writes, why_blocked
+from vskill_platform.store.blocklist import assert_blocklist, audience_of_block, block_writes, why_blocked
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import RecordChange, read_submission, stored_form
 from vskill_platform.worker_context import require_env
@@ -117,5 +117,7 @@ async def _block_writes(
         evidence=decision.rule_ids,
         skill_name=published.name,
         source_url=published.repo_url,
+        audience=await audience_of_block(targets[decision.block], published.audience),
+        origin=published.audience,
     )
     return await block_writes(entry)

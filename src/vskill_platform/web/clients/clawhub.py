@@ -237,7 +237,7 @@ def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
         for ref in skill.versions
         if ref.status is VersionStatus.TAKEN_DOWN and not ref.by.startswith(("admin:", "user:"))
     ]
-    taint = blocklist.taint(skill.identity)
+    taint = blocklist.taint(skill.identity, skill.audience)
     blocked = bool(hits) or (skill.current_version is None and bool(down))
     reason = hits[0].reason if hits else down[-1].reason if blocked else ""
     # The client asks about what is suspicious before it hears that there is nothing to install.

@@ -1,0 +1,287 @@
+"""What carries a name beside the skills themselves: blocks, taints and collections show a reader what it may read, and
+what it may not read is as if it were not there."""
+
+import msgspec
+import pytest
+
+from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
+from tests.support.namespaces import manage, set_mode
+from vskill_platform.actions.blocklist import BLOCK, BLOCKS, BlockReach, BlockSomething, ListBlocks
+from vskill_platform.actions.blocklist_reads import (
+    CHECK_BLOCKLIST,
+    READ_BLOCKLIST,
+    CheckAnswer,
+    CheckBlocklist,
+    ReadBlocklist,
+)
+from vskill_platform.actions.collections import (
+    ADD_SKILLS,
+    CREATE_COLLECTION,
+    LIST_COLLECTIONS,
+    ChangeCollection,
+    CreateCollection,
+    ListCollections,
+    read_collection,
+)
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.reports import FILE, UPHOLD, FileReport, UpholdReport
+from vskill_platform.actions.visibility import resolve
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
+from vskill_platform.domain.blocklist import TargetKind, digest_target
+from vskill_platform.domain.errors import InvalidInput, NotFound, SourceGone
+from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.namespace import RegistryMode, Visibility
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.states import State
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.blocklist import find_hits, list_blocks, reapply_blocklist
+from vskill_platform.store.skills import get_skill
+
+pytestmark = pytest.mark.anyio
+
+ANN, BOB = Principal("ann", Role.AUTHOR), Principal("bob", Role.AUTHOR)
+EVE = Principal("eve", Role.REVIEWER)
+ALL = SubmittedBy("ann", EVERYTHING)
+CANARY = "https://github.com/acme/secret-repo"
+
+
+@pytest.fixture
+async def env(tmp_path):
+    async with open_test_env("sqlite", tmp_path) as opened:
+        await manage(opened, "upload~acme", Visibility.TEAM, "user:ann")
+        await manage(opened, "acme", Visibility.TEAM, "user:ann")
+        yield opened
+
+
+async def publish(env: Env, name: str, namespace: str, body: str = "") -> PublishedSkill:
+    await submit_skill(name, body, namespace=namespace, by=ALL)
+    await run_until_quiet(env)
+    return await get_skill(f"upload~{namespace}/skills/{name}")
+
+
+async def block(env: Env, kind: TargetKind, target: str, **options: object) -> None:
+    request = BlockSomething(
+        kind=kind, target=target, reason="it is bad", severity=Severity.HIGH, ahead=True, **options
+    )
+    await BLOCK(env, EVE, request)
+
+
+async def listed(env: Env, who: Principal) -> list[str]:
+    return [one.target for one in (await READ_BLOCKLIST(env, who, ReadBlocklist())).entries]
+
+
+async def check(env: Env, who: Principal, **query: str) -> CheckAnswer:
+    return await CHECK_BLOCKLIST(env, who, CheckBlocklist(**query))
+
+
+# The blocklist.
+
+
+async def test_a_block_of_a_hidden_place_is_for_its_readers(env: Env):
+    record = make_submission("canary", identity=normalise(CANARY, "canary"), audience="ns:acme")
+    await put_record(env, record)
+    await block(env, TargetKind.PLACE, f"{CANARY}/tree/main/canary")
+    query = {"name": "canary", "repo_url": CANARY}
+    for who in (ANYBODY, BOB):
+        assert await listed(env, who) == []
+        assert await check(env, who, **query) == await check(env, who, name="nothing", repo_url=CANARY)
+    assert (await check(env, ANN, **query)).blocked
+    assert (await check(env, EVE, **query)).blocked
+    assert len((await BLOCKS(env, EVE, ListBlocks())).entries) == 1
+    # The document of the whole registry shows nobody's memberships; workers see everything.
+    assert await listed(env, ANN) == []
+    assert await find_hits([one.target for one in await list_blocks()])
+
+
+@pytest.mark.parametrize("kind", [TargetKind.PLACE, TargetKind.REPOSITORY])
+async def test_a_block_ahead_is_for_members_of_the_namespace(env: Env, kind: TargetKind):
+    await block(env, kind, CANARY)
+    (entry,) = await list_blocks()
+    assert entry.audience == "ns:acme:team"
+    await block(env, kind, "https://github.com/other/open")
+    assert len(await listed(env, ANYBODY)) == 1
+
+
+async def test_a_block_of_content_is_public_as_soon_as_something_public_has_it(env: Env):
+    hidden = await publish(env, "canary", "acme", "the same")
+    assert hidden.current_digest is not None
+    await block(env, TargetKind.DIGEST, hidden.current_digest)
+    assert await listed(env, ANYBODY) == []
+    assert not (await check(env, ANYBODY, hash=hidden.current_digest)).blocked
+    assert (await check(env, ANN, hash=hidden.current_digest)).blocked
+    await put_record(env, make_submission("copy", digest=hidden.current_digest))
+    await reapply_blocklist()
+    assert await listed(env, ANYBODY) == [hidden.current_digest]
+    assert (await check(env, ANYBODY, hash=hidden.current_digest)).blocked
+
+
+async def test_a_public_entry_does_not_name_the_hidden_skill_that_it_was_found_in(env: Env):
+    """The report was about the hidden skill; a public one has the same content."""
+    hidden = await publish(env, "canary", "acme")
+    filed = await FILE(env, ANN, FileReport(skill=hidden.canonical, reason="it steals"))
+    request = UpholdReport(report_id=filed.id, reason="it does", block=BlockReach.VERSION)
+    await UPHOLD(env, EVE, request)
+    assert hidden.current_digest is not None
+    await put_record(env, make_submission("copy", digest=hidden.current_digest))
+    await reapply_blocklist()
+    for who in (ANYBODY, BOB):
+        answer = await READ_BLOCKLIST(env, who, ReadBlocklist())
+        assert [one.target for one in answer.entries] == [hidden.current_digest]
+        assert b"canary" not in msgspec.json.encode(answer)
+        assert b"acme" not in msgspec.json.encode(answer)
+    found = await check(env, ANN, hash=hidden.current_digest)
+    assert found.entry is not None and found.entry.skill_name == hidden.canonical
+
+
+async def test_content_of_two_hidden_namespaces_is_for_reviewers_only(env: Env):
+    for number, audience in enumerate(("ns:acme", "ns:other")):
+        record = make_submission(f"canary-{number}", digest="d" * 64, audience=audience)
+        await put_record(env, record)
+    await block(env, TargetKind.DIGEST, "d" * 64)
+    (entry,) = await list_blocks()
+    assert entry.audience == SEVERAL
+    assert not (await check(env, ANN, hash="d" * 64)).blocked
+    assert (await check(env, EVE, hash="d" * 64)).blocked
+
+
+async def test_the_pass_narrows_an_entry_whose_namespace_became_private(env: Env):
+    """An entry from before there were audiences is public, and follows what it hits."""
+    record = make_submission("canary", identity=normalise(CANARY, "canary"), digest="d" * 64)
+    await put_record(env, record)
+    await block(env, TargetKind.DIGEST, "d" * 64)
+    assert await listed(env, ANYBODY) == ["d" * 64]
+    current = await env.kv.get(record.key)
+    assert current is not None
+    stored = {**msgspec.json.decode(current.value), "audience": "ns:acme"}
+    await env.kv.put(record.key, msgspec.json.encode(stored))
+    await reapply_blocklist()
+    assert await listed(env, ANYBODY) == []
+    (entry,) = await find_hits([digest_target("d" * 64)])
+    assert entry.audience == "ns:acme"
+    version = await reapply_blocklist()
+    assert await reapply_blocklist(version) == version, "and there is nothing left to do"
+
+
+async def test_a_hidden_skill_taints_only_what_all_who_see_it_may_read(env: Env):
+    repo = "https://github.com/open/tools"
+    canary = make_submission("canary", identity=normalise(repo, "canary"), audience="ns:open:team")
+    await put_record(env, canary)
+    await manage(env, "open", Visibility.PUBLIC, "user:ann")
+    await block(env, TargetKind.PLACE, f"{repo}/tree/main/canary")
+    for who, tainted in ((ANYBODY, False), (BOB, False), (ANN, True), (EVE, True)):
+        assert (await check(env, who, name="neighbour", repo_url=repo)).tainted is tainted
+
+
+async def test_a_refusal_of_a_hidden_submission_is_told_to_its_readers(env: Env):
+    place = normalise("https://github.com/acme/tools", "canary")
+    await put_record(env, make_submission("canary", identity=place, state=State.REJECTED, audience="ns:acme"))
+    query = {"name": "canary", "repo_url": "https://github.com/acme/tools"}
+    assert not (await check(env, BOB, **query)).rejected
+    assert (await check(env, ANN, **query)).rejected
+
+
+# Submitting.
+
+
+async def test_a_place_whose_skill_is_narrower_than_its_namespace_is_not_there_for_others(env: Env):
+    """Its id can be computed, and the namespace is open to all: nobody is told that it was submitted before."""
+    await manage(env, "upload~open", Visibility.PUBLIC, "user:ann")
+    done = await submit_skill("canary", namespace="open", by=ALL)
+    assert done.submission is not None
+    await put_record(env, msgspec.structs.replace(done.submission, audience="ns:upload~open:team"))
+    others = SubmittedBy("bob", frozenset({PUBLIC, "ns:upload~open", "ns:upload~open:internal"}))
+    with pytest.raises(SourceGone) as error:
+        await submit_skill("canary", namespace="open", by=others)
+    assert done.submission.id not in str(error.value.details)
+    assert (await submit_skill("other", namespace="open", by=others)).outcome == "created"
+    assert (await submit_skill("canary", namespace="open", by=ALL)).outcome == "duplicate"
+
+
+# Reports.
+
+
+async def test_a_report_about_a_hidden_skill_finds_none(env: Env):
+    hidden = await publish(env, "canary", "acme")
+    errors = []
+    for name in (hidden.canonical, "upload~acme/skills/nothing"):
+        with pytest.raises(NotFound) as error:
+            await FILE(env, BOB, FileReport(skill=name, reason="what is this"))
+        errors.append(error.value.message.replace(name, "NAME"))
+    assert errors[0] == errors[1]
+    assert (await FILE(env, ANN, FileReport(skill=hidden.canonical, reason="what is this"))).new
+
+
+# Collections.
+
+
+async def collect(env: Env, name: str, *skills: str, namespace: str = "") -> None:
+    await CREATE_COLLECTION(env, OPERATOR, CreateCollection(name=name, namespace=namespace, reason="a test"))
+    if skills:
+        await ADD_SKILLS(env, OPERATOR, ChangeCollection(name=name, skills=skills, reason="a test"))
+
+
+async def collections(env: Env, who: Principal) -> dict[str, tuple[str, ...]]:
+    found = await LIST_COLLECTIONS(env, who, ListCollections())
+    return {one.name: one.skills for one in found.collections}
+
+
+async def test_a_collection_of_a_namespace_is_for_its_readers(env: Env):
+    hidden = await publish(env, "canary", "acme")
+    shown = await publish(env, "open", "tests")
+    await collect(env, "secret", hidden.canonical, shown.canonical, namespace="upload~acme")
+    for who in (ANYBODY, BOB):
+        assert await collections(env, who) == {}
+        for name in ("secret", "nothing"):
+            with pytest.raises(NotFound) as error:
+                await read_collection(env, await resolve(who), name)
+            assert error.value.message.replace(name, "NAME") == "There is no collection 'NAME'."
+    for who in (ANN, EVE, OPERATOR):
+        assert await collections(env, who) == {"secret": (hidden.canonical, shown.canonical)}
+
+
+async def test_a_collection_shows_what_every_reader_of_it_may_read(env: Env):
+    """It was put together while the namespace was open to all."""
+    inner = await publish(env, "canary", "inner")
+    shown = await publish(env, "open", "tests")
+    await collect(env, "mixed", inner.canonical, shown.canonical)
+    await manage(env, "upload~inner", Visibility.INTERNAL)
+    entry = await env.kv.get(f"skill:{inner.canonical}")
+    assert entry is not None
+    stored = {**msgspec.json.decode(entry.value), "audience": "ns:upload~inner"}
+    await env.kv.put(entry.key, msgspec.json.encode(stored))
+    for who in (ANYBODY, BOB, ANN):
+        assert await collections(env, who) == {"mixed": (shown.canonical,)}, "the same for all"
+        assert (await read_collection(env, await resolve(who), "mixed")).skills == (shown.canonical,)
+    # An admin must see what there is to remove; the document is the same for all.
+    assert await collections(env, OPERATOR) == {"mixed": (inner.canonical, shown.canonical)}
+    assert (await read_collection(env, await resolve(OPERATOR), "mixed")).skills == (shown.canonical,)
+    await set_mode(env, RegistryMode.INTERNAL)
+    assert await collections(env, BOB) == {"mixed": (inner.canonical, shown.canonical)}
+
+
+async def test_what_not_every_reader_may_read_cannot_be_added(env: Env):
+    hidden = await publish(env, "canary", "acme")
+    await collect(env, "public")
+    request = ChangeCollection(name="public", skills=(hidden.canonical,), reason="a test")
+    with pytest.raises(InvalidInput) as error:
+        await ADD_SKILLS(env, OPERATOR, request)
+    assert error.value.details["field"] == "skills"
+    with pytest.raises(InvalidInput) as error:
+        await collect(env, "nowhere", namespace="unmanaged")
+    assert error.value.details["field"] == "namespace"
+
+
+async def test_old_records_are_public(env: Env):
+    await env.kv.put("collection:old", b'{"name":"old","skills":["a/b/c"]}')
+    assert await collections(env, ANYBODY) == {"old": ("a/b/c",)}
+    await env.kv.put(
+        "block:name:old",
+        b'{"target":{"kind":"name","value":"old"},"severity":"high","reason":"bad","discovered_by":"x",'
+        b'"discovered_at":1}',
+    )
+    await env.kv.put("control:blocklist", b"7")
+    assert await listed(env, ANYBODY) == ["old"]
+    assert (await list_blocks())[0].audience == PUBLIC
