@@ -44,24 +44,6 @@ EXEMPT: dict[str, str] = {
     "vskill_platform.web.server._Server.capture_signals": "uvicorn calls it",
 }
 
-#: What the next commits call.
-BEING_BUILT = frozenset(
-    {
-        "vskill_platform.actions.visibility.audiences_of_document",
-        "vskill_platform.domain.keys.team",
-        "vskill_platform.domain.namespace.public_form",
-        "vskill_platform.domain.namespace.internal_form",
-        "vskill_platform.domain.namespace.with_member",
-        "vskill_platform.domain.namespace.without_member",
-        "vskill_platform.domain.namespace.owners_in",
-        "vskill_platform.records._AudienceField",
-        "vskill_platform.records.readable",
-        "vskill_platform.store.namespaces.read_team",
-        "vskill_platform.store.namespaces.change_team",
-        "vskill_platform.store.namespaces.change_access",
-    }
-)
-
 
 @dataclass(frozen=True)
 class Definition:
@@ -95,7 +77,7 @@ def check(contents: Mapping[str, str], exempt: Mapping[str, str] = EXEMPT) -> It
     """Every unused definition that is not exempt, and every exemption that is no longer needed."""
     unused = find_unused(contents, exempt)
     for definition in unused:
-        if definition.key not in exempt and definition.key not in BEING_BUILT:
+        if definition.key not in exempt:
             yield Problem(
                 definition.path,
                 definition.line,

@@ -51,6 +51,7 @@ RULES = (
         names=frozenset({"vskill_platform.submission_store.read_submission"}),
         allowed_in=frozenset(
             {
+                "actions/narrowing.py",
                 "actions/takedowns.py",
                 "actions/versions.py",
                 "demo.py",
@@ -93,6 +94,7 @@ READ_EVERYTHING = {
     "domain/namespace.py": "is the rule that says who has it: reviewers and the operator",
     "demo.py": "asks whether the store is empty",
     "external_scan/due.py": "asks for tasks, which have no audience",
+    "actions/reach.py": "counts what a change would hide, in collections of every audience",
     "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
     "queue/recovery.py": "sends the work that is owed, in every namespace",
     "rescan.py": "asks for tasks, which have no audience",

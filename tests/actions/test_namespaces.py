@@ -8,6 +8,7 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import make_account
+from tests.support.system_reads import get_submission
 from vskill_platform.actions.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.namespaces import (
@@ -70,7 +71,7 @@ from vskill_platform.store.namespaces import read_namespace
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.quotas import HOUR_MS, SubmissionHour, read_usage
 from vskill_platform.store.skills import get_skill
-from vskill_platform.submission_store import get_submission, list_submissions
+from vskill_platform.submission_store import list_submissions
 
 pytestmark = pytest.mark.anyio
 

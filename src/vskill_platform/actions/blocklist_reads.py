@@ -10,7 +10,7 @@ from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of, audiences_of_document
+from vskill_platform.actions.visibility import audiences_of, document_reader
 from vskill_platform.actions.wire import PLAIN, Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
@@ -89,7 +89,8 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
 
 async def read_blocklist(services: Services, reader: Principal, _request: ReadBlocklist) -> BlocklistAnswer:
     """A document about the whole registry: it has two forms, and what only some accounts may read is in neither."""
-    blocklist = (await current_blocklist(services)).shown_to(await audiences_of_document(reader))
+    form = audiences_of(await document_reader(reader))
+    blocklist = (await current_blocklist(services)).shown_to(form)
     entries = sorted(blocklist.entries.values(), key=lambda one: (one.discovered_at, one.target))
     latest = max((entry.updated_at or entry.discovered_at for entry in entries), default=None)
     shown = tuple(map(block_view, entries))

@@ -2,7 +2,7 @@
 for accounts that are members of nothing. Both are asked of the one rule, `domain.namespace.audiences`."""
 
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC
 from vskill_platform.domain.namespace import (
     Directory,
     Namespace,
@@ -105,4 +105,4 @@ async def _count_within(name: str) -> ReachChange:
 
 async def _collected() -> set[str]:
     """The skills of all collections."""
-    return {skill for one in (await list_collections()).items for skill in one.skills}
+    return {skill for one in (await list_collections(audiences=EVERYTHING)).items for skill in one.skills}

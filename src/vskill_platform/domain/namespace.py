@@ -212,11 +212,17 @@ def _own(account: str | None, directory: Directory) -> frozenset[str]:
 
 
 def _bound(reader: Reader, name: str, directory: Directory) -> Audiences:
-    """What anonymous readers have, and of the token's namespace what its account has."""
+    """What is public, and of the token's namespace what its account has."""
     within = namespace_audiences(name)
     if not reader.reads_all:
         within &= _own(reader.account, directory)
-    return _own(None, directory) | within
+    return _own(None, _open(directory)) | within
+
+
+def _open(directory: Directory) -> Directory:
+    """As if the registry let everybody in: whoever has a token is let in."""
+    access = msgspec.structs.replace(directory.access, mode=RegistryMode.PUBLIC)
+    return msgspec.structs.replace(directory, access=access)
 
 
 def public_form(directory: Directory) -> frozenset[str]:

@@ -35,7 +35,7 @@ from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, P
 from vskill_platform.kv.query import Is
 from vskill_platform.records import Skips, audience_of, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.namespaces import audience_at
+from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     RecordChange,
@@ -239,8 +239,8 @@ async def _audience_ahead(target: BlockTarget) -> str | None:
     if target.kind not in _OF_ONE_PLACE:
         return None
     host, owner, repo = _repository_of(target).split("/")
-    audience, _ = await audience_at(Identity(host.replace("_", ":"), owner, repo), Visibility.TEAM)
-    return audience
+    place = Identity(host.replace("_", ":"), owner, repo)
+    return (await belonging_of(place, Visibility.TEAM)).audience
 
 
 def _near(target: BlockTarget, places: set[str]) -> tuple[str, ...]:
