@@ -55,6 +55,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
         (keys.CONTROL_SETUP, "control:setup"),
+        (keys.CONTROL_STREAMS, "control:streams"),
     ]
 
 
@@ -68,7 +69,13 @@ def test_keys_are_as_the_design_writes_them_and_parse() -> None:
 def test_every_prefix_has_a_builder_and_a_row() -> None:
     assert {keys.parse(built).prefix for built, _ in built_keys()} == set(keys.PARTS)
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
-    single = {keys.CONTROL_BLOCKLIST, keys.CONTROL_NAMESPACES, keys.CONTROL_QUEUE, keys.CONTROL_SETUP}
+    single = {
+        keys.CONTROL_BLOCKLIST,
+        keys.CONTROL_NAMESPACES,
+        keys.CONTROL_QUEUE,
+        keys.CONTROL_SETUP,
+        keys.CONTROL_STREAMS,
+    }
     assert constants - single == set(keys.PARTS)
 
 
