@@ -1,9 +1,11 @@
 """What carries a name beside the skills themselves: blocks, taints and collections show a reader what it may read, and
 what it may not read is as if it were not there."""
 
+import httpx2
 import msgspec
 import pytest
 
+from tests.support.acting import create_token
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage, set_mode
 from vskill_platform.actions.blocklist import BLOCK, BLOCKS, BlockReach, BlockSomething, ListBlocks
@@ -36,9 +38,10 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.blocklist import find_hits, list_blocks, reapply_blocklist
 from vskill_platform.store.skills import get_skill
+from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -260,6 +263,27 @@ async def test_a_collection_shows_what_every_reader_of_it_may_read(env: Env):
     assert (await read_collection(env, await resolve(OPERATOR), "mixed")).skills == (shown.canonical,)
     await set_mode(env, RegistryMode.INTERNAL)
     assert await collections(env, BOB) == {"mixed": (inner.canonical, shown.canonical)}
+
+
+async def test_the_marketplace_of_a_namespaces_collection_holds_its_skills_for_its_readers(env: Env):
+    hidden = await publish(env, "canary", "acme")
+    await collect(env, "secret", hidden.canonical, namespace="upload~acme")
+    headers: dict[str, dict[str, str]] = {"nobody": {}}
+    for name in ("ann", "bob"):
+        await create_user(name, Role.AUTHOR, by="system", reason="a test")
+        token = await create_token(name, "test", ["read"], by="system")
+        headers[name] = {"authorization": f"Bearer {token.secret}"}
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+        for who in ("nobody", "bob"):
+            answers = [
+                await client.get(f"/collections/{name}/marketplace.json", headers=headers[who])
+                for name in ("secret", "nothing")
+            ]
+            assert [one.status_code for one in answers] == [404, 404], who
+        answer = await client.get("/collections/secret/marketplace.json", headers=headers["ann"])
+    assert [one["name"] for one in answer.json()["plugins"]] == ["canary"]
+    assert answer.headers["cache-control"].startswith("private")
 
 
 async def test_what_not_every_reader_may_read_cannot_be_added(env: Env):

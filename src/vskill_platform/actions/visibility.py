@@ -12,6 +12,7 @@ from vskill_platform.domain.namespace import (
     Directory,
     Reader,
     audiences,
+    common_audiences,
     internal_form,
     namespace_audiences,
     public_form,
@@ -97,11 +98,10 @@ async def document_reader(reader: Principal) -> Principal:
     return _narrow(reader, public_form(directory) if is_nobody else internal_form(directory))
 
 
-async def common_reader(reader: Principal) -> Principal:
-    """The reader without what it has beyond everybody whom the registry lets in: what is made for several readers holds
-    only what each of them may read."""
-    directory = await read_directory()
-    return _narrow(reader, public_form(directory) or internal_form(directory))
+async def common_reader(reader: Principal, audience: str) -> Principal:
+    """The reader without what it has beyond all other readers of an audience: what is made for them holds only what
+    each of them may read."""
+    return _narrow(reader, common_audiences(audience, await read_directory()))
 
 
 async def namespace_reader(reader: Principal, name: str) -> Principal:

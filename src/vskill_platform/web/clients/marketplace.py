@@ -82,7 +82,7 @@ async def of_scope(request: Request) -> Response:
 async def of_collection(request: Request) -> Response:
     services = services_of(request)
     found = await read_collection(services, principal_of(request), request.path_params["name"])
-    reader = await common_reader(principal_of(request))
+    reader = await common_reader(principal_of(request), found.audience)
     skills = await read_installable(services, reader, found.skills)
     named = services.settings.registry_name
     about = found.description or found.title or f"The collection {found.name}."
