@@ -76,9 +76,9 @@ test-clients: node browser ## Run only what needs node or a browser: npm clients
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
 
-test-long: $(READY) ## The tests that may run longer: kill workers 50 times, play 300 histories, interrupt a run 10 times
-	@KILLS=50 SEEDS=300 MOMENTS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
-		tests/simulator/test_histories.py tests/lifetimes $(ARGS)
+test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address
+	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
+		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py $(ARGS)
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
 

@@ -8,16 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from click.testing import CliRunner
 
 from tests.support import lifetimes
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for
+from vskill_platform.cli import cli
 from vskill_platform.settings import Settings
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.worker_context import run_with_worker_env
@@ -40,16 +43,17 @@ class Registry:
         self._made = 0
 
     def command(self, *arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "vskill_platform", *arguments],
-            cwd=self.folder,
-            env=self._variables,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
+        """Called in this process, where everything is loaded already; a thread has room for its event loop."""
+        others = {name: None for name in os.environ if name.startswith("VSKILL_")}
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(
+                CliRunner().invoke,
+                cli,
+                arguments,
+                env={**others, **self._variables},
+                prog_name="vskill-platform",
+            ).result(PATIENCE_S)
+        assert done.exit_code == code, done.output
         return done.stdout
 
     def publish(self, slug: str, files: Mapping[str, bytes], *, namespace: str = "tests") -> str:
