@@ -8,9 +8,10 @@ from collections.abc import Collection, Sequence
 
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import StaticReport
-from vskill_platform.scan.engine import CheckManifest, Engine
+from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import Ruleset
+from vskill_platform.scan.structure import CheckManifest
 
 #: Below this, scanning takes less time than handing the work to a thread is worth.
 INLINE_BYTES = 16 * 1024

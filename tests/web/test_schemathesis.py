@@ -7,13 +7,11 @@ the few refusals that no schema can say beforehand; those are named below, each 
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Any
 
 import pytest
-import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import load_all_checks
@@ -141,14 +139,6 @@ OPERATIONS = [
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[requests.Session]:
-    """One connection for all calls, and no look at the environment for proxies before each."""
-    with requests.Session() as opened:
-        opened.trust_env = False
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def api() -> Any:
     return schemathesis.openapi.from_dict(DOCUMENT)
 
@@ -160,12 +150,11 @@ def api() -> Any:
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-def call(case, registry, session):
+def call(case, registry):
     rights = {} if WITHOUT_RIGHTS in case.operation.tags else registry["rights"]
     case.call_and_validate(
         base_url=registry["address"],
         headers=rights,
-        session=session,
         excluded_checks=[positive_data_acceptance],
         additional_checks=[accepted],
         timeout=20,
@@ -173,7 +162,7 @@ def call(case, registry, session):
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_every_address_answers_as_its_document_says(method, path, api, registry, session):
+def test_every_address_answers_as_its_document_says(method, path, api, registry):
     """What an operation is called with is made up here: the plugin of schemathesis would do it when tests are collected,
     and every test process collects all of them."""
     build_operation_test(
@@ -182,4 +171,4 @@ def test_every_address_answers_as_its_document_says(method, path, api, registry,
         test_func=call,
         given_kwargs={},
         feedback=FeedbackSources(),
-    )(registry=registry, session=session)
+    )(registry=registry)

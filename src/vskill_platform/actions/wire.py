@@ -5,8 +5,11 @@ Inside, a time is a number of milliseconds in a field whose name says so; a dura
 
 import enum
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import msgspec
@@ -91,14 +94,22 @@ def field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            texts |= _read_comments(inspect.getsource(getattr(base, DECLARED_AS, base)))
+            texts |= _comments_of(getattr(base, DECLARED_AS, base))
     return {wire[name]: text for name, text in texts.items() if name in wire}
 
 
-def _read_comments(source: str) -> dict[str, str]:
+@cache
+def _comments_of(kind: type) -> dict[str, str]:
+    """By field; every command asks, and `inspect.getsource` would parse the whole module for each class."""
+    module, _ = inspect.findsource(sys.modules[kind.__module__])
+    beginnings = (f"class {kind.__name__}(", f"class {kind.__name__}:")
+    body = dropwhile(lambda line: not line.lstrip().startswith(beginnings), module)
+    outside = _indentation(next(body))
     found: dict[str, str] = {}
     lines: list[str] = []
-    for line in map(str.strip, source.splitlines()):
+    for line in map(
+        str.strip, takewhile(lambda line: not line.strip() or _indentation(line) > outside, body)
+    ):
         name, colon, _ = line.partition(":")
         if line.startswith("#:"):
             lines.append(line[2:].strip())
@@ -108,6 +119,10 @@ def _read_comments(source: str) -> dict[str, str]:
         else:
             lines = []
     return found
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def iso_time(ms: int) -> str:

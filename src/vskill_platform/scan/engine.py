@@ -6,7 +6,7 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import yara_x
@@ -27,6 +27,7 @@ from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segment_file
 from vskill_platform.scan.signs import Signs
+from vskill_platform.scan.structure import CheckManifest
 
 EXCERPT = 200
 #: Of one rule in one file; more would bury everything else.
@@ -34,8 +35,6 @@ MOST_FINDINGS = 20
 
 #: Facts that cutting the text into pieces brings about, before any code is read.
 KNOWN_EARLY = ("hidden", "homoglyph")
-
-CheckManifest = Callable[[bytes], object]
 
 
 def accept_manifest(_: bytes) -> None:

@@ -20,9 +20,9 @@ import msgspec
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.scan.compiled import load_compiled, store_compiled
-from vskill_platform.scan.engine import CheckManifest
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.structure import CheckManifest
 from vskill_platform.scan.wire import HEADER, ChildReady, Setup, frame
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.

@@ -17,6 +17,9 @@ from vskill_platform.domain.scan import (
     Severity,
 )
 
+#: Refuses what is no manifest.
+CheckManifest = Callable[[bytes], object]
+
 #: An agent reads all of SKILL.md before it starts; the specification advises to stay below this.
 SKILL_LINES = 500
 LARGE_FILE_BYTES = 1024 * 1024
@@ -166,7 +169,7 @@ RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, OPAQU
 
 
 def findings(
-    files: Sequence[SkillFile], check_manifest: Callable[[bytes], object], known_bad: Collection[str] = ()
+    files: Sequence[SkillFile], check_manifest: CheckManifest, known_bad: Collection[str] = ()
 ) -> Iterator[Finding]:
     """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a bad SKILL.md."""
     if known_bad and (digest := digest_of_files(files)) in known_bad:
@@ -176,7 +179,7 @@ def findings(
         yield from _file_findings(file)
 
 
-def _skill_file(files: Sequence[SkillFile], check_manifest: Callable[[bytes], object]) -> Iterator[Finding]:
+def _skill_file(files: Sequence[SkillFile], check_manifest: CheckManifest) -> Iterator[Finding]:
     skill_md = next((file for file in files if file.path == SKILL_FILE), None)
     if skill_md is None:
         yield NO_SKILL_FILE.found()
