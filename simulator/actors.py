@@ -1,5 +1,6 @@
-"""The people beside the workers: they submit, resubmit, cancel, review, block, unblock, rescan and pause, at moments
-drawn from the seed and, by ambush, in the very moment in which a submission takes a step."""
+"""The people beside the workers: they submit, resubmit, cancel, review, block, unblock, rescan and pause, hide and show
+namespaces, and read as strangers do, at moments drawn from the seed and, by ambush, in the very moment in which a
+submission takes a step."""
 
 import asyncio
 import math
@@ -12,11 +13,15 @@ from simulator.faults import Process
 from simulator.outside import Outside
 from simulator.world import World
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
@@ -29,6 +34,8 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.identity import parse_place
+from vskill_platform.domain.namespace import Visibility, namespace_in, namespace_of
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import Certification, PublishedSkill, StatusRole
 from vskill_platform.domain.states import State
@@ -52,6 +59,10 @@ from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: The reviewer.
 ROB = Principal("rob", accounts.Role.REVIEWER)
+#: Who submits, into hidden namespaces too.
+SUE = SubmittedBy("sue", EVERYTHING)
+#: Who may change every namespace.
+ADA = Principal("ada", accounts.Role.ADMIN)
 #: What people do, and how often.
 WEIGHTS = {
     "submit": 34,
@@ -73,6 +84,8 @@ WEIGHTS = {
     "call_back": 3,
     "take_down": 3,
     "restore": 3,
+    "flip": 6,
+    "look": 12,
 }
 #: What they do to a submission that takes a step this moment.
 AMBUSHES = (
@@ -88,6 +101,8 @@ AMBUSHES = (
     "run_again",
     "take_down",
     "restore",
+    "flip",
+    "look",
 )
 
 
@@ -192,11 +207,9 @@ class People:
         self.filed.append(filed)
         identity = place.identity
         if identity.is_upload:
-            done = await submit_upload(
-                content.files, namespace=identity.owner, slug=identity.path, by=SubmittedBy("sue")
-            )
+            done = await submit_upload(content.files, namespace=identity.owner, slug=identity.path, by=SUE)
         else:
-            done = await submit_repository(identity.url, identity.path)
+            done = await submit_repository(identity.url, identity.path, by=SUE)
         filed.outcome, filed.ended = done.outcome, world.moment()
         world.trace.count(f"submitted: {done.outcome}")
         return done
@@ -309,6 +322,25 @@ class People:
     async def _skill_of(self, place: Place) -> PublishedSkill | None:
         found = [one for one in await self._world.skills() if one.submission == place.id]
         return found[0] if found else None
+
+    async def _flip(self, place: Place) -> str:
+        """Hide a namespace, or show it again."""
+        name, to = namespace_of(place.identity), self._rng.choice(tuple(Visibility))
+        await CHANGE_VISIBILITY(require_env(), ADA, ChangeVisibility(name=name, to=to, reason="a whim"))
+        return f"{name} {to}"
+
+    async def _look(self, place: Place) -> int:
+        """Read as somebody who did not sign in. What is seen was for everybody at some moment since the look began."""
+        env, begun = require_env(), self._world.moment()
+        reader = await resolve(ANYBODY)
+        listed = (await list_catalogue(env, reader)).items
+        found = (await search_catalogue(env, reader, place.slug)).items
+        queued = (await LIST(env, reader, ListSubmissions())).submissions
+        seen = {namespace_in(one.canonical) for one in (*listed, *found)}
+        seen |= {namespace_of(parse_place(one.repo_url)) for one in queued}
+        for name in seen:
+            self._world.watcher.check_shown(name, begun)
+        return len(seen)
 
     async def _pause(self, _: Place) -> None:
         await pause_queue(

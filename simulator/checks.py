@@ -11,7 +11,10 @@ from simulator.content import PLACES
 from simulator.trace import Trace
 from vskill_platform.broker.contract import Broker
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.namespace import Namespace, Visibility, audience_for, namespace_of
 from vskill_platform.domain.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
@@ -26,7 +29,7 @@ from vskill_platform.domain.submission import (
     violation,
 )
 from vskill_platform.domain.task import Task
-from vskill_platform.kv.collections import TASKS
+from vskill_platform.kv.collections import SKILLS, TASKS
 from vskill_platform.kv.entries import Entry, Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 
@@ -97,6 +100,8 @@ class Watcher:
         self._steps = 0
         #: By submission, the moment at which a block or a cancellation last ended a run.
         self.cleared: dict[str, int] = {}
+        #: By namespace, since which moment it is shown to everybody or hidden, oldest first.
+        self.shown: dict[str, list[tuple[int, bool]]] = {}
 
     async def committed(
         self, store: MemoryKV, before: dict[str, Entry | None], operations: Sequence[Operation]
@@ -123,6 +128,45 @@ class Watcher:
             self._check_task(None if old is None else msgspec.json.decode(old.value, type=Task), task)
         elif key.startswith(keys.SKILL) and not keys.is_alias(key):
             await self._check_skill(store, msgspec.json.decode(value, type=PublishedSkill))
+        elif key.startswith(keys.NAMESPACE):
+            await self._check_namespace(store, msgspec.json.decode(value, type=Namespace))
+        if key.startswith((keys.SUB, keys.SKILL)) and not keys.is_alias(key):
+            await self._check_audience(store, key, old, value)
+
+    # Who may read.
+
+    def check_shown(self, name: str, since: int) -> None:
+        """A stranger who began to read then has seen something of this namespace."""
+        history = self.shown.get(name, [])
+        before = [open_to_all for moment, open_to_all in history if moment < since]
+        was = before[-1] if before else True
+        later = any(open_to_all for moment, open_to_all in history if moment >= since)
+        self._trace.count("looks at what somebody hides" if history else "looks")
+        if not (was or later):
+            self._fail(Broken("no read that begins after the commit sees what is hidden", name))
+
+    async def _check_namespace(self, store: MemoryKV, namespace: Namespace) -> None:
+        """Once it is hidden, all that is in it carries its audience."""
+        hidden = namespace.visibility not in (None, Visibility.PUBLIC)
+        self.shown.setdefault(namespace.name, []).append((self._moment(), not hidden))
+        if not hidden:
+            return
+        for key, owner, audience in await _audiences(store):
+            inside = audience.startswith(f"ns:{namespace.name}")
+            require(inside or owner != namespace.name, "what is hidden carries its audience", key)
+
+    async def _check_audience(self, store: MemoryKV, key: str, old: Entry | None, value: bytes) -> None:
+        """A record has the audience that its namespace has at that moment; one that is changed may keep its old one."""
+        record = msgspec.json.decode(value, type=_Audience)
+        name = namespace_of(record.identity)
+        entry = await store.get(keys.namespace(name))
+        namespace = None if entry is None else msgspec.json.decode(entry.value, type=Namespace)
+        wanted = {audience_for(namespace, name)}
+        if old is not None:
+            wanted.add(msgspec.json.decode(old.value, type=_Audience).audience)
+        require(
+            record.audience in wanted, "a record has its namespace's audience", f"{key}: {record.audience}"
+        )
 
     # Submissions.
 
@@ -297,6 +341,21 @@ class Watcher:
         for earlier, later in pairwise(skill.versions):
             again = earlier.digest == later.digest and not earlier.owner_yanked and not later.owner_yanked
             require(not again, "one content in a row makes one version", f"{skill.canonical} {numbers}")
+
+
+class _Audience(msgspec.Struct, frozen=True):
+    identity: Identity
+    audience: str = PUBLIC
+
+
+async def _audiences(store: MemoryKV) -> list[tuple[str, str, str]]:
+    """Of every skill and submission: its key, its namespace and its audience."""
+    entries = [
+        *(await store.scan(keys.SUB)).items,
+        *(await store.scan(keys.SKILL, exclude=SKILLS.exclude)).items,
+    ]
+    found = [(entry.key, msgspec.json.decode(entry.value, type=_Audience)) for entry in entries]
+    return [(key, namespace_of(one.identity), one.audience) for key, one in found]
 
 
 def _same_claim(old: Submission, new: Submission) -> bool:

@@ -35,7 +35,7 @@ DREGS_LOOKS = 100
 #: No job's tick and no run of one lies further ahead, unless the clock went back.
 JOB_MOST_MS = 120_000
 #: Jobs that every history needs to come to its end.
-NEEDED = ("recovery", "blocklist", "rescans")
+NEEDED = ("recovery", "blocklist", "rescans", "namespaces")
 #: Where one source stays down, it does so for longer than a day.
 DEAD_SOURCE_S = 25 * 3_600
 #: How often somebody who submitted submits something else a moment later.
@@ -226,8 +226,9 @@ class History:
         acting = any(not process.dead and not task.done() for process, task in self._acts)
         processes = (self._people.process, *(machine.process for machine in self._machines))
         stalled = any(not one.dead and one.stalled_until > self.world.loop.time() for one in processes)
+        preparing = any(one.preparing is not None for one in await self.world.namespaces())
         late = self.world.weather.late > 0
-        return acting or stalled or late or any(one.claim is not None for one in held)
+        return acting or stalled or late or preparing or any(one.claim is not None for one in held)
 
     async def _waiting(self) -> list[int]:
         """When what is owed work is due: records, tasks, and the jobs that have not seen everything yet."""

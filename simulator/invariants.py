@@ -12,6 +12,7 @@ from simulator.world import ANALYSER, World
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.namespace import namespace_of
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
@@ -53,6 +54,8 @@ async def check_end(world: World, people: People, outside: Outside) -> None:
             require(not live_and_hit, "nothing live is blocked", f"{skill.canonical} {ref.number}")
     for place in world.places:
         _check_filed(world, [one for one in people.filed if one.place == place], records.get(place.id))
+    for namespace in await world.namespaces():
+        require(namespace.preparing is None, "what is to be hidden gets hidden", namespace)
     await _check_told(world, records)
     for task in await world.tasks():
         await _check_task(world, outside, task)
@@ -215,8 +218,10 @@ async def _check_task(world: World, outside: Outside, task: Task) -> None:
     if task.kind == DELIVERY:
         hook, notice = task.subject["webhook"], task.subject["notice"]
         failed = task.state is TaskState.FAILED
-        require(failed == (hook == Listener.BROKEN) or gave_up, "a delivery arrives, or is given up", task)
-        require(failed or notice in outside.heard[hook], "what is delivered has arrived", task)
+        given_up = failed == (hook == Listener.BROKEN) or gave_up or task.outcome.startswith("not delivered")
+        require(given_up, "a delivery arrives, or is given up", task)
+        withheld = task.outcome.startswith("not delivered") and _was_hidden(world, task.subject["submission"])
+        require(withheld or failed or notice in outside.heard[hook], "what is delivered has arrived", task)
     elif task.kind == EXTERNAL_SCAN:
         report = await world.store.get(keys.extscan(task.subject["digest"], task.subject["provider"]))
         require(report is not None or gave_up, "an external scan ends with a report", task)
@@ -225,6 +230,12 @@ async def _check_task(world: World, outside: Outside, task: Task) -> None:
         place = Identity(subject["host"], subject["owner"], subject["repo"])
         health = await world.store.get(keys.repohealth(place))
         require(health is not None, "a check of a repository leaves what it found", task)
+
+
+def _was_hidden(world: World, submission: str) -> bool:
+    """Whether its namespace was hidden at some time: what one may not read is not delivered."""
+    place = next(one for one in world.places if one.id == submission)
+    return any(not shown for _, shown in world.watcher.shown.get(namespace_of(place.identity), []))
 
 
 async def _check_converged(world: World) -> None:

@@ -1,9 +1,10 @@
-"""Six bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+"""Eight bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
 of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
 
 import enum
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -13,9 +14,11 @@ from vskill_platform.broker.memory import MemoryBroker, _Live
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
+from vskill_platform.domain.namespace import Directory
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission, claim, claimable
 from vskill_platform.env import Env
+from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Assert, Operation, Put
 from vskill_platform.pipeline import process_submission
@@ -37,15 +40,25 @@ class Bug(enum.StrEnum):
     NO_BLOCKLIST_ASSERTION = "publishing does not assert the blocklist that it has read"
     LEASE_BELIEVED = "a lease is believed however far ahead its end is"
     CLAIM_STOLEN = "a worker takes up what another one holds"
+    NO_NAMESPACE_ASSERTION = "records are written without asserting the namespace that was read"
+    DIRECTORY_BELIEVED = "a process believes for ever who may read"
 
 
 def store_class(bug: Bug | None) -> type[FaultyKV]:
-    kinds = {Bug.NO_VERSION_CHECK: _Unversioned, Bug.NO_BLOCKLIST_ASSERTION: _Unasserted}
+    kinds: dict[Bug, type[FaultyKV]] = {
+        Bug.NO_VERSION_CHECK: _Unversioned,
+        Bug.NO_BLOCKLIST_ASSERTION: _Unasserted,
+        Bug.NO_NAMESPACE_ASSERTION: _Unbound,
+    }
     return kinds.get(bug, FaultyKV) if bug else FaultyKV
 
 
 def queue_class(bug: Bug | None) -> type[MemoryBroker]:
     return _Believing if bug is Bug.LEASE_BELIEVED else MemoryBroker
+
+
+def kept_class(bug: Bug | None) -> type[KeptReads]:
+    return _BelievedReads if bug is Bug.DIRECTORY_BELIEVED else KeptReads
 
 
 def handler_of(bug: Bug | None) -> Handler:
@@ -82,7 +95,40 @@ class _Unasserted(FaultyKV):
         publishes = any(key.startswith(keys.SKILL) for key in written) and any(
             key.startswith(keys.SUB) for key in written
         )
-        return [one for one in operations if not (publishes and isinstance(one, Assert))]
+        return [
+            one
+            for one in operations
+            if not (publishes and isinstance(one, Assert) and one.key == keys.CONTROL_BLOCKLIST)
+        ]
+
+
+class _Unbound(FaultyKV):
+    def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        return [
+            one for one in operations if not (isinstance(one, Assert) and one.key.startswith(keys.NAMESPACE))
+        ]
+
+
+class _EveryVersion:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _BelievedReads(KeptReads):
+    """What was read first of who may read is true for ever."""
+
+    _first: Directory | None = None
+
+    @property
+    def directory(self) -> tuple[Any, Directory] | None:
+        return None if self._first is None else (_EveryVersion(), self._first)
+
+    @directory.setter
+    def directory(self, found: tuple[int, Directory] | None) -> None:
+        if found is not None and self._first is None:
+            self._first = found[1]
 
 
 class _Believing(MemoryBroker):

@@ -17,14 +17,16 @@ from simulator.engines import Channel, FaultyBlobs, FaultyBroker
 from simulator.faults import Process, Weather
 from simulator.loop import VirtualLoop
 from simulator.plan import draw_plan
-from simulator.planted import Bug, queue_class, store_class
+from simulator.planted import Bug, kept_class, queue_class, store_class
 from simulator.trace import Trace, TraceLog
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
+from vskill_platform.domain.namespace import Namespace
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Event, Submission
 from vskill_platform.domain.task import Task
 from vskill_platform.env import Env, Pace
+from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.collections import SKILLS, TASKS
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
@@ -73,6 +75,8 @@ class World:
         #: Done once the history is: at its end, or at the first thing that is broken.
         self.over: asyncio.Future[None] = self.loop.create_future()
         self._bug = bug
+        #: By process; a web process answers many.
+        self._kept: dict[str, KeptReads] = {}
         self._moments = 0
         self._settings = ANALYSED if self.plan.analyser else SETTINGS
 
@@ -96,6 +100,7 @@ class World:
             log=cast("structlog.typing.FilteringBoundLogger", TraceLog(self.trace, process.name)),
             metrics=_metrics(),
             worker_id=process.name,
+            kept=self._kept.setdefault(process.name, kept_class(self._bug)()),
             pace=PACE,
         )
 
@@ -126,6 +131,10 @@ class World:
     async def skills(self) -> list[PublishedSkill]:
         page = await self.store.scan(keys.SKILL, exclude=SKILLS.exclude)
         return [msgspec.json.decode(entry.value, type=PublishedSkill) for entry in page.items]
+
+    async def namespaces(self) -> list[Namespace]:
+        page = await self.store.scan(keys.NAMESPACE)
+        return [msgspec.json.decode(entry.value, type=Namespace) for entry in page.items]
 
     async def tasks(self) -> list[Task]:
         page = await self.store.scan(TASKS.prefix)

@@ -1,4 +1,4 @@
-"""The simulator finds bugs: six that registries of this kind have had are planted, one at a time, and each is found
+"""The simulator finds bugs: eight that registries of this kind have had are planted, one at a time, and each is found
 within 2,000 seeds; the very seed that shows it is clean without it."""
 
 import pytest
@@ -22,8 +22,18 @@ SIGNS = {
     Bug.ACK_BEFORE_WRITE: ("everything accepted comes to its end",),
     Bug.RECOVERY_EXECUTES: ("only the holder of a claim works",),
     Bug.NO_BLOCKLIST_ASSERTION: ("nothing blocked goes live",),
-    Bug.CLAIM_STOLEN: ("nothing is taken up before it is due",),
+    Bug.CLAIM_STOLEN: ("nothing is taken up before it is due", "the blocklist has been applied"),
     Bug.LEASE_BELIEVED: ("everything accepted comes to its end",),
+    Bug.NO_NAMESPACE_ASSERTION: (
+        "a record has its namespace's audience",
+        "what is hidden carries its audience",
+        "no read that begins after the commit sees what is hidden",
+    ),
+    Bug.DIRECTORY_BELIEVED: (
+        "no read that begins after the commit sees what is hidden",
+        "everything accepted comes to its end",
+        "what is delivered has arrived",
+    ),
 }
 
 
