@@ -16,7 +16,7 @@ from bench.workshop import Workshop
 from tests.support.counting_kv import CountingKV
 from vskill_platform.web.app import create_app
 
-MOST_ROUND_TRIPS = 3
+MOST_ROUND_TRIPS = 4
 MOST_GROWTH = 3.0
 COLD, WARM = "nothing kept", "again at once"
 _MS = 1000

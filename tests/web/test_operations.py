@@ -27,7 +27,7 @@ class BrokenKV:
     async def get(self, key: str) -> None:
         await self._fail()
 
-    async def count_by(self, prefix: str, field: str) -> None:
+    async def count_by(self, prefix: str, field: str, **_asked: object) -> None:
         await self._fail()
 
     def now(self) -> int:

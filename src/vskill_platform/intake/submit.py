@@ -159,8 +159,10 @@ async def submit(request: Request) -> Submitted:
     env = require_env("kv")
     for admit in (_as_asked, _admit):
         request = await admit(env, request)
-        await require_open(request.identity, request.by)
+        closed = await _is_closed(request.identity, request.by)
         reason = await _why_blocked(request)
+        if closed:
+            raise no_repository(request.identity.host)
         if reason is not None:
             return await _refuse_blocked(submission_id(request.identity), reason)
     number = submission_id(request.identity)
@@ -179,13 +181,23 @@ async def submit(request: Request) -> Submitted:
 
 
 async def require_open(place: Identity, by: SubmittedBy) -> None:
-    """Raise why they may not submit this place. One in a namespace that they may not read is, for them, a repository
-    that is not there: they learn no more about it than from its host."""
-    audience = (await belonging_of(place)).audience
-    if not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by)):
+    """Raise why they may not submit this place."""
+    if await _is_closed(place, by):
         raise no_repository(place.host)
-    if by.operator:
-        return
+
+
+async def _is_closed(place: Identity, by: SubmittedBy) -> bool:
+    """Whether they may not read what is at this place. For them it is a repository that is not there: they learn no
+    more about it than from its host, and everything else is looked up and refused as for any other place."""
+    audience = (await belonging_of(place)).audience
+    closed = not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by))
+    if not by.operator:
+        await _require_submitter(place, by)
+    return closed
+
+
+async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
+    """Raise why they may submit nothing here, whatever it is."""
     name = namespace_of(place)
     if by.namespace not in (None, name):
         message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."

@@ -68,6 +68,10 @@ async def read_directory() -> Directory:
         kept = env.kept.directory
         if kept is not None and kept[0] == version:
             return kept[1]
+        if version == ABSENT:
+            # Nothing was ever changed, so there is nothing to read.
+            env.kept.directory = (version, Directory())
+            return Directory()
         directory = Directory(access, await _all(keys.NAMESPACE, Namespace), await _all(keys.TEAM, Team))
         # Parts of two versions could together give what neither of them gives.
         if (await read_access())[1] == version:

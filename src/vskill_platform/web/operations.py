@@ -109,5 +109,12 @@ ENDPOINTS = (
         tag="operations",
         summary="Check that the store answers and can be written",
     ),
-    get("/metrics", metrics, tag="operations", summary="Read the metrics for Prometheus", media=METRICS_TYPE),
+    get(
+        "/metrics",
+        metrics,
+        needs_no_store=True,
+        tag="operations",
+        summary="Read the metrics for Prometheus",
+        media=METRICS_TYPE,
+    ),
 )

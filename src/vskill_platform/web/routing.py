@@ -20,7 +20,8 @@ from vskill_platform.actions.checks import FORMS, explain_complaint, split_compl
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import require_entry, resolve
 from vskill_platform.actions.wire import PLAIN, Asked
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn
+from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn, StoreUnavailable
 from vskill_platform.domain.identity import has_control_characters
 from vskill_platform.web import auth
 from vskill_platform.web.limits import client_of, take
@@ -81,6 +82,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     signs_in: bool = False
     #: In an internal registry it answers those who did not sign in too, and it reads nothing that anybody published.
     stays_open: bool = False
+    #: It answers with what the process knows by itself where the store cannot be asked who may read.
+    needs_no_store: bool = False
     #: It goes on as long as the client listens.
     is_stream: bool = False
     #: It changes nothing, whatever its method: a token that is not good does not matter.
@@ -135,7 +138,7 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
     if principal.account is None:
         principal = msgspec.structs.replace(principal, address=client_of(request))
     if not endpoint.stays_open:
-        principal = await resolve(principal)
+        principal = await _resolve(endpoint, principal)
     scope["principal"] = principal
     if auth.has_bad_token(request) and endpoint.changes_state:
         raise NotSignedIn(auth.BAD_TOKEN)
@@ -168,6 +171,16 @@ async def answer_unknown(request: Request, error: HTTPException) -> Response:
             return auth.to_sign_in(request)
         raise
     raise error
+
+
+async def _resolve(endpoint: Endpoint, principal: Principal) -> Principal:
+    """The principal with what it may read."""
+    try:
+        return await resolve(principal)
+    except StoreUnavailable:
+        if not endpoint.needs_no_store:
+            raise
+        return msgspec.structs.replace(principal, audiences=PUBLIC_ONLY)
 
 
 def _let_in(endpoint: Endpoint, principal: Principal) -> None:

@@ -1,0 +1,131 @@
+"""The leak test finds a leak of every kind: each is planted as a route of its own, and the checks must see it."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tests.leaks.requests import requests_for
+from tests.leaks.test_routes import ask, leaks_in, without_names, written
+from tests.leaks.world import HIDDEN_OWNER, LeakWorld, open_leak_world
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.errors import NotFound, NotPermitted
+from vskill_platform.kv.collections import SKILLS
+from vskill_platform.web.app import ENDPOINTS
+from vskill_platform.web.routing import Endpoint, NoQuery, get
+from vskill_platform.worker_context import require_env
+
+pytestmark = pytest.mark.anyio
+
+View = Callable[[Request], Awaitable[Response]]
+
+
+def is_hidden(request: Request) -> bool:
+    return request.path_params.get("owner") == HIDDEN_OWNER
+
+
+async def in_a_list(_request: Request) -> Response:
+    page = await require_env("kv").kv.select(SKILLS.prefix, order_by="key", audiences=EVERYTHING)
+    return JSONResponse([entry.key for entry in page.items])
+
+
+async def in_a_header(request: Request) -> Response:
+    return JSONResponse({}, headers={"x-owner": HIDDEN_OWNER.upper() if request else ""})
+
+
+async def in_an_error(_request: Request) -> Response:
+    raise NotFound(f"There is no such skill; did you mean {HIDDEN_OWNER}?")
+
+
+async def in_a_count(request: Request) -> Response:
+    return JSONResponse({"installs": 1 if is_hidden(request) else 0})
+
+
+async def in_the_status(request: Request) -> Response:
+    if is_hidden(request):
+        raise NotPermitted("You may not read this.")
+    raise NotFound("There is nothing here.")
+
+
+async def in_the_caching(request: Request) -> Response:
+    kept = {"cache-control": "private"} if is_hidden(request) else {}
+    return JSONResponse({}, headers=kept)
+
+
+async def in_the_length(request: Request) -> Response:
+    return JSONResponse({"padding": " " * (5 if is_hidden(request) else 4)})
+
+
+async def in_a_read_of_the_store(request: Request) -> Response:
+    if is_hidden(request):
+        await require_env("kv").kv.get(keys.skill("a/b/c"))
+    return JSONResponse({})
+
+
+async def in_a_read_of_content(request: Request) -> Response:
+    if is_hidden(request):
+        await require_env("blobs").blobs.has("0" * 64)
+    return JSONResponse({})
+
+
+CANARY: tuple[View, ...] = (in_a_list, in_a_header, in_an_error)
+DIFFERENCE: tuple[View, ...] = (in_a_count, in_the_status, in_the_caching, in_the_length)
+COST: tuple[View, ...] = (in_a_read_of_the_store, in_a_read_of_content)
+
+
+def planted(view: View) -> Endpoint:
+    return get(f"/planted/{view.__name__}/{{owner}}", view, query=NoQuery)
+
+
+@pytest.fixture(scope="module")
+async def world(tmp_path_factory):
+    endpoints = (*ENDPOINTS, *(planted(view) for view in (*CANARY, *DIFFERENCE, *COST)))
+    async with open_leak_world(tmp_path_factory.mktemp("planted"), endpoints=endpoints) as opened:
+        yield opened
+
+
+async def answers(world: LeakWorld, view: View) -> tuple[str, str, dict[str, int], dict[str, int]]:
+    who = world.askers["zoe by token"]
+    (hidden,), (absent,) = (
+        requests_for(planted(view), world.hidden),
+        requests_for(planted(view), world.absent),
+    )
+    first = without_names(written(await ask(world, who, hidden)), world.hidden)
+    cost = dict(world.probe.cost)
+    second = without_names(written(await ask(world, who, absent)), world.absent)
+    return first, second, cost, dict(world.probe.cost)
+
+
+@pytest.mark.parametrize("view", CANARY, ids=lambda view: view.__name__)
+async def test_a_planted_canary_is_found(world, view):
+    (asked,) = requests_for(planted(view), world.visible)
+    text = written(await ask(world, world.askers["anonymous"], asked))
+    assert leaks_in(world, asked, text)
+
+
+@pytest.mark.parametrize("view", DIFFERENCE, ids=lambda view: view.__name__)
+async def test_a_planted_difference_is_found(world, view):
+    first, second, _, _ = await answers(world, view)
+    assert first != second
+
+
+@pytest.mark.parametrize("view", COST, ids=lambda view: view.__name__)
+async def test_a_planted_read_is_found(world, view):
+    first, second, cost, other = await answers(world, view)
+    assert first == second
+    assert cost != other
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "what"),
+    [
+        (get("/new/{shelf}", in_a_count), "the part 'shelf'"),
+        (get("/new", in_a_count, query=msgspec.defstruct("New", [("shelf", str)])), "the parameters"),
+    ],
+)
+def test_a_route_without_a_case_fails(endpoint, what):
+    with pytest.raises(AssertionError, match=what):
+        list(requests_for(endpoint, None))  # type: ignore[arg-type]

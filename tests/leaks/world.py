@@ -1,0 +1,268 @@
+"""A registry with a secret in it: a namespace that only its team may read, with a canary in every place that could give
+it away, beside public skills; and an empty place of the same shape, which is not there at all."""
+
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import msgspec
+
+from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.people import make_account, session_of, token_of
+from tests.support.probe import Probe
+from tests.support.shelf import ListedRepositories, open_shelf
+from tests.support.system_reads import get_submission
+from vskill_platform.actions.blocklist import BLOCK, BlockSomething
+from vskill_platform.actions.collections import (
+    ADD_SKILLS,
+    CREATE_COLLECTION,
+    ChangeCollection,
+    CreateCollection,
+)
+from vskill_platform.actions.downloads import COUNT_INSTALL
+from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.reports import FILE, FileReport
+from vskill_platform.actions.versions import SkillRequest
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.identity import Identity, normalise, submission_id
+from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.sources.contract import Place, Survey, no_repository
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.skills import get_skill
+from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser
+from vskill_platform.web.routing import Endpoint
+
+#: Names of the same length, so that nothing but the name itself can differ.
+HIDDEN_OWNER, ABSENT_OWNER = "canaryhouse", "nobodyhouse"
+HIDDEN_REPO, ABSENT_REPO = "canaryrepo", "nobodyrepo"
+HIDDEN_NAME, ABSENT_NAME = "canaryname", "nobodyname"
+HOST, WORD, REASON = "canary-host.example", "canaryword", "canaryreason"
+PUBLIC_REPO = "https://github.com/openhouse/kit"
+COLLECTION = "tools"
+RULE = "DR-009"
+
+ADMIN = Principal("ada", Role.ADMIN)
+INSIDER = SubmittedBy("mia", EVERYTHING)
+NOTE = AuditNote("namespace changed", HIDDEN_OWNER, "admin:ada", "a test")
+
+
+class HostedRepositories(ListedRepositories):
+    """What is not there is told as a host tells it."""
+
+    async def inspect(self, identity: Identity) -> Place:
+        if identity.key not in self.places:
+            raise no_repository(identity.host)
+        return await super().inspect(identity)
+
+    async def survey(self, identity: Identity) -> Survey:
+        if not any(f"{key}/".startswith(f"{identity.repo_key}/") for key in self.places):
+            raise no_repository(identity.host)
+        return await super().survey(identity)
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What requests are about: a skill and everything around it, by the names that requests use."""
+
+    owner: str
+    repo: str
+    slug: str
+    digest: str
+    content_hash: str
+    submission: str
+    report: str
+
+    @property
+    def canonical(self) -> str:
+        return f"{self.owner}/{self.repo}/{self.slug}"
+
+    @property
+    def repo_url(self) -> str:
+        return f"https://github.com/{self.owner}/{self.repo}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Everything in it that a request may hold and an answer repeat, the longest first."""
+        own = (self.canonical, self.owner, self.repo, self.slug, self.digest, self.content_hash)
+        return tuple(sorted((*own, self.submission, self.report), key=len, reverse=True))
+
+
+def facts_of(owner: str, repo: str, name: str, digest: str, content_hash: str, report: str) -> Facts:
+    place = normalise(f"https://github.com/{owner}/{repo}", f"skills/{name}")
+    return Facts(owner, repo, name, digest, content_hash, submission_id(place), report)
+
+
+class Asker(msgspec.Struct, frozen=True):
+    """Somebody who asks, and how a request of theirs is made."""
+
+    name: str
+    headers: Mapping[str, str]
+    cookies: Mapping[str, str]
+    csrf: str
+
+
+class LeakWorld:
+    """The registry, the secret in it, what is not there, what is public, and the people who ask."""
+
+    def __init__(self, env: Env, probe: Probe, client: httpx2.AsyncClient) -> None:
+        self.env = env
+        self.probe = probe
+        self.client = client
+        self.hidden: Facts
+        self.absent: Facts
+        self.other: Facts
+        self.visible: Facts
+        self.sources: ListedRepositories
+        self.askers: dict[str, Asker] = {}
+
+    @property
+    def canaries(self) -> tuple[str, ...]:
+        """What must be in no byte and no header of any answer to an outsider."""
+        own = (HIDDEN_OWNER, HIDDEN_REPO, HIDDEN_NAME, HOST, WORD, REASON)
+        return (*own, self.hidden.digest, self.hidden.content_hash, self.hidden.submission)
+
+
+@asynccontextmanager
+async def open_leak_world(
+    folder: Path, engine: str = "memory", endpoints: tuple[Endpoint, ...] = ENDPOINTS
+) -> AsyncIterator[LeakWorld]:
+    async with open_shelf(folder, engine, rate_limits="off") as shelf:
+        probe = Probe(shelf.env.kv, shelf.env.blobs)
+        sources = HostedRepositories(probe.blobs)
+        env = msgspec.structs.replace(shelf.env, kv=probe.kv, blobs=probe.blobs, sources=sources)
+        transport = httpx2.ASGITransport(create_app(env, endpoints), client=("192.0.2.7", 1234))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+            world = LeakWorld(env, probe, client)
+            world.sources = sources
+            for name, role in (("mia", Role.AUTHOR), ("zoe", Role.AUTHOR), ("ada", Role.ADMIN)):
+                await make_account(env, name, role)
+            with active_env(env):
+                await _furnish(world)
+            await _invite(world)
+            yield world
+
+
+async def put_namespace(visibility: Visibility) -> None:
+    member = Member("user:mia", NamespaceRole.OWNER, 1, "added")
+
+    async def decide(known: Namespace) -> NamespaceChange:
+        return NamespaceChange(msgspec.structs.replace(known, visibility=visibility, members=(member,)))
+
+    await change_namespace(HIDDEN_OWNER, decide, NOTE)
+
+
+async def publish(
+    world: LeakWorld, repo: str, name: str, body: str, version: str, extra: tuple[SkillFile, ...] = ()
+) -> PublishedSkill:
+    world.sources.put(repo, f"skills/{name}", skill_files(name, body, version, extra=extra))
+    done = await submit_repository(repo, f"skills/{name}", by=INSIDER)
+    await run_until_quiet(world.env)
+    assert done.submission is not None
+    record = await get_submission(done.submission.id)
+    assert record.published is not None, record.history[-1]
+    return await get_skill(record.published.removeprefix("skill:"))
+
+
+async def _furnish(world: LeakWorld) -> None:
+    await put_namespace(Visibility.PUBLIC)
+    repo = f"https://github.com/{HIDDEN_OWNER}/{HIDDEN_REPO}"
+    body = f"Reads {WORD} from https://{HOST}/list and says so."
+    await publish(world, repo, HIDDEN_NAME, body, "1.0.0")
+    secret = await publish(world, repo, HIDDEN_NAME, f"{body} Twice.", "1.1.0")
+    # A short name that a public skill has too.
+    await publish(world, repo, "shared", f"The secret one, {WORD}.", "1.0.0")
+    shown = await publish(world, PUBLIC_REPO, "plain", "Sorts lists.", "1.0.0")
+    await publish(world, PUBLIC_REPO, "shared", "The open one.", "1.0.0")
+    digest = str(secret.current_digest)
+    await _around(world, secret, repo)
+    world.hidden = facts_of(
+        HIDDEN_OWNER, HIDDEN_REPO, HIDDEN_NAME, digest, str(secret.content_hash), "01canaryreport00000000000x"
+    )
+    world.absent = facts_of(
+        ABSENT_OWNER,
+        ABSENT_REPO,
+        ABSENT_NAME,
+        "e" * 64,
+        "f" * len(world.hidden.content_hash),
+        "01nobodyreport00000000000x",
+    )
+    world.other = facts_of(
+        "no-one-here",
+        "no-one-at-",
+        "no-one-too",
+        "d" * 64,
+        "c" * len(world.hidden.content_hash),
+        "01no-onereport00000000000x",
+    )
+    world.visible = facts_of(
+        "openhouse",
+        "kit",
+        "plain",
+        str(shown.current_digest),
+        str(shown.content_hash),
+        "01publicreport00000000000x",
+    )
+
+
+async def _around(world: LeakWorld, secret: PublishedSkill, repo: str) -> None:
+    """One thing of every kind that carries the secret's names."""
+    env = world.env
+    finding = Finding(
+        RULE,
+        Severity.HIGH,
+        FindingCategory.EXFILTRATION,
+        FindingKind.MALICE,
+        "SKILL.md",
+        1,
+        excerpt=WORD,
+        why=REASON,
+    )
+    report = StaticReport("older-rules", findings=(finding,))
+    await env.kv.put(keys.scan(str(secret.current_digest), report.ruleset), msgspec.json.encode(report))
+    await CREATE_COLLECTION(env, ADMIN, CreateCollection(name=COLLECTION, title="Tools", reason="a test"))
+    both = ("openhouse/kit/plain", secret.canonical)
+    await ADD_SKILLS(env, ADMIN, ChangeCollection(name=COLLECTION, skills=both, reason="a test"))
+    await FILE(env, Principal("mia", Role.AUTHOR), FileReport(skill=secret.canonical, reason=REASON))
+    await COUNT_INSTALL(env, Principal("mia", Role.AUTHOR), SkillRequest(skill=secret.canonical))
+    # Submissions of every fate: in the queue, failed for want of a repository, and blocked.
+    world.sources.put(repo, "skills/waits", skill_files("waits", f"{WORD} waits."))
+    await submit_repository(repo, "skills/waits", by=INSIDER)
+    world.sources.put(repo, "skills/bad", skill_files("bad", f"{WORD} is bad."))
+    await submit_repository(repo, "skills/bad", by=INSIDER)
+    await run_until_quiet(env)
+    blocked = BlockSomething(kind=TargetKind.PLACE, target=f"{repo}/tree/main/skills/bad", reason=REASON)
+    await BLOCK(env, ADMIN, blocked)
+    # What was collected, reported and blocked in public is a secret from here on, and so is what comes.
+    hide = ChangeVisibility(name=HIDDEN_OWNER, to=Visibility.TEAM, reason="a test")
+    await CHANGE_VISIBILITY(env, ADMIN, hide)
+    world.sources.put(repo, "skills/queued", skill_files("queued", f"{WORD} is queued."))
+    await submit_repository(repo, "skills/queued", by=INSIDER)
+
+
+async def _invite(world: LeakWorld) -> None:
+    env = world.env
+    visitor = Browser(None, "v" * 32)
+    world.askers["anonymous"] = Asker("anonymous", {}, {VISITOR_COOKIE: "v" * 32}, visitor.csrf)
+    for name in ("zoe", "mia"):
+        token = await token_of(env, name, "read", "submit", "own")
+        basic = base64.b64encode(f"x:{token}".encode()).decode()
+        world.askers[f"{name} by token"] = Asker(name, {"authorization": f"Bearer {token}"}, {}, "")
+        world.askers[f"{name} by basic"] = Asker(name, {"authorization": f"Basic {basic}"}, {}, "")
+        session = await session_of(env, name)
+        world.askers[f"{name} by session"] = Asker(
+            name, {}, {SESSION_COOKIE: session}, Browser(session, None).csrf
+        )
+    world.askers["a foreign token"] = Asker(
+        "foreign", {"authorization": "Bearer vsk_of-another-registry-altogether"}, {}, ""
+    )
