@@ -28,10 +28,12 @@ FORGET = """
 import sys
 import msgspec
 from vskill_platform.cli.process import run_in_env
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 
 async def forget():
-    record = await get_submission(sys.argv[1])
+    record = await get_submission(sys.argv[1], audiences=EVERYTHING)
     old = msgspec.structs.replace(record, updated_at=record.updated_at - 3_600_000)
     await require_env("kv").kv.put(old.key, msgspec.json.encode(old))
 
