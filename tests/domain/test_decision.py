@@ -10,9 +10,13 @@ from vskill_platform.domain.decision import (
     BlockScope,
     Decision,
     DecisionRow,
+    Outcome,
     RescanOutcome,
+    Signal,
+    SignalKind,
     decide,
     decide_rescan,
+    outcome_of,
 )
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
@@ -79,6 +83,9 @@ WORDS = {
     "clears-one": (False,),
     "mixed": (False, True),
 }
+NEW_SECRET = Signal(
+    SignalKind.NEW_CAPABILITY, "it reads a secret that version 1.0.0 did not read", ("run.py:3",)
+)
 
 
 class Case(NamedTuple):
@@ -88,6 +95,7 @@ class Case(NamedTuple):
     hit: str | None
     approved: str | None
     vendor: bool
+    signals: tuple[Signal, ...] = ()
 
     @property
     def counted(self) -> tuple[Finding, ...]:
@@ -104,6 +112,7 @@ class Case(NamedTuple):
             blocklist_hit=self.hit,
             approved_by=self.approved,
             trusted_vendor=self.vendor,
+            signals=self.signals,
         )
 
 
@@ -122,9 +131,17 @@ def all_cases() -> Iterator[Case]:
         for judge in judges(findings):
             for rest in itertools.product(ScanStatus, (None, "blocked"), (None, "admin:ann"), (False, True)):
                 yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3])
+                yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3], (NEW_SECRET,))
 
 
-def expected(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
+def expected(case: Case) -> tuple[State, BlockScope, DecisionRow]:
+    state, block, row = table(case)
+    if state is State.AUTO_APPROVED and case.signals and not (case.vendor or case.approved):
+        return State.NEEDS_REVIEW, block, DecisionRow.SIGNALLED
+    return state, block, row
+
+
+def table(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
     """The table of the design, written down a second time and plainly, row by row."""
     critical, judge = case.critical, case.judge
     answered = judge.answer is not None
@@ -307,6 +324,26 @@ def test_the_reason_names_the_rules_and_the_problem() -> None:
     assert decide(StaticReport("r1"), NO_JUDGE, blocklist_hit="").reason
 
 
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (State.AUTO_APPROVED, Outcome.PUBLISH),
+        (State.NEEDS_REVIEW, Outcome.REVIEW),
+        (State.TIER1_FAILED, Outcome.FAIL),
+        (State.REJECTED, Outcome.FAIL),
+        (State.BLOCKED, Outcome.BLOCK),
+    ],
+)
+def test_the_author_is_told_the_outcome_of_each_state(state: State, outcome: Outcome) -> None:
+    assert outcome_of(Decision(state, "why", DecisionRow.JUDGE_FAIL)) is outcome
+
+
+def test_a_signal_sends_an_approved_skill_to_a_person_and_says_why() -> None:
+    decision = decide(StaticReport("r1"), NO_JUDGE, signals=[NEW_SECRET])
+    assert decision.next_state is State.NEEDS_REVIEW
+    assert NEW_SECRET.reason in decision.reason
+
+
 # Rescan.
 
 
@@ -318,6 +355,7 @@ def rescan(case: Case, certification: Certification):
         blocklist_hit=case.hit,
         approved_by=case.approved,
         trusted_vendor=case.vendor,
+        signals=case.signals,
     )
 
 

@@ -38,6 +38,34 @@ class BlockScope(enum.StrEnum):
     DIGEST = "digest"
 
 
+class SignalKind(enum.StrEnum):
+    """What the registry knows about a skill that no scan of its files can know."""
+
+    #: this version can do something that the newest live version cannot
+    NEW_CAPABILITY = "new-capability"
+
+
+class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that the registry noticed. It sends a skill to a reviewer and does nothing else."""
+
+    kind: SignalKind
+    #: a sentence for the author
+    reason: str
+    #: where: places in files, names, hosts
+    details: tuple[str, ...] = ()
+
+
+class Outcome(enum.StrEnum):
+    """What the registry does with a submission, in the author's words."""
+
+    PUBLISH = "publish"
+    REVIEW = "review"
+    FAIL = "fail"
+    BLOCK = "block"
+    #: for its form: there is no skill to decide about
+    REFUSE = "refuse"
+
+
 class DecisionRow(enum.StrEnum):
     """The rows of the table, in the order in which they are tried."""
 
@@ -55,6 +83,8 @@ class DecisionRow(enum.StrEnum):
     JUDGE_UNSURE = "judge-unsure"
     UNJUDGED_PASS = "unjudged-pass"  # noqa: S105 - a row's name
     UNJUDGED_CONCERNS = "unjudged-concerns"
+    #: not tried in turn: what another row approved, and a signal of the registry sends to a person
+    SIGNALLED = "signalled"
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -107,6 +137,7 @@ class _Case(msgspec.Struct, frozen=True):
     approved_by: str | None
     trusted_vendor: bool
     problem: str
+    signals: tuple[Signal, ...]
 
     @property
     def score(self) -> int:
@@ -125,15 +156,34 @@ def decide(
     approved_by: str | None = None,
     trusted_vendor: bool = False,
     suppressed: Collection[str] = (),
+    signals: Collection[Signal] = (),
 ) -> Decision:
     """The next state of a submission.
 
     `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is the reviewer who approved
-    exactly this digest. `suppressed` are the rules that a reviewer judged false for this digest.
+    exactly this digest. `suppressed` are the rules that a reviewer judged false for this digest. `signals` are
+    what the registry noticed about the skill; a trusted vendor's do not count.
     """
     findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
-    case = _Case(static.status, findings, judge, blocklist_hit, approved_by, trusted_vendor, static.problem)
-    return _before_the_judge(case) or _on_critical(case) or _on_the_rest(_without_cleared(case))
+    case = _Case(
+        *(static.status, findings, judge, blocklist_hit, approved_by, trusted_vendor, static.problem),
+        signals=() if trusted_vendor else tuple(signals),
+    )
+    decision = _before_the_judge(case) or _on_critical(case) or _on_the_rest(_without_cleared(case))
+    return _raise_to_review(case, decision)
+
+
+def outcome_of(decision: Decision) -> Outcome:
+    """What the decision means to the author. Nothing is refused here: what has no form never comes to a decision."""
+    match decision.next_state:
+        case State.AUTO_APPROVED:
+            return Outcome.PUBLISH
+        case State.NEEDS_REVIEW:
+            return Outcome.REVIEW
+        case State.BLOCKED:
+            return Outcome.BLOCK
+        case _:
+            return Outcome.FAIL
 
 
 def decide_rescan(
@@ -145,6 +195,7 @@ def decide_rescan(
     approved_by: str | None = None,
     trusted_vendor: bool = False,
     suppressed: Collection[str] = (),
+    signals: Collection[Signal] = (),
 ) -> RescanDecision:
     """What becomes of a published version; `certification` is the one that it has now."""
     decision = decide(
@@ -154,6 +205,7 @@ def decide_rescan(
         approved_by=approved_by,
         trusted_vendor=trusted_vendor,
         suppressed=suppressed,
+        signals=signals,
     )
     if decision.next_state is State.AUTO_APPROVED:
         return _keep_version(decision, certification)
@@ -262,6 +314,22 @@ def _decide_without_judge(case: _Case) -> Decision:
         return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
     return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+
+
+def _raise_to_review(case: _Case, decision: Decision) -> Decision:
+    """Send to a person what would be published and has a signal, unless a person approved these very bytes."""
+    if decision.next_state is not State.AUTO_APPROVED or decision.row is DecisionRow.APPROVED:
+        return decision
+    if not case.signals:
+        return decision
+    reason = "; ".join(signal.reason for signal in case.signals)
+    return msgspec.structs.replace(
+        decision,
+        next_state=State.NEEDS_REVIEW,
+        row=DecisionRow.SIGNALLED,
+        reason=f"a reviewer looks at it: {reason}",
+        certification=None,
+    )
 
 
 def _judge_condemns(case: _Case) -> bool:
