@@ -20,7 +20,7 @@ from vskill_platform.domain.submission import Approval
 from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.kv.collections import TASKS
 from vskill_platform.kv.query import Between, Condition, Is
-from vskill_platform.store.blocklist import why_blocked
+from vskill_platform.store.blocklist import why_version_blocked
 from vskill_platform.store.grounds import grounds_for
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import get_scan, scan_once
@@ -106,7 +106,7 @@ async def rescan(task: Task) -> TaskEnd:
         report,
         await _judge(files, report),
         certification=ref.certification,
-        blocklist_hit=await why_blocked(skill.identity, (skill.name, *skill.aliases), digest),
+        blocklist_hit=await why_version_blocked(skill, ref),
         **await grounds_for(skill.identity, digest, await _approval(skill)),
     )
     if decision.outcome is RescanOutcome.UNDECIDED:

@@ -396,6 +396,7 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         declared="0.2.0",
         by="worker:1",
         reason="published",
+        name="PDF",
     )
     assert skill == PublishedSkill(
         canonical="acme/tools/pdf",

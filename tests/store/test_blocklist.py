@@ -259,6 +259,67 @@ async def test_blocking_an_earlier_content_leaves_what_was_published_since(env):
     assert await state_of(latest) is State.PUBLISHED
 
 
+async def named(env, name: str) -> Submission:
+    """The skill `demo` published with a front matter that gives it this name."""
+    files = skill_files(name)
+    result = await submit_upload(files, namespace="tests", slug="demo")
+    assert result.submission is not None
+    await run_until_quiet(env)
+    return await get_submission(result.submission.id)
+
+
+async def statuses() -> list[str]:
+    return [ref.status.value for ref in (await get_skill("upload~tests/skills/demo")).versions]
+
+
+async def test_a_blocked_name_takes_down_the_versions_that_bear_it(env):
+    await named(env, "first-name")
+    latest = await named(env, "second-name")
+    await add_block(entry(env, name_target("first-name")))
+    await reapply_blocklist()
+    assert await statuses() == ["taken_down", "live"]
+    assert await state_of(latest) is State.PUBLISHED
+
+
+async def test_what_a_blocked_name_took_down_stays_down_after_a_version_with_another_name(env):
+    """Seed 200858: the versions followed the skill's newest name, so nothing said that the next pass had work to do."""
+    first = await named(env, "first-name")
+    await add_block(entry(env, name_target("first-name")))
+    await reapply_blocklist()
+    assert await state_of(first) is State.BLOCKED
+    latest = await named(env, "second-name")
+    assert (latest.state, await statuses()) == (State.PUBLISHED, ["taken_down", "live"])
+    await reapply_blocklist()
+    assert await statuses() == ["taken_down", "live"]
+
+    await remove_block(name_target("first-name"))
+    await reapply_blocklist()
+    assert await statuses() == ["live", "live"]
+
+
+async def test_the_skill_is_called_what_its_current_version_is_called(env):
+    await named(env, "first-name")
+    await named(env, "second-name")
+    await add_block(entry(env, name_target("second-name")))
+    await reapply_blocklist()
+    skill = await get_skill("upload~tests/skills/demo")
+    assert (skill.name, skill.current_version) == ("first-name", skill.versions[0].number)
+
+
+async def test_a_version_from_before_names_were_kept_has_the_name_that_the_skill_had_then(env):
+    await named(env, "first-name")
+
+    def as_before(skill):
+        versions = tuple(msgspec.structs.replace(ref, name="") for ref in skill.versions)
+        return msgspec.structs.replace(skill, versions=versions)
+
+    await update_skill("upload~tests/skills/demo", as_before)
+    await named(env, "second-name")
+    await add_block(entry(env, name_target("first-name")))
+    await reapply_blocklist()
+    assert await statuses() == ["taken_down", "live"]
+
+
 async def test_a_malformed_record_keeps_the_blocklist_from_no_other(env):
     record = await published(env)
     for key in ("sub:sub_0", "sub:sub_z", "skill:a/b/c", "skill:z/b/c"):

@@ -43,7 +43,7 @@ def require_version(skill: PublishedSkill, number: str, field: str = "version") 
 
 def refuse_blocked(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> None:
     """Blocked and withdrawn content is not handed out, and the answer says why."""
-    hits = blocklist.hits(skill.identity, (skill.name,), ref.digest)
+    hits = blocklist.hits_version(skill, ref)
     what = f"{skill.canonical} {ref.number}"
     if hits:
         raise Blocked(f"{what} is blocked: {hits[0].reason}", skill=skill.canonical, reason=hits[0].reason)

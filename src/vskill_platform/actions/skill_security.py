@@ -121,7 +121,7 @@ def security_of(
     skill: PublishedSkill, ref: VersionRef, known: KnownReports, blocklist: Blocklist
 ) -> SecurityAnswer:
     """The report as it is shown."""
-    hits = blocklist.hits(skill.identity, (skill.name,), ref.digest)
+    hits = blocklist.hits_version(skill, ref)
     taken_down = ref.status is VersionStatus.TAKEN_DOWN
     findings = by_weight(known.static.findings) if known.static else []
     return SecurityAnswer(

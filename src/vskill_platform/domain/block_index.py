@@ -8,7 +8,7 @@ from vskill_platform.domain.audience import Audiences, includes, may_read
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.naming import clash_slug, slug_of
-from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary, VersionRef, name_of
 
 
 class Blocklist(msgspec.Struct, frozen=True):
@@ -33,6 +33,10 @@ class Blocklist(msgspec.Struct, frozen=True):
         """The entries that hit a published skill with its current content."""
         return self.hits(skill.identity, (skill.name,), skill.current_digest)
 
+    def hits_version(self, skill: PublishedSkill, ref: VersionRef) -> tuple[BlockEntry, ...]:
+        """The entries that hit one version of it, the worst first."""
+        return self.hits(skill.identity, (name_of(skill, ref),), ref.digest)
+
     def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
         """The same for a skill as lists of the whole registry know it."""
         if skill.identity is None:
@@ -56,6 +60,11 @@ class Blocklist(msgspec.Struct, frozen=True):
             for repo, entries in self.tainted.items()
         }
         return Blocklist(self.version, shown, {repo: entries for repo, entries in tainted.items() if entries})
+
+
+def version_targets(skill: PublishedSkill, ref: VersionRef) -> tuple[BlockTarget, ...]:
+    """Every target that would hit this version of a published skill."""
+    return all_targets(skill.identity, (name_of(skill, ref),), ref.digest)
 
 
 def all_targets(

@@ -76,6 +76,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     #: yanked when it was taken down, so that bringing it back does not undo its owner's will
     owner_yanked: bool = False
+    #: as its front matter names it; empty where an earlier release wrote it and the skill has kept its name since
+    name: str = ""
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -201,7 +203,7 @@ def publish_version(
     return to older content is a new version of the same bytes.
     """
     _check_publication(skill, publication)
-    skill = _describe(skill or _new_skill(publication), publication)
+    skill = _describe(_with_names(skill) if skill else _new_skill(publication), publication)
     skill = _brought_back(skill, publication)
     version = publication.version
     if skill.current_digest == version.digest:
@@ -265,6 +267,17 @@ def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill
     )
 
 
+def name_of(skill: PublishedSkill, ref: VersionRef) -> str:
+    """The name of one version: an entry of the blocklist about a name hits the versions that bear it."""
+    return ref.name or skill.name
+
+
+def _with_names(skill: PublishedSkill) -> PublishedSkill:
+    """With each version's name written down, before the skill gets another one."""
+    versions = tuple(msgspec.structs.replace(ref, name=name_of(skill, ref)) for ref in skill.versions)
+    return msgspec.structs.replace(skill, versions=versions)
+
+
 def _renewed_trust(known: TrustFacts, judged: TrustFacts) -> TrustFacts:
     """What both tiers say about the new content, with the skill's own standing."""
     return msgspec.structs.replace(
@@ -313,6 +326,7 @@ def _ref(version: SkillVersion, by: str) -> VersionRef:
         declared=version.declared,
         by=by,
         reason="published",
+        name=version.name,
     )
 
 
@@ -447,6 +461,7 @@ def _derive_current(skill: PublishedSkill, versions: Iterable[VersionRef], at: i
     current = next((ref for ref in reversed(versions) if ref.status is VersionStatus.LIVE), None)
     settled = msgspec.structs.replace(
         skill,
+        name=name_of(skill, current) if current else skill.name,
         versions=versions,
         current_version=current.number if current else None,
         current_digest=current.digest if current else None,

@@ -15,7 +15,7 @@ from vskill_platform.records import decode
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import PublicKey, SigningKey, jwk, public_from_jwk
 from vskill_platform.signing.statement import Statement, encode_statement
-from vskill_platform.store.blocklist import why_blocked
+from vskill_platform.store.blocklist import why_version_blocked
 from vskill_platform.worker_context import require_env
 
 
@@ -77,7 +77,7 @@ async def _live_version(skill: PublishedSkill, number: str) -> VersionRef:
         raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)
     if ref.status is VersionStatus.TAKEN_DOWN:
         raise Blocked(f"{canonical} {number} was taken down: {ref.reason}", skill=canonical, version=number)
-    reason = await why_blocked(skill.identity, (skill.name,), ref.digest)
+    reason = await why_version_blocked(skill, ref)
     if reason is not None:
         raise Blocked(reason, skill=canonical, version=number)
     return ref

@@ -13,12 +13,11 @@ import msgspec
 
 from vskill_platform.domain import keys, skill, submission
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, widest
-from vskill_platform.domain.block_index import Blocklist, all_targets
+from vskill_platform.domain.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
     TargetKind,
-    digest_target,
     hit_reason,
     merge,
 )
@@ -118,6 +117,11 @@ async def why_blocked(identity: Identity, names: Iterable[str | None], digest: s
     return hit_reason(await find_hits(all_targets(identity, names, digest)))
 
 
+async def why_version_blocked(published: PublishedSkill, ref: VersionRef) -> str | None:
+    """Why this version may not be handed out, or None."""
+    return hit_reason(await find_hits(version_targets(published, ref)))
+
+
 async def block_writes(entry: BlockEntry, audit_id: str | None = None) -> tuple[Operation, ...]:
     """The operations that write an entry, joined with what is known already, raise the version, and say who did it."""
     found = await require_env("kv").kv.get(keys.block(entry.target))
@@ -201,15 +205,11 @@ async def find_hit_by(target: BlockTarget) -> BlockHits:
             submissions.append(record.id)
             audiences.add(record.audience)
     async for published in walk.records(SKILLS, PublishedSkill):
-        digests = [ref.digest for ref in published.versions]
-        if target in all_targets(published.identity, (published.name,)):
+        hit = sum(target in version_targets(published, ref) for ref in published.versions)
+        if hit:
             skills.append(published.canonical)
             audiences.add(published.audience)
-            versions += len(digests)
-        elif target.kind is TargetKind.DIGEST and target.value in digests:
-            skills.append(published.canonical)
-            audiences.add(published.audience)
-            versions += digests.count(target.value)
+            versions += hit
     walk.finish()
     audience = widest(audiences) or await _audience_ahead(target) or PUBLIC
     near = () if submissions or skills else _near(target, places)
@@ -415,13 +415,12 @@ async def _restart(env: Env, record: Submission) -> None:
 
 
 def _targets_of_skill(published: PublishedSkill) -> tuple[BlockTarget, ...]:
-    digests = {ref.digest for ref in published.versions}
-    whole = all_targets(published.identity, (published.name,))
-    return (*whole, *(digest_target(digest) for digest in sorted(digests)))
+    each = (version_targets(published, ref) for ref in published.versions)
+    return tuple(dict.fromkeys(target for targets in each for target in targets))
 
 
 async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> None:
-    """Take down every version that an entry hits at this moment: all by place, repository or name, some by digest.
+    """Take down every version that an entry hits at this moment: all by place or repository, some by name or digest.
     Bring back what an entry took down, where none hits it any more.
 
     A submission that is PUBLISHED with such a version is BLOCKED in the same commit: where the pass could not read
@@ -458,9 +457,10 @@ async def _publisher_writes(env: Env, changed: PublishedSkill) -> tuple[Operatio
 
 
 def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:
-    whole = [entry for entry in hits if entry.target.kind is not TargetKind.DIGEST]
-    for digest in dict.fromkeys(ref.digest for ref in published.versions):
-        reason = hit_reason([*whole, *(entry for entry in hits if entry.target == digest_target(digest))])
+    # Versions with the same bytes have the same name.
+    for digest, ref in {ref.digest: ref for ref in published.versions}.items():
+        targets = version_targets(published, ref)
+        reason = hit_reason([entry for entry in hits if entry.target in targets])
         if reason is not None:
             step = skill.StatusChange(StatusRole.SYSTEM, "system", now, reason)
             published = skill.take_down(published, step, digest=digest)

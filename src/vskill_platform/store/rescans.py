@@ -11,7 +11,12 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
 from vskill_platform.records import persist
-from vskill_platform.store.blocklist import assert_blocklist, audience_of_block, block_writes, why_blocked
+from vskill_platform.store.blocklist import (
+    assert_blocklist,
+    audience_of_block,
+    block_writes,
+    why_version_blocked,
+)
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import RecordChange, read_submission, stored_form
 from vskill_platform.worker_context import require_env
@@ -73,8 +78,8 @@ async def _require_grounds(published: PublishedSkill, digest: str, decision: Res
     was lifted since would leave the submission BLOCKED with nothing to lift."""
     if decision.next_state is not State.BLOCKED or decision.block is not BlockScope.NONE:
         return
-    names = (published.name, *published.aliases)
-    if await why_blocked(published.identity, names, digest) is None:
+    ref = next((ref for ref in published.versions if ref.digest == digest), None)
+    if ref is None or await why_version_blocked(published, ref) is None:
         raise _outdated_error("no blocklist entry matches it, so it is not blocked", published, digest)
 
 

@@ -3,7 +3,7 @@ Nothing here brings back what the blocklist hits: the commit asserts the blockli
 
 from collections.abc import Awaitable, Callable
 
-from vskill_platform.domain.block_index import all_targets
+from vskill_platform.domain.block_index import version_targets
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
 from vskill_platform.domain.errors import Blocked
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
@@ -95,10 +95,10 @@ async def _following(
 async def _refuse_blocked(before: PublishedSkill, after: PublishedSkill) -> None:
     """Raise Blocked if the blocklist matches: a blocked version cannot come back."""
     known = {ref.number: ref for ref in before.versions}
-    back = [ref.digest for ref in after.versions if ref != known[ref.number]]
     targets: set[BlockTarget] = set()
-    for digest in back:
-        targets.update(all_targets(after.identity, (after.name,), digest))
+    for ref in after.versions:
+        if ref != known[ref.number]:
+            targets.update(version_targets(after, ref))
     reason = hit_reason(await find_hits(sorted(targets)))
     if reason is not None:
         raise Blocked(f"{after.canonical} stays withdrawn: {reason}", skill=after.canonical)

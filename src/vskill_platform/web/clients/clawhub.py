@@ -230,7 +230,7 @@ async def detail(request: Request, skill: PublishedSkill) -> Response:
 
 def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
     """Our verdict in this protocol's words."""
-    hits = blocklist.hits(skill.identity, (skill.name,), _latest_digest(skill))
+    hits = blocklist.hits_version(skill, _latest(skill)) if skill.versions else ()
     # What a person took down need not be malicious: for that, `install` says why there is nothing.
     down = [
         ref
@@ -254,8 +254,9 @@ def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
     }
 
 
-def _latest_digest(skill: PublishedSkill) -> str | None:
-    return skill.current_digest or (skill.versions[-1].digest if skill.versions else None)
+def _latest(skill: PublishedSkill) -> VersionRef:
+    current = (ref for ref in skill.versions if ref.number == skill.current_version)
+    return next(current, skill.versions[-1])
 
 
 async def moderation(_request: Request, skill: PublishedSkill) -> Response:
