@@ -67,12 +67,13 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
-test: $(READY) $(ANALYSERS_READY) ## Run every test that needs nothing but Python and git (ARGS="-k name" narrows)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not node and not browser" $(ARGS)
+test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within; needs nothing but Python and git (ARGS="-k name" narrows)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not outside and not node and not browser" $(ARGS)
 
-test-all: test test-clients ## Also run what needs node or a browser
+test-all: test test-clients ## Run both
 
-test-clients: node browser ## Run only what needs node or a browser: npm clients, and the pages in Chromium
+test-clients: node browser ## Run what comes from outside: the commands of the documents, made-up calls, npm clients, pages in Chromium
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "outside" $(ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
 

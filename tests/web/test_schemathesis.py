@@ -27,8 +27,10 @@ from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.openapi import document
 from vskill_platform.web.server import address_of, bind, serve
 
+pytestmark = pytest.mark.outside
+
 #: Of each operation, beside the cases at the edges of its schema; `make test-long` tries twenty.
-EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
 #: With rights these would take away the very rights that the other operations are called with.
 WITHOUT_RIGHTS = "account"
 
