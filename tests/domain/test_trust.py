@@ -12,6 +12,8 @@ from vskill_platform.domain.trust import (
     Provenance,
     TrustFacts,
     TrustTier,
+    lacks_for_next_tier,
+    trust_reasons,
     trust_score,
     trust_tier,
 )
@@ -24,8 +26,8 @@ BEST = TrustFacts(
     judge_score=100,
     judge_verdict=Verdict.PASS,
     provenance=Provenance.VERIFIED,
-    age_ms=91 * DAY,
-    installs=101,
+    age_ms=90 * DAY,
+    installs=1000,
     reviewed=True,
 )
 
@@ -51,13 +53,20 @@ def test_the_tables_cover_their_enums() -> None:
         ({"judge_score": 28}, 8),
         ({"judge_score": 84}, 25),
         ({"judge_score": 1}, 0),
-        ({"provenance": Provenance.VERIFIED}, 20),
+        ({"provenance": Provenance.VERIFIED}, 10),
+        ({"reviewed": True}, 10),
         ({"provenance": Provenance.CONTRADICTED}, 0),
         ({"provenance": Provenance.CONTRADICTED, "static": Verdict.PASS}, 20),
-        ({"age_ms": 90 * DAY}, 0),
-        ({"age_ms": 90 * DAY + 1}, 5),
-        ({"installs": 100}, 0),
-        ({"installs": 101}, 5),
+        ({"age_ms": 18 * DAY - 1}, 0),
+        ({"age_ms": 18 * DAY}, 1),
+        ({"age_ms": 90 * DAY - 1}, 4),
+        ({"age_ms": 90 * DAY}, 5),
+        ({"age_ms": 900 * DAY}, 5),
+        ({"installs": 0}, 0),
+        ({"installs": 1}, 1),
+        ({"installs": 99}, 3),
+        ({"installs": 100}, 4),
+        ({"installs": 5000}, 5),
         ({"open_reports": 0}, 5),
         ({"ever_blocked": False}, 5),
     ],
@@ -109,7 +118,7 @@ ALL_FACTS = [
         (None, *Verdict),
         Provenance,
         (0, 91 * DAY),
-        (0, 101),
+        (0, 1001),
         (0, 1),
         (False, True),
         (False, True),
@@ -126,9 +135,48 @@ def test_score_and_tier_are_total_and_agree() -> None:
             assert points >= 30 and facts.static in (Verdict.PASS, Verdict.CONCERNS)
         if tier in (TrustTier.T3, TrustTier.T4):
             assert points >= 60 and facts.judge_verdict is not Verdict.FAIL
+        assert points == max(0, sum(reason.points for reason in trust_reasons(facts)))
+        assert all(reason.points <= reason.most for reason in trust_reasons(facts))
+        assert bool(lacks_for_next_tier(facts)) is (tier is not TrustTier.T4)
         if tier is TrustTier.T4:
             assert points >= 80 and facts.reviewed and facts.provenance is Provenance.VERIFIED
 
 
 def test_every_tier_of_a_live_skill_is_reached() -> None:
     assert {trust_tier(facts) for facts in ALL_FACTS} == {*TrustTier} - {TrustTier.T0}
+
+
+def test_two_new_skills_that_nobody_read_differ_by_what_is_known_of_them() -> None:
+    """One figure that differs: by who proved the repository, by age, by installs, by who read it."""
+    new = TrustFacts(static=Verdict.PASS)
+    figures = {
+        trust_score(facts)
+        for facts in (
+            new,
+            having(new, installs=3),
+            having(new, installs=20),
+            having(new, age_ms=54 * DAY),
+            having(new, provenance=Provenance.VERIFIED, installs=3),
+            having(new, reviewed=True),
+            having(new, judge_score=92),
+            having(new, open_reports=2),
+        )
+    }
+    assert len(figures) == 8
+
+
+def test_the_reasons_say_that_no_judge_read_it_and_what_the_next_tier_needs() -> None:
+    facts = TrustFacts(static=Verdict.PASS, provenance=Provenance.VERIFIED)
+    texts = [reason.text for reason in trust_reasons(facts)]
+    assert "The instructions were not read by a judge" in texts and "No person has vouched for it" in texts
+    assert lacks_for_next_tier(facts) == ("60 points; it has 50",)
+    assert lacks_for_next_tier(having(BEST, judge_score=None, reviewed=False)) == (
+        "80 points; it has 60",
+        "a judge's score of 80",
+        "a reviewer or a trusted vendor who vouches for it",
+    )
+    assert lacks_for_next_tier(having(BARE, judge_verdict=Verdict.FAIL)) == (
+        "30 points; it has 0",
+        "a scan by the rules that it does not fail",
+    )
+    assert lacks_for_next_tier(having(BEST, judge_verdict=Verdict.FAIL)) == ("a judge that does not fail it",)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import take_down
-from tests.support.envs import ENGINES
+from tests.support.envs import ENGINES, run_until_quiet, skill_files
 from tests.support.faults import HookedKV
 from tests.support.html import Page, what_could_run
 from tests.support.records import put_copies
@@ -19,9 +19,11 @@ from vskill_platform.domain.scan import (
     Finding,
     FindingCategory,
     FindingKind,
+    ScanStatus,
     Severity,
     StaticReport,
 )
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.pages.skills import PAGE_SIZE
@@ -237,6 +239,76 @@ async def test_a_blocked_skill_says_why_and_offers_no_install(site):
     assert f"/skills/{canonical}/files/SKILL.md" not in (await site.page(f"/skills/{canonical}/files")).links
 
 
+@pytest.mark.parametrize("step", ["blocked a moment ago", "blocked and taken down"])
+async def test_a_blocked_skill_shows_no_pass_anywhere(tmp_path, step):
+    """On its pages, in JSON, on the badge, in the feed, in lists and in the indexes of clients."""
+    async with open_site("memory", tmp_path) as site:
+        canonical = await site.publish("csv-cleaner", SCRIPT, body="The text.")
+        await _block(site, canonical)
+        if step == "blocked and taken down":
+            await take_down(canonical, by="system", reason="on the blocklist: steals keys")
+        place, api = f"/skills/{canonical}", f"/api/v1/skills/{canonical}"
+        for path in (place, f"{place}/security", f"{place}/versions", "/skills?q=csv-cleaner"):
+            text = Page((await site.get(path, headers={"hx-request-type": "partial"})).text).text
+            assert re.search(r"\b(Pass|Scanned|Verified|Certified|No known attack|of 100)\b", text) is None, (
+                path
+            )
+        card = (await site.get("/api/v1/skills/search?q=csv-cleaner")).json()["results"][0]
+        detail = (await site.get(api)).json()["skill"]
+        for shown in (card, detail):
+            assert (shown["certTier"], shown["certScore"], shown["trustScore"]) == (None, 0, 0)
+            assert shown["isBlocked"]
+        assert detail["trustReasons"] == []
+        report = (await site.get(f"{api}/security")).json()
+        assert (report["overallVerdict"], report["score"]) == ("FAIL", None)
+        assert {one["status"] for one in report["providers"]} == {"FAIL"}
+        assert "steals keys" in report["summary"]
+        (version,) = (await site.get(f"{api}/versions")).json()["versions"]
+        assert (version["certTier"], version["certScore"]) == (None, 0)
+        badge = (await site.get(f"{api}/badge")).text
+        assert "scanned" not in badge and ("blocked" in badge or "withdrawn" in badge)
+        for index in (
+            "/feed.xml",
+            "/marketplace.json",
+            "/.well-known/agent-skills/index.json",
+            "/sitemap.xml",
+        ):
+            assert "csv-cleaner" not in (await site.get(index)).text, index
+
+
+async def test_pages_say_what_was_looked_at_and_show_no_score_without_a_judge(site):
+    canonical = await site.publish("csv-cleaner", SCRIPT)
+    for path in (f"/skills/{canonical}", f"/skills/{canonical}/security"):
+        page = await site.page(path)
+        assert "No known attack found by our rules (version " in page.text
+        assert "The instructions were not read by a judge." in page.text
+        assert "Score" not in page.text and "100 of 100" not in page.text
+        assert "Nobody has proved control of the repository" in page.text
+    report = (await site.get(f"/api/v1/skills/{canonical}/security")).json()
+    assert report["summary"].startswith("No known attack found by our rules (version ")
+    detail = (await site.get(f"/api/v1/skills/{canonical}")).json()["skill"]
+    assert detail["trustScore"] == sum(one["points"] for one in detail["trustReasons"]) == 40
+
+
+async def test_a_scan_that_did_not_end_has_no_score(tmp_path):
+    async with open_site("memory", tmp_path, scanner=Broken()) as site:
+        submitted = await submit_upload(skill_files("csv-cleaner"), namespace="tests", slug="csv-cleaner")
+        await run_until_quiet(site.env)
+        assert submitted.submission is not None
+        submission_id = submitted.submission.id
+        page = await site.page(f"/submissions/{submission_id}")
+        assert "could not read everything. It has no result." in page.text
+        assert "big.bin is too large" in page.text
+        told = (await site.get(f"/api/v1/submissions/{submission_id}")).json()
+        assert (told["scan"]["verdict"], told["scan"]["score"], told["decision"]["score"]) == (
+            None,
+            None,
+            None,
+        )
+        found = (await site.get(f"/api/v1/submissions/{submission_id}/findings")).json()
+        assert (found["verdict"], found["score"]) == (None, None)
+
+
 async def test_a_version_that_was_taken_down_says_so(site):
     canonical = await site.publish("csv-cleaner", body="The text.")
     await take_down(canonical, by="admin:eve", reason="it broke the rules")
@@ -389,6 +461,13 @@ class Saying:
 
     async def scan(self, files):
         return StaticReport(self.ruleset, findings=self.findings, coverage=Coverage(len(files), len(files)))
+
+
+class Broken(Saying):
+    """A scanner that cannot read everything."""
+
+    async def scan(self, files):
+        return StaticReport(self.ruleset, ScanStatus.INCOMPLETE, problem="big.bin is too large")
 
 
 def _cards(page: Page) -> list[str]:

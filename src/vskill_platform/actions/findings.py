@@ -13,7 +13,8 @@ from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, 
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.scan import Finding, StaticReport
+from vskill_platform.domain.scan import Finding, ScanStatus, StaticReport
+from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.scan.report import Scanned, as_sarif, by_weight
@@ -72,6 +73,7 @@ class FindingsAnswer(Wire, frozen=True):
     #: null where the content was not scanned in this run
     digest: str | None
     ruleset: str | None
+    #: null also where the scan did not end, and where the submission is blocked
     verdict: str | None
     score: int | None
     #: those that the decision names first, then the worst; capabilities last
@@ -81,6 +83,8 @@ class FindingsAnswer(Wire, frozen=True):
 async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:
     record = await read_run(actor, request)
     report = await report_of(record)
+    ended = report is not None and report.status is ScanStatus.COMPLETE
+    result = report if ended and record.state is not State.BLOCKED else None
     return FindingsAnswer(
         id=record.id,
         run=record.run,
@@ -89,8 +93,8 @@ async def findings(_services: Services, actor: Principal, request: RunFindings) 
         remedies=remedies_of(record),
         digest=record.digest,
         ruleset=report.ruleset if report else None,
-        verdict=report.verdict.value if report else None,
-        score=report.score if report else None,
+        verdict=result.verdict.value if result else None,
+        score=result.score if result else None,
         findings=tuple(map(finding_view, ordered_findings(record, report))),
     )
 

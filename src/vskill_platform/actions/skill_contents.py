@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_installable, find_skill
@@ -61,7 +62,7 @@ async def list_files(services: Services, reader: Principal, request: ReadVersion
 async def list_versions(services: Services, reader: Principal, request: SkillRequest) -> VersionsAnswer:
     skill = await find_skill(services, reader, request.skill)
     records = await read_versions(services, skill)
-    return VersionsAnswer(skill.canonical, version_views(skill, records))
+    return VersionsAnswer(skill.canonical, version_views(skill, records, await current_blocklist(services)))
 
 
 async def read_files(services: Services, digest: str) -> tuple[SkillFile, ...]:

@@ -14,9 +14,18 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, NotFound
-from vskill_platform.domain.scan import FindingKind, JudgeReport, ScanStatus, Severity, StaticReport, Verdict
+from vskill_platform.domain.evidence import word_of
+from vskill_platform.domain.scan import (
+    FindingKind,
+    JudgeReport,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+)
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.kv.entries import Entry
 from vskill_platform.records import Skips
@@ -58,9 +67,13 @@ class SecurityAnswer(Wire, frozen=True):
     overall_verdict: str
     #: why it is blocked or taken down
     reason: str | None
+    #: what was looked at and what was not, in words
+    summary: str
     report_url: str
+    #: of the static scan; null where it did not end, and where the version is blocked or taken down
     score: int | None
     ruleset: str | None
+    #: of what is blocked or taken down only those that found something
     providers: tuple[ProviderView, ...]
     #: the worst first; capabilities last
     findings: tuple[FindingView, ...]
@@ -124,23 +137,45 @@ def security_of(
     hits = blocklist.hits_version(skill, ref)
     taken_down = ref.status is VersionStatus.TAKEN_DOWN
     findings = by_weight(known.static.findings) if known.static else []
+    withheld = bool(hits) or taken_down
+    ended = known.static is not None and known.static.status is ScanStatus.COMPLETE
+    reason = hits[0].reason if hits else ref.reason if taken_down else None
+    providers = (
+        _own(known.static),
+        *_judge(known.judge),
+        *map(_other, known.others),
+        *map(_pending_view, known.owed),
+    )
     return SecurityAnswer(
         name=skill.canonical,
         version=ref.number,
         digest=ref.digest,
-        overall_verdict=Verdict.FAIL.value if hits or taken_down else _overall(known),
-        reason=hits[0].reason if hits else ref.reason if taken_down else None,
+        overall_verdict=Verdict.FAIL.value if withheld else _overall(known),
+        reason=reason,
+        summary=_words(known, reason, blocked=bool(hits)).summary,
         report_url=f"/skills/{skill.canonical}?tab=security",
-        score=known.static.score if known.static else None,
+        score=known.static.score if known.static and ended and not withheld else None,
         ruleset=known.static.ruleset if known.static else None,
-        providers=(
-            _own(known.static),
-            *_judge(known.judge),
-            *map(_other, known.others),
-            *map(_pending_view, known.owed),
-        ),
+        providers=_refusing(providers, reason or "") if withheld else providers,
         findings=tuple(map(finding_view, findings)),
     )
+
+
+def _refusing(providers: tuple[ProviderView, ...], reason: str) -> tuple[ProviderView, ...]:
+    """What is blocked shows no pass: ours says that it is blocked, and others are named if they found something."""
+    own, *others = providers
+    refused = msgspec.structs.replace(
+        own, status=Verdict.FAIL.value, verdict=Verdict.FAIL.value, score=None, detail=reason
+    )
+    return (refused, *(one for one in others if one.verdict == Verdict.FAIL.value or one.finding_count))
+
+
+def _words(known: KnownReports, reason: str | None, *, blocked: bool) -> VerdictWords:
+    if reason is not None:
+        return words_for_blocked((reason,), blocked=blocked)
+    if known.judge is None:
+        return words_for_scan(known.static, None)
+    return words_for_scan(known.static, word_of(known.judge), known.judge.status)
 
 
 def _overall(known: KnownReports) -> str:
@@ -159,8 +194,8 @@ def _own(report: StaticReport | None) -> ProviderView:
     critical = sum(one.severity is Severity.CRITICAL for one in counted)
     verdict = report.verdict if report.status is ScanStatus.COMPLETE else None
     return ProviderView(
-        OWN_NAME, _status(verdict), verdict and verdict.value, critical, len(counted), report.score,
-        report.problem, report.ruleset, None,
+        OWN_NAME, _status(verdict), verdict and verdict.value, critical, len(counted),
+        report.score if verdict else None, report.problem, report.ruleset, None,
     )  # fmt: skip
 
 

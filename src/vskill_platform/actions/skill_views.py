@@ -12,7 +12,7 @@ from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
-from vskill_platform.domain.trust import Provenance, TrustTier
+from vskill_platform.domain.trust import Provenance, TrustFacts, TrustTier, trust_reasons
 
 
 class SkillCard(Wire, frozen=True, kw_only=True):
@@ -50,8 +50,20 @@ class SkillCard(Wire, frozen=True, kw_only=True):
     alternate_repos: tuple[str, ...] = ()
 
 
+class TrustPart(Wire, frozen=True):
+    """One reason of the trust score."""
+
+    points: int
+    #: the most that this part can give
+    most: int
+    text: str
+
+
 class SkillDetail(SkillCard, frozen=True, kw_only=True):
     """One skill."""
+
+    #: what the trust score is made of; empty where nothing can be installed
+    trust_reasons: tuple[TrustPart, ...]
 
     #: the folder of SKILL.md in the repository; empty at its root
     skill_path: str
@@ -79,7 +91,8 @@ class VersionView(Wire, frozen=True):
     """One version."""
 
     version: str
-    cert_tier: str
+    #: null where it was taken down or its content is blocked
+    cert_tier: str | None
     cert_score: int
     created_at: str
     content_hash: str
@@ -115,10 +128,11 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         repo_slug=repo,
         skill_slug=slug,
         current_version=skill.current_version,
-        cert_tier=None if skill.certification is None else skill.certification.value,
-        cert_score=skill.score,
+        # What is blocked has passed nothing, from the moment that the entry is written.
+        cert_tier=None if worst or skill.certification is None else skill.certification.value,
+        cert_score=0 if worst else skill.score,
         trust_tier=_tier(skill, worst),
-        trust_score=shown.trust_score if shown else 0,
+        trust_score=shown.trust_score if shown and not worst else 0,
         vskill_installs=skill.trust.installs,
         github_stars=None,
         is_blocked=worst is not None or was_taken_down(skill),
@@ -138,6 +152,7 @@ def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDe
     hits = blocklist.hits_skill(skill)
     return SkillDetail(
         **msgspec.structs.asdict(card(skill, blocklist)),
+        trust_reasons=() if hits or skill.listing is None else _trust_parts(skill.trust),
         skill_path=skill.identity.path,
         provenance_verified=skill.trust.provenance is Provenance.VERIFIED,
         sha=skill.content_hash or "",
@@ -147,6 +162,10 @@ def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDe
         version_count=len(skill.versions),
         submission_id=skill.submission,
     )
+
+
+def _trust_parts(facts: TrustFacts) -> tuple[TrustPart, ...]:
+    return tuple(TrustPart(one.points, one.most, one.text) for one in trust_reasons(facts))
 
 
 def was_taken_down(skill: PublishedSkill) -> bool:
@@ -169,22 +188,26 @@ def _tier(skill: PublishedSkill, worst: BlockEntry | None) -> str | None:
     return skill.listing.trust_tier.value if skill.listing else None
 
 
-def version_views(skill: PublishedSkill, records: Mapping[str, SkillVersion]) -> tuple[VersionView, ...]:
+def version_views(
+    skill: PublishedSkill, records: Mapping[str, SkillVersion], blocklist: Blocklist
+) -> tuple[VersionView, ...]:
     """Newest first; `records` are the immutable ones, by number."""
     found = []
     before: SkillVersion | None = None
     for ref in skill.versions:
         record = records.get(ref.number)
-        found.append(_version(skill, ref, diff_summary(before, record)))
+        blocked = bool(blocklist.hits(skill.identity, (skill.name,), ref.digest))
+        found.append(_version(skill, ref, diff_summary(before, record), blocked=blocked))
         before = record or before
     return tuple(reversed(found))
 
 
-def _version(skill: PublishedSkill, ref: VersionRef, summary: str) -> VersionView:
+def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: bool) -> VersionView:
+    withheld = blocked or ref.status is VersionStatus.TAKEN_DOWN
     return VersionView(
         version=ref.number,
-        cert_tier=ref.certification.value,
-        cert_score=ref.score,
+        cert_tier=None if withheld else ref.certification.value,
+        cert_score=0 if withheld else ref.score,
         created_at=iso_time(ref.published_at),
         content_hash=ref.content_hash,
         digest=ref.digest,

@@ -6,7 +6,8 @@ import msgspec
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.states import StateCategory, category_of
+from vskill_platform.domain.scan import ScanStatus
+from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.kv.collections import SKILLS
@@ -56,8 +57,9 @@ class ScanSummary(Wire, frozen=True):
     ruleset: str
     #: complete, timed_out, error or incomplete
     status: str
-    verdict: str
-    score: int
+    #: null where the scan did not end, and where the submission is blocked
+    verdict: str | None
+    score: int | None
     #: malice and mismatches, by severity
     findings: dict[str, int]
     capabilities: int
@@ -184,7 +186,7 @@ def submission_view(
         rerun_requested=record.rerun_requested is not None,
         attempts=_attempts(record.attempts),
         decision=_decision(record),
-        scan=_scan(record.evidence),
+        scan=_scan(record.evidence, is_blocked=record.state is State.BLOCKED),
         commit=record.commit,
         digest=record.digest,
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
@@ -219,19 +221,23 @@ def _decision(record: Submission) -> DecisionView | None:
     found = record.decision
     if found is None:
         return None
-    return DecisionView(found.reason, found.rule_ids, found.certification, found.score)
+    ended = record.evidence is None or record.evidence.status is ScanStatus.COMPLETE
+    score = found.score if ended and record.state is not State.BLOCKED else None
+    return DecisionView(found.reason, found.rule_ids, found.certification, score)
 
 
-def _scan(found: Evidence | None) -> ScanSummary | None:
+def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:
+    """What is blocked has passed nothing, and a scan that did not end has no result."""
     if found is None:
         return None
-    judge = found.judge
+    judge = None if is_blocked else found.judge
+    has_result = found.status is ScanStatus.COMPLETE and not is_blocked
     return ScanSummary(
         digest=found.digest,
         ruleset=found.ruleset,
         status=found.status.value,
-        verdict=found.verdict.value,
-        score=found.score,
+        verdict=found.verdict.value if has_result else None,
+        score=found.score if has_result else None,
         findings={severity.value: count for severity, count in found.findings.items()},
         capabilities=found.capabilities,
         judge_status=found.judge_status.value,

@@ -70,13 +70,14 @@ def evidence_of(
         findings={level: sum(finding.severity is level for finding in counted) for level in Severity},
         capabilities=len(static.findings) - len(counted),
         judge_status=judge.status,
-        judge=_word(judge),
+        judge=word_of(judge),
         suppressed=tuple(sorted(suppressed)),
         trusted_vendor=trusted_vendor,
     )
 
 
-def _word(judge: JudgeReport) -> JudgeWord | None:
+def word_of(judge: JudgeReport) -> JudgeWord | None:
+    """The answer in short; None where there is none."""
     answer = judge.answer
     if answer is None:
         return None

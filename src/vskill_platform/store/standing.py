@@ -6,16 +6,13 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict
 from vskill_platform.domain.skill import PublishedSkill, with_trust
-from vskill_platform.domain.trust import Provenance, TrustFacts
+from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.store.owners import owners_of
 from vskill_platform.store.skills import iter_skills, update_skill
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
-
-#: Ages are rounded down to this step, so that a record does not change every day.
-AGE_STEP_MS = 91 * 24 * 3_600_000
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -33,7 +30,8 @@ async def refresh_standing() -> int:
     changed = 0
     async for skill in iter_skills():
         trust = await _trust_of(skill, known)
-        if skill.listing is None or trust == skill.trust:
+        # The figure may be made differently by this release, of the same facts.
+        if skill.listing is None or with_trust(skill, trust) == skill:
             continue
         changed += await _write(skill.canonical, trust)
     return changed
@@ -61,7 +59,8 @@ async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:
     age = require_env("kv").kv.now() - skill.created_at
     return msgspec.structs.replace(
         skill.trust,
-        age_ms=max(0, age) // AGE_STEP_MS * AGE_STEP_MS,
+        # In the steps that count and no further, so that a record does not change every day.
+        age_ms=min(max(0, age), FULL_AGE_MS) // AGE_STEP_MS * AGE_STEP_MS,
         installs=known.installs.get(skill.canonical, 0),
         open_reports=known.open_reports.get(skill.canonical, 0),
         provenance=await _provenance(skill, known),

@@ -23,6 +23,15 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, FindingKind
 from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.domain.trust import (
+    TrustReason,
+    TrustTier,
+    lacks_for_next_tier,
+    trust_reasons,
+    trust_score,
+    trust_tier,
+)
+from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.diffs import compare
@@ -61,6 +70,18 @@ class ReportedQuery(Asked, frozen=True):
     """What the page says after a report was filed."""
 
     reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
+
+
+class TrustFigure(msgspec.Struct, frozen=True):
+    """The one trust figure, with what it is made of."""
+
+    points: int
+    tier: TrustTier
+    reasons: tuple[TrustReason, ...]
+    #: What the next tier needs.
+    missing: tuple[str, ...]
+    #: Whether its parts are unfolded.
+    open: bool = False
 
 
 class ViewedFile(msgspec.Struct, frozen=True):
@@ -178,6 +199,8 @@ async def _render(
         base=base,
         ways=ways_to_install(request, dossier),
         why=_why_not(dossier),
+        words=_words(dossier),
+        trust=_trust_figure(dossier, unfolded=tab == "security"),
         report_kinds=[(kind, kind.capitalize()) for kind in REPORT_KINDS],
         can_take_down=TAKE_DOWN.allows(principal_of(request)),
         is_owner=await may(principal_of(request), Right.MAINTAINER, place),
@@ -231,6 +254,26 @@ def _why_not(dossier: Dossier) -> tuple[str, ...]:
     if dossier.ref.status is VersionStatus.LIVE:
         return ()
     return (dossier.ref.reason or "no reason was recorded",)
+
+
+def _words(dossier: Dossier) -> VerdictWords:
+    reasons = _why_not(dossier)
+    if reasons and dossier.ref.status is not VersionStatus.YANKED:
+        return words_for_blocked(reasons, blocked=bool(dossier.blocks))
+    evidence = dossier.submission.evidence if dossier.submission else None
+    if evidence is None or evidence.digest != dossier.ref.digest:
+        return words_for_scan(dossier.scan, None)
+    return words_for_scan(dossier.scan, evidence.judge, evidence.judge_status)
+
+
+def _trust_figure(dossier: Dossier, *, unfolded: bool) -> TrustFigure | None:
+    """Of what can be installed: nothing else has a figure."""
+    if not dossier.installable or dossier.skill.listing is None:
+        return None
+    facts = dossier.skill.trust
+    return TrustFigure(
+        trust_score(facts), trust_tier(facts), trust_reasons(facts), lacks_for_next_tier(facts), unfolded
+    )
 
 
 def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]]]:

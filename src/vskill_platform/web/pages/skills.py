@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.blocked_skills import leave_out_blocked
 from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
@@ -121,12 +122,19 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
     services, reader = services_of(request), principal_of(request)
     if asked.q.strip():
         hits = await search_catalogue(services, reader, asked.q, asked.filters, limit=PAGE_SIZE)
-        return Results(hits.items, truncated=hits.truncated, unreadable=hits.unreadable)
+        allowed = {one.canonical for one in await leave_out_blocked(services, hits.items)}
+        shown = tuple(one if one.canonical in allowed else _without_pass(one) for one in hits.items)
+        return Results(shown, truncated=hits.truncated, unreadable=hits.unreadable)
     found = await list_unblocked(
         services, reader, asked.filters, sort=asked.sort, after=asked.after or None, limit=PAGE_SIZE
     )
     following = asked.address(after=found.after) if found.after else ""
     return Results(found.items, following, unreadable=found.unreadable)
+
+
+def _without_pass(blocked: PublishedSkill) -> PublishedSkill:
+    """As it will be listed once the pass over the blocklist has come by: withdrawn."""
+    return msgspec.structs.replace(blocked, certification=None, listing=None)
 
 
 def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:

@@ -18,10 +18,11 @@ from vskill_platform.actions.submission_views import PositionView, published_nam
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.scan import Finding, FindingKind, StaticReport
+from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
+from vskill_platform.domain.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.channels import Submissions
@@ -70,6 +71,8 @@ class ShownSubmission(msgspec.Struct, frozen=True):
     more_findings: int
     #: There is a report of this run.
     is_scanned: bool
+    #: What was looked at; None before the scan, and where it is blocked.
+    words: VerdictWords | None
     remedies: tuple[str, ...]
     offers: Offers
     viewer: Viewer
@@ -115,6 +118,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         findings=counting[:MOST_FINDINGS],
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
         is_scanned=report is not None,
+        words=_words(record, report),
         remedies=remedies_of(record),
         offers=await _offers(request, record) if record is current else Offers(),
         viewer=viewer_of(request),
@@ -126,6 +130,16 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
 
 async def _position(request: Request, record: Submission) -> PositionView | None:
     return await find_position(principal_of(request), record, lambda: recent_activity(request))
+
+
+def _words(record: Submission, report: StaticReport | None) -> VerdictWords | None:
+    evidence = record.evidence
+    if evidence is None or record.state is State.BLOCKED:
+        return None
+    if report is None and evidence.status is not ScanStatus.COMPLETE:
+        # Such a report is not kept; the reason of the decision tells the problem.
+        report = StaticReport(evidence.ruleset, evidence.status)
+    return words_for_scan(report, evidence.judge, evidence.judge_status)
 
 
 def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:

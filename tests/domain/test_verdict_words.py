@@ -1,0 +1,102 @@
+"""Words that claim no more than was done: of every report they say what was found, by which rules, and whether a judge
+read the instructions."""
+
+import itertools
+
+import pytest
+
+from vskill_platform.domain.evidence import JudgeWord
+from vskill_platform.domain.scan import (
+    Coverage,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    JudgeStatus,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+)
+from vskill_platform.domain.verdict_words import (
+    NEVER_LOOKED_AT,
+    NOT_JUDGED,
+    Tone,
+    words_for_blocked,
+    words_for_scan,
+)
+
+RULES = "3-abcdef"
+JUDGED = JudgeWord("small-1", "r1", Verdict.PASS, 92)
+
+
+def finding(kind: FindingKind, severity: Severity = Severity.MEDIUM) -> Finding:
+    return Finding("EX-001", severity, FindingCategory.EXFILTRATION, kind)
+
+
+def report(*kinds: FindingKind, status: ScanStatus = ScanStatus.COMPLETE, problem: str = "") -> StaticReport:
+    return StaticReport(RULES, status, tuple(map(finding, kinds)), Coverage(3, 2), problem)
+
+
+def test_nothing_found_is_said_as_that_and_that_no_judge_read_it() -> None:
+    words = words_for_scan(report(FindingKind.CAPABILITY), None)
+    assert words.summary == (
+        "No known attack found by our rules (version 3). The instructions were not read by a judge."
+    )
+    assert words.tone is Tone.INFO
+    assert words_for_scan(report(), JUDGED).tone is Tone.GOOD
+    assert words.details == (NOT_JUDGED, "Our rules read 2 of 3 files.", NEVER_LOOKED_AT)
+
+
+def test_a_judge_is_named_with_its_score_and_with_what_it_did_not_see() -> None:
+    assert (
+        "A judge (small-1) read the instructions: pass, 92 of 100."
+        in words_for_scan(report(), JUDGED).details
+    )
+    part = JudgeWord("small-1", "r1", Verdict.CONCERNS, 61, partial=True)
+    assert words_for_scan(report(), part).details[0] == (
+        "A judge (small-1) read part of the instructions: concerns, 61 of 100."
+    )
+    down = words_for_scan(report(), None, JudgeStatus.DOWN)
+    assert down.details[0] == "The instructions were not read by a judge: it was unavailable."
+
+
+@pytest.mark.parametrize(
+    ("kinds", "headline", "tone"),
+    [
+        ([FindingKind.MALICE], "Our rules (version 3) found 1 sign of an attack.", Tone.BAD),
+        (
+            [FindingKind.MALICE, FindingKind.MALICE, FindingKind.MISMATCH],
+            "Our rules (version 3) found 2 signs of an attack and 1 mismatch.",
+            Tone.BAD,
+        ),
+        (
+            [FindingKind.MISMATCH],
+            "Our rules (version 3) found 1 mismatch between what it says and what it does, and no known attack.",
+            Tone.WARN,
+        ),
+    ],
+)
+def test_what_was_found_is_counted(kinds: list[FindingKind], headline: str, tone: Tone) -> None:
+    words = words_for_scan(report(*kinds), None)
+    assert (words.headline, words.tone) == (headline, tone)
+
+
+@pytest.mark.parametrize("status", [one for one in ScanStatus if one is not ScanStatus.COMPLETE])
+def test_a_scan_that_did_not_end_has_no_result(status: ScanStatus) -> None:
+    words = words_for_scan(report(status=status, problem="big.bin is too large"), JUDGED)
+    assert words.headline.endswith("big.bin is too large. It has no result.") and words.tone is Tone.WARN
+    assert "No known attack" not in words.headline
+    assert words_for_scan(None, None).headline == "No report of our rules is stored."
+
+
+def test_no_words_promise_anything_and_none_of_a_blocked_skill_say_that_it_passed() -> None:
+    kinds = [(), (FindingKind.CAPABILITY,), (FindingKind.MISMATCH,), (FindingKind.MALICE,)]
+    for found, status, judge in itertools.product(kinds, ScanStatus, (None, JUDGED)):
+        words = words_for_scan(report(*found, status=status), judge)
+        told = " ".join((words.headline, *words.details)).lower()
+        assert not any(word in told for word in ("safe", "harmless", "clean", "does nothing", "no rule saw"))
+        assert ("100" in told) is (judge is not None)
+    for blocked in (True, False):
+        words = words_for_blocked(("it steals keys",), blocked=blocked)
+        assert words.tone is Tone.BAD and "it steals keys" in words.summary
+        assert "pass" not in words.summary and "No known attack" not in words.summary
