@@ -50,8 +50,14 @@ class Judging:
         return self.answer
 
 
-def malice(severity: Severity) -> Finding:
-    return Finding("X-001", severity, FindingCategory.EXFILTRATION, FindingKind.MALICE)
+def malice(severity: Severity, rule: str = "X-001") -> Finding:
+    return Finding(rule, severity, FindingCategory.EXFILTRATION, FindingKind.MALICE)
+
+
+#: Four rules of strong malice: the static scan fails it.
+FAILING = tuple(malice(Severity.HIGH, f"X-{n}") for n in range(4))
+#: Three rules of weak malice: concerns, which a judge can settle.
+CONCERNING = tuple(malice(Severity.MEDIUM, f"X-{n}") for n in range(3))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -98,7 +104,7 @@ async def test_a_worse_verdict_takes_the_version_down_and_a_better_one_keeps_it(
     env.scanner.ruleset, env.scanner.findings = "rules-2", (malice(Severity.LOW),)
     await rescan_all(env)
     assert (await skill()).current_version == "1.0.0"
-    env.scanner.ruleset, env.scanner.findings = "rules-3", (malice(Severity.HIGH),) * 4
+    env.scanner.ruleset, env.scanner.findings = "rules-3", FAILING
     await rescan_all(env)
     assert (await skill()).withdrawn
     tainted = await get_submission(record.id)
@@ -108,7 +114,7 @@ async def test_a_worse_verdict_takes_the_version_down_and_a_better_one_keeps_it(
 async def test_a_judge_that_is_down_changes_nothing_and_is_asked_again(env):
     await published(env)
     assert (await skill()).certification is Certification.VERIFIED
-    env.scanner.ruleset, env.scanner.findings = "rules-2", (malice(Severity.HIGH), malice(Severity.MEDIUM))
+    env.scanner.ruleset, env.scanner.findings = "rules-2", CONCERNING
     good, env.judge.answer = env.judge.answer, JUDGE_DOWN
     await rescan_all(env)
     live = await skill()

@@ -8,7 +8,7 @@ import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
-from vskill_platform.domain.decision import BlockScope, Decision, DecisionRow, decide
+from vskill_platform.domain.decision import BlockScope, Decision, decide, judge_can_change
 from vskill_platform.domain.errors import (
     Blocked,
     InvalidInput,
@@ -43,11 +43,6 @@ from vskill_platform.worker_context import require_env
 FINAL = (
     *(NoSkillFound, InvalidManifest, SourceGone, LimitExceeded),
     *(LowerVersion, QuotaExceeded, InvalidInput),
-)
-
-#: Rows of the decision that no answer of the judge would change.
-DECIDED_WITHOUT_JUDGE = frozenset(
-    {DecisionRow.CERTAIN, DecisionRow.APPROVED, DecisionRow.NOT_COMPLETE, DecisionRow.STATIC_FAIL}
 )
 
 
@@ -117,9 +112,7 @@ async def _judge(
 ) -> JudgeReport:
     """Ask the judge only if its answer can change the decision."""
     judge = require_env("judge").judge
-    if judge is None:
-        return NO_JUDGE
-    if decide(report, NO_JUDGE, **grounds).row in DECIDED_WITHOUT_JUDGE:
+    if judge is None or not judge_can_change(report, **grounds):
         return NO_JUDGE
     await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
     return await judge.review(files, report)

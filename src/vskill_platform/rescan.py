@@ -6,7 +6,7 @@ left. Fresh submissions do not wait behind them: so many are under way at the mo
 
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.content import SkillFile, unpack
-from vskill_platform.domain.decision import RescanOutcome, decide_rescan
+from vskill_platform.domain.decision import RescanOutcome, decide_rescan, judge_can_change
 from vskill_platform.domain.errors import (
     BlobUnavailable,
     BudgetExceeded,
@@ -21,7 +21,7 @@ from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.kv.collections import TASKS
 from vskill_platform.kv.query import Between, Condition, Is
 from vskill_platform.store.blocklist import why_version_blocked
-from vskill_platform.store.grounds import grounds_for
+from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import get_scan, scan_once
 from vskill_platform.store.skills import get_skill, iter_skills
@@ -102,12 +102,13 @@ async def rescan(task: Task) -> TaskEnd:
         return TaskEnd("nothing to rescan: the version is not live")
     files = await _files(digest)
     report = await scan_once(files, digest)
+    grounds = await grounds_for(skill.identity, digest, await _approval(skill))
     decision = decide_rescan(
         report,
-        await _judge(files, report),
+        await _judge(files, report, grounds),
         certification=ref.certification,
         blocklist_hit=await why_version_blocked(skill, ref),
-        **await grounds_for(skill.identity, digest, await _approval(skill)),
+        **grounds,
     )
     if decision.outcome is RescanOutcome.UNDECIDED:
         raise _not_yet(report, decision.reason)
@@ -122,9 +123,12 @@ def _not_yet(report: StaticReport, reason: str) -> PlatformError:
     return BudgetExceeded(reason)
 
 
-async def _judge(files: tuple[SkillFile, ...], report: StaticReport) -> JudgeReport:
+async def _judge(files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds) -> JudgeReport:
+    """Ask the judge only if its answer can change the decision."""
     judge = require_env("judge").judge
-    return NO_JUDGE if judge is None else await judge.review(files, report)
+    if judge is None or not judge_can_change(report, **grounds):
+        return NO_JUDGE
+    return await judge.review(files, report)
 
 
 async def _files(digest: str) -> tuple[SkillFile, ...]:

@@ -4,7 +4,10 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from vskill_platform.domain.decision import (
     BlockScope,
@@ -16,6 +19,7 @@ from vskill_platform.domain.decision import (
     SignalKind,
     decide,
     decide_rescan,
+    judge_can_change,
     outcome_of,
 )
 from vskill_platform.domain.scan import (
@@ -41,34 +45,41 @@ from vskill_platform.domain.states import TRANSITIONS, State
 def found(
     severity: Severity, count: int = 1, kind: FindingKind = FindingKind.MALICE, *, certain: bool = False
 ) -> tuple[Finding, ...]:
-    rule = f"{kind.value}-{severity.value}"
+    """Findings of as many rules."""
+    rule, category = f"{kind.value}-{severity.value}", FindingCategory.INSTRUCTION
     return tuple(
-        Finding(rule, severity, FindingCategory.INSTRUCTION, kind, file="SKILL.md", line=n, certain=certain)
+        Finding(f"{rule}-{n}", severity, category, kind, file="SKILL.md", line=n, certain=certain)
         for n in range(1, count + 1)
     )
 
 
 CRITICAL = found(Severity.CRITICAL)
+MISMATCH = FindingKind.MISMATCH
 #: findings by name, with each verdict without and with critical ones
 FINDINGS: dict[str, tuple[Finding, ...]] = {
     "clean": (),
     "capability": found(Severity.CRITICAL, 3, FindingKind.CAPABILITY),
-    "pass": found(Severity.HIGH),
+    "weak": found(Severity.LOW),
+    "strong": found(Severity.HIGH),
+    "weak-concerns": found(Severity.MEDIUM, 3),
+    "weak-below-50": found(Severity.MEDIUM, 7),
     "concerns": found(Severity.HIGH, 2),
     "fail": found(Severity.HIGH, 4),
-    "mismatch-fail": found(Severity.HIGH, 4, FindingKind.MISMATCH),
-    "mismatch-critical": found(Severity.CRITICAL, 1, FindingKind.MISMATCH),
+    "one-rule-often": found(Severity.HIGH) * 20,
+    "mismatch": found(Severity.HIGH, 1, MISMATCH),
+    "mismatch-below-50": found(Severity.HIGH, 4, MISMATCH),
+    "mismatch-critical": found(Severity.CRITICAL, 1, MISMATCH),
     "critical": CRITICAL,
     "critical-two": found(Severity.CRITICAL, 2),
-    "critical-and-concerns": CRITICAL + found(Severity.HIGH, 2),
-    "critical-and-fail": CRITICAL + found(Severity.HIGH, 4),
+    "critical-and-concerns": CRITICAL + found(Severity.HIGH, 1, MISMATCH),
+    "critical-and-fail": CRITICAL + found(Severity.HIGH, 2),
     "certain": found(Severity.CRITICAL, certain=True),
 }
-#: findings that are not critical, by the static score that they leave
+#: weak findings, by the static score that they leave
 SCORES: dict[int, tuple[Finding, ...]] = {
-    49: found(Severity.HIGH, 3) + found(Severity.LOW, 2),
-    50: found(Severity.HIGH) + found(Severity.MEDIUM, 4) + found(Severity.LOW),
-    79: found(Severity.HIGH) + found(Severity.LOW, 2),
+    49: found(Severity.MEDIUM, 6) + found(Severity.LOW),
+    50: found(Severity.MEDIUM, 4) + found(Severity.LOW, 6),
+    79: found(Severity.LOW, 7),
     80: found(Severity.MEDIUM) + found(Severity.LOW, 4),
 }
 ANSWERS = [
@@ -131,23 +142,32 @@ def all_cases() -> Iterator[Case]:
         for judge in judges(findings):
             for rest in itertools.product(ScanStatus, (None, "blocked"), (None, "admin:ann"), (False, True)):
                 yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3])
-                yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3], (NEW_SECRET,))
+                if rest[:2] == (ScanStatus.COMPLETE, None):
+                    yield Case(findings, rest[0], judge, rest[1], rest[2], rest[3], (NEW_SECRET,))
 
 
 def expected(case: Case) -> tuple[State, BlockScope, DecisionRow]:
     state, block, row = table(case)
-    if state is State.AUTO_APPROVED and case.signals and not (case.vendor or case.approved):
-        return State.NEEDS_REVIEW, block, DecisionRow.SIGNALLED
+    if state is not State.AUTO_APPROVED or case.approved:
+        return state, block, row
+    review = State.NEEDS_REVIEW
+    if any(f.kind is FindingKind.MALICE and f.severity is Severity.HIGH for f in case.counted):
+        return review, block, DecisionRow.STRONG_MALICE
+    if case.critical:
+        return review, block, DecisionRow.CRITICAL_CLEARED
+    if case.signals and not case.vendor:
+        return review, block, DecisionRow.SIGNALLED
     return state, block, row
 
 
-def table(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901, PLR0911, PLR0912 - one branch per row
+def table(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901 - one branch per row
     """The table of the design, written down a second time and plainly, row by row."""
     critical, judge = case.critical, case.judge
     answered = judge.answer is not None
     points, verdict = judge.answer or (-1, None)
     words = {w.finding: w.confirmed for w in judge.confirmations}
     static = score(case.counted)
+    strong = any(f.kind is FindingKind.MALICE and f.severity.rank >= 2 for f in case.counted)
     if case.hit:
         return State.BLOCKED, BlockScope.NONE, DecisionRow.BLOCKLISTED
     if any(f.certain for f in case.counted):
@@ -156,16 +176,13 @@ def table(case: Case) -> tuple[State, BlockScope, DecisionRow]:  # noqa: C901, P
         return State.AUTO_APPROVED, BlockScope.NONE, DecisionRow.APPROVED
     if case.status is not ScanStatus.COMPLETE:
         return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.NOT_COMPLETE
-    if static < 50 and not critical:
+    confirmed = any(words.get(f.key) is True for f in critical)
+    if critical and answered and (confirmed or verdict is Verdict.FAIL or points < 40):
+        return State.BLOCKED, BlockScope.PLACE, DecisionRow.CRITICAL_CONFIRMED
+    if static < 50 and strong:
         return State.TIER1_FAILED, BlockScope.NONE, DecisionRow.STATIC_FAIL
-    if critical:
-        confirmed = any(words.get(f.key) is True for f in critical)
-        if answered and (confirmed or verdict is Verdict.FAIL or points < 40):
-            return State.BLOCKED, BlockScope.PLACE, DecisionRow.CRITICAL_CONFIRMED
-        if not (answered and points >= 60 and all(words.get(f.key) is False for f in critical)):
-            return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.CRITICAL_OPEN
-        if score([f for f in case.counted if f not in critical]) < 50:
-            return State.REJECTED, BlockScope.NONE, DecisionRow.CLEARED_STILL_FAILS
+    if critical and not (answered and points >= 60 and all(words.get(f.key) is False for f in critical)):
+        return State.NEEDS_REVIEW, BlockScope.NONE, DecisionRow.CRITICAL_OPEN
     if answered and points >= 80 and verdict is Verdict.PASS:
         return State.AUTO_APPROVED, BlockScope.NONE, DecisionRow.JUDGE_PASS
     if answered and (points < 40 or verdict is Verdict.FAIL):
@@ -224,14 +241,16 @@ def test_capabilities_alone_never_gate() -> None:
     assert (decision.next_state, decision.score, decision.rule_ids) == (State.AUTO_APPROVED, 100, ())
 
 
-def test_a_trusted_vendors_mismatches_do_not_count_but_its_malice_does() -> None:
-    for name in ("mismatch-fail", "mismatch-critical"):
+def test_a_trusted_vendors_mismatches_and_signals_do_not_count_but_its_malice_does() -> None:
+    for name in ("mismatch-below-50", "mismatch-critical"):
         static = StaticReport("r1", findings=FINDINGS[name])
         assert decide(static, NO_JUDGE).next_state is not State.AUTO_APPROVED
-        vendor = decide(static, NO_JUDGE, trusted_vendor=True)
+        vendor = decide(static, NO_JUDGE, trusted_vendor=True, signals=[NEW_SECRET])
         assert (vendor.next_state, vendor.certification) == (State.AUTO_APPROVED, Certification.CERTIFIED)
     malice = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE, trusted_vendor=True)
     assert malice.next_state is State.TIER1_FAILED
+    strong = decide(StaticReport("r1", findings=FINDINGS["strong"]), NO_JUDGE, trusted_vendor=True)
+    assert strong.next_state is State.NEEDS_REVIEW
 
 
 @pytest.mark.parametrize("name", ["clean", "fail", "critical", "certain"])
@@ -244,47 +263,104 @@ def test_a_blocklist_hit_or_a_certain_rule_wins_over_a_reviewers_approval(name: 
 
 def test_a_suppressed_rule_does_not_count_for_that_content() -> None:
     static = StaticReport("r1", findings=FINDINGS["fail"])
-    decision = decide(static, NO_JUDGE, suppressed={"malice-high"})
+    decision = decide(static, NO_JUDGE, suppressed={f"malice-high-{n}" for n in range(1, 5)})
     assert (decision.next_state, decision.score) == (State.AUTO_APPROVED, 100)
 
 
-def test_what_the_judge_cleared_no_longer_scores_and_is_not_named() -> None:
-    judge = JudgeReport(
-        JudgeStatus.ANSWERED,
-        Verdict.PASS,
-        90,
-        confirmations=(Confirmation(CRITICAL[0].key, confirmed=False),),
+def test_one_finding_of_strong_malice_is_never_published_without_a_person() -> None:
+    """100 less 15 is 85, and still nobody but a person publishes it; the reviewer reads the judge's word."""
+    static = StaticReport("r1", findings=FINDINGS["strong"])
+    for judge in (NO_JUDGE, JUDGE_DOWN, JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 93)):
+        decision = decide(static, judge)
+        assert (decision.next_state, decision.score) == (State.NEEDS_REVIEW, 85)
+        assert (decision.row, decision.rule_ids) == (DecisionRow.STRONG_MALICE, ("malice-high-1",))
+    assert "1 finding of malice (malice-high-1) needs a reviewer" in decision.reason
+    assert "passed the static scan and the judge (score 93)" in decision.reason
+    assert decide(static, NO_JUDGE, approved_by="admin:ann").next_state is State.AUTO_APPROVED
+
+
+def test_a_rule_counts_once_however_often_it_matches() -> None:
+    """Twenty calls of one API fail nobody; four rules of strong malice do."""
+    often = decide(StaticReport("r1", findings=FINDINGS["one-rule-often"]), NO_JUDGE)
+    assert (often.next_state, often.score) == (State.NEEDS_REVIEW, 85)
+    assert "1 finding of malice (malice-high-1)" in often.reason
+    assert decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE).next_state is State.TIER1_FAILED
+
+
+def cleared(findings: tuple[Finding, ...], points: int = 90) -> JudgeReport:
+    words = tuple(Confirmation(f.key, confirmed=False) for f in findings if f.severity is Severity.CRITICAL)
+    return JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, points, confirmations=words)
+
+
+def test_a_reviewer_must_agree_with_a_judge_that_clears_a_critical_finding() -> None:
+    decision = decide(StaticReport("r1", findings=CRITICAL), cleared(CRITICAL))
+    assert (decision.next_state, decision.row) == (State.NEEDS_REVIEW, DecisionRow.CRITICAL_CLEARED)
+    assert (decision.score, decision.rule_ids) == (75, ("malice-critical-1",))
+    assert (
+        "the judge cleared 1 critical finding (malice-critical-1); a reviewer must agree" in decision.reason
     )
-    decision = decide(StaticReport("r1", findings=FINDINGS["critical-and-concerns"]), judge)
-    assert (decision.next_state, decision.score, decision.rule_ids) == (
-        State.AUTO_APPROVED,
-        70,
-        ("malice-high",),
-    )
+
+
+def test_every_doubt_is_named_to_the_reviewer_and_the_gravest_names_the_row() -> None:
+    findings = FINDINGS["critical-two"][:1] + FINDINGS["strong"] + FINDINGS["weak"]
+    decision = decide(StaticReport("r1", findings=findings), cleared(findings), signals=[NEW_SECRET])
+    assert decision.row is DecisionRow.STRONG_MALICE
+    assert decision.rule_ids == ("malice-critical-1", "malice-high-1")
+    for doubt in ("1 finding of malice (malice-high-1)", "the judge cleared 1 critical", NEW_SECRET.reason):
+        assert doubt in decision.reason
+
+
+def test_several_findings_are_counted_in_the_reason() -> None:
+    two = decide(StaticReport("r1", findings=FINDINGS["critical-two"]), JUDGE_DOWN)
+    assert two.reason == "2 critical findings (malice-critical-1, malice-critical-2) need a reviewer"
+    one = decide(StaticReport("r1", findings=CRITICAL), JUDGE_DOWN)
+    assert one.reason == "1 critical finding (malice-critical-1) needs a reviewer"
 
 
 def test_each_boundary_of_the_static_score_is_exact() -> None:
-    """49 fails, 50 and 79 are concerns, 80 passes."""
+    """50 and 79 are concerns, 80 passes; 49 fails with strong malice only."""
     rows = {points: decide(StaticReport("r1", findings=these), NO_JUDGE) for points, these in SCORES.items()}
     assert {points: (decision.score, decision.row) for points, decision in rows.items()} == {
-        49: (49, DecisionRow.STATIC_FAIL),
+        49: (49, DecisionRow.UNJUDGED_CONCERNS),
         50: (50, DecisionRow.UNJUDGED_CONCERNS),
         79: (79, DecisionRow.UNJUDGED_CONCERNS),
         80: (80, DecisionRow.UNJUDGED_PASS),
     }
+    strong = found(Severity.HIGH)
+    below = decide(StaticReport("r1", findings=strong + found(Severity.LOW, 12)), NO_JUDGE)
+    assert (below.score, below.row) == (49, DecisionRow.STATIC_FAIL)
+    at = decide(
+        StaticReport("r1", findings=strong + found(Severity.MEDIUM, 4) + found(Severity.LOW)), NO_JUDGE
+    )
+    assert (at.score, at.row) == (50, DecisionRow.UNJUDGED_CONCERNS)
 
 
-@pytest.mark.parametrize(
-    ("left", "row"), [(49, DecisionRow.CLEARED_STILL_FAILS), (50, DecisionRow.JUDGE_PASS)]
-)
-def test_what_is_left_without_the_cleared_findings_fails_below_50_exactly(
-    left: int, row: DecisionRow
-) -> None:
-    cleared = (Confirmation(CRITICAL[0].key, confirmed=False),)
-    judge = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, confirmations=cleared)
-    decision = decide(StaticReport("r1", findings=CRITICAL + SCORES[left]), judge)
-    assert (decision.row, decision.score) == (row, left)
-    assert "malice-critical" not in decision.rule_ids
+def test_what_fails_fails_whatever_the_judge_clears() -> None:
+    findings = FINDINGS["critical-and-fail"]
+    assert score(findings) == 45
+    assert decide(StaticReport("r1", findings=findings), cleared(findings)).row is DecisionRow.STATIC_FAIL
+    condemned = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 10)
+    blocked = decide(StaticReport("r1", findings=findings), condemned)
+    assert (blocked.row, blocked.next_state) == (DecisionRow.CRITICAL_CONFIRMED, State.BLOCKED)
+
+
+def test_the_judge_is_asked_only_where_an_answer_leads_to_another_row() -> None:
+    """Asked of every case: no answer at all changes what the judge is not asked about."""
+    by_rest: dict[Case, set[DecisionRow]] = {}
+    for case in CASES:
+        if not case.signals:
+            by_rest.setdefault(case._replace(judge=NO_JUDGE), set()).add(case.decide().row)
+    for case, rows in by_rest.items():
+        asked = judge_can_change(
+            StaticReport("r1", case.status, case.findings),
+            blocklist_hit=case.hit,
+            approved_by=case.approved,
+            trusted_vendor=case.vendor,
+        )
+        assert asked == (len(rows) > 1)
+    failed = StaticReport("r1", findings=FINDINGS["fail"])
+    assert not judge_can_change(failed)
+    assert judge_can_change(failed, suppressed={"malice-high-1", "malice-high-2"})
 
 
 CONFIRMS = JudgeReport(
@@ -298,10 +374,15 @@ CONFIRMS = JudgeReport(
 @pytest.mark.parametrize(
     ("findings", "judge", "row", "rule_ids"),
     [
-        (found(Severity.LOW, certain=True) + SCORES[80], NO_JUDGE, DecisionRow.CERTAIN, ("malice-low",)),
-        (CRITICAL + SCORES[80], NO_JUDGE, DecisionRow.CRITICAL_OPEN, ("malice-critical",)),
-        (CRITICAL + SCORES[80], CONFIRMS, DecisionRow.CRITICAL_CONFIRMED, ("malice-critical",)),
-        (SCORES[50], NO_JUDGE, DecisionRow.UNJUDGED_CONCERNS, ("malice-high", "malice-low", "malice-medium")),
+        (
+            found(Severity.LOW, certain=True) + FINDINGS["fail"],
+            NO_JUDGE,
+            DecisionRow.CERTAIN,
+            ("malice-low-1",),
+        ),
+        (CRITICAL + SCORES[80], NO_JUDGE, DecisionRow.CRITICAL_OPEN, ("malice-critical-1",)),
+        (CRITICAL + SCORES[80], CONFIRMS, DecisionRow.CRITICAL_CONFIRMED, ("malice-critical-1",)),
+        (SCORES[80][:2], NO_JUDGE, DecisionRow.UNJUDGED_PASS, ("malice-low-1", "malice-medium-1")),
     ],
 )
 def test_a_decision_names_the_rules_that_led_to_it_and_no_others(findings, judge, row, rule_ids) -> None:
@@ -318,7 +399,8 @@ def test_the_reason_tells_a_judge_that_is_down_from_none_at_all(findings) -> Non
 
 def test_the_reason_names_the_rules_and_the_problem() -> None:
     failed = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE)
-    assert "malice-high" in failed.reason and failed.rule_ids == ("malice-high",)
+    assert failed.rule_ids == tuple(f"malice-high-{n}" for n in range(1, 5))
+    assert failed.reason == f"failed the static scan with score 40 ({', '.join(failed.rule_ids)})"
     error = decide(StaticReport("r1", ScanStatus.ERROR, problem="the scanner was killed"), NO_JUDGE)
     assert "the scanner was killed" in error.reason
     assert decide(StaticReport("r1"), NO_JUDGE, blocklist_hit="").reason
@@ -342,6 +424,74 @@ def test_a_signal_sends_an_approved_skill_to_a_person_and_says_why() -> None:
     decision = decide(StaticReport("r1"), NO_JUDGE, signals=[NEW_SECRET])
     assert decision.next_state is State.NEEDS_REVIEW
     assert NEW_SECRET.reason in decision.reason
+
+
+# More malice is never milder.
+
+MILDNESS = {
+    State.AUTO_APPROVED: 0,
+    State.NEEDS_REVIEW: 1,
+    State.TIER1_FAILED: 2,
+    State.REJECTED: 2,
+    State.BLOCKED: 3,
+}
+ANY_FINDING = st.builds(
+    Finding,
+    st.sampled_from([f"R-{n}" for n in range(8)]),
+    st.sampled_from(Severity),
+    st.just(FindingCategory.INSTRUCTION),
+    st.sampled_from(FindingKind),
+    file=st.sampled_from(["SKILL.md", "run.py"]),
+    line=st.integers(1, 3),
+    certain=st.sampled_from([False] * 9 + [True]),
+)
+KEYS = st.builds(
+    "{}@{}:{}:0".format, st.sampled_from([f"R-{n}" for n in range(8)]), st.just("SKILL.md"), st.integers(1, 3)
+)
+ANY_JUDGE = st.one_of(
+    st.sampled_from([NO_JUDGE, JUDGE_DOWN]),
+    st.builds(
+        JudgeReport,
+        st.just(JudgeStatus.ANSWERED),
+        st.sampled_from(Verdict),
+        st.integers(-1, 101),
+        confirmations=st.lists(st.builds(Confirmation, KEYS, confirmed=st.booleans()), max_size=4).map(tuple),
+    ),
+)
+ANY_REST = st.fixed_dictionaries(
+    {
+        "blocklist_hit": st.sampled_from([None, None, None, "blocked"]),
+        "approved_by": st.sampled_from([None, None, None, "admin:ann"]),
+        "trusted_vendor": st.booleans(),
+        "suppressed": st.sets(st.sampled_from(["R-0", "R-1"])),
+        "signals": st.lists(st.just(NEW_SECRET), max_size=1),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    findings=st.lists(ANY_FINDING, max_size=10),
+    status=st.sampled_from([ScanStatus.COMPLETE] * 3 + list(ScanStatus)),
+    judge=ANY_JUDGE,
+    rest=ANY_REST,
+    worse=st.sampled_from(Severity),
+    data=st.data(),
+)
+def test_the_rows_are_total_and_more_malice_never_gives_a_milder_state(
+    findings, status, judge, rest, worse, data
+) -> None:
+    decision = decide(StaticReport("r1", status, tuple(findings)), judge, **rest)
+    assert decision.next_state in MILDNESS and decision.reason.strip()
+    added = data.draw(ANY_FINDING.filter(lambda one: one.kind is FindingKind.MALICE))
+    changed = [*findings, added]
+    raised = [n for n, one in enumerate(findings) if one.severity.rank < worse.rank]
+    if raised and data.draw(st.booleans()):
+        place = data.draw(st.sampled_from(raised))
+        changed = list(findings)
+        changed[place] = msgspec.structs.replace(findings[place], severity=worse)
+    again = decide(StaticReport("r1", status, tuple(changed)), judge, **rest)
+    assert MILDNESS[again.next_state] >= MILDNESS[decision.next_state]
 
 
 # Rescan.
@@ -378,33 +528,55 @@ def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
             assert again.next_state is None
 
 
+def test_a_rescan_takes_down_what_is_known_critical_or_fails_and_leaves_doubts_live() -> None:
+    outcomes: dict[DecisionRow, set[RescanOutcome]] = {}
+    for case in CASES:
+        outcomes.setdefault(case.decide().row, set()).add(rescan(case, Certification.VERIFIED).outcome)
+    down, review, keep = {RescanOutcome.TAKE_DOWN}, {RescanOutcome.REVIEW}, {RescanOutcome.KEEP}
+    assert outcomes == {
+        DecisionRow.BLOCKLISTED: down,
+        DecisionRow.CERTAIN: down,
+        DecisionRow.APPROVED: keep,
+        DecisionRow.NOT_COMPLETE: {RescanOutcome.UNDECIDED, RescanOutcome.REVIEW},
+        DecisionRow.CRITICAL_CONFIRMED: down,
+        DecisionRow.STATIC_FAIL: down,
+        DecisionRow.CRITICAL_OPEN: down,
+        DecisionRow.JUDGE_PASS: keep,
+        DecisionRow.JUDGE_FAIL: down,
+        DecisionRow.JUDGE_UNSURE: review,
+        DecisionRow.UNJUDGED_PASS: keep,
+        DecisionRow.UNJUDGED_CONCERNS: {RescanOutcome.UNDECIDED, RescanOutcome.REVIEW},
+        DecisionRow.STRONG_MALICE: review,
+        DecisionRow.CRITICAL_CLEARED: review,
+        DecisionRow.SIGNALLED: review,
+    }
+
+
 def test_a_rescan_knows_trusted_vendors_and_suppressed_rules() -> None:
-    static = StaticReport("r2", findings=FINDINGS["mismatch-fail"])
+    static = StaticReport("r2", findings=FINDINGS["mismatch-critical"])
     verified = Certification.VERIFIED
     assert decide_rescan(static, NO_JUDGE, certification=verified).outcome is RescanOutcome.TAKE_DOWN
-    for known in ({"trusted_vendor": True}, {"suppressed": {"mismatch-high"}}):
+    for known in ({"trusted_vendor": True}, {"suppressed": {"mismatch-critical-1"}}):
         assert decide_rescan(static, NO_JUDGE, certification=verified, **known).outcome is RescanOutcome.KEEP
 
 
-def test_a_rescan_that_learned_nothing_changes_nothing() -> None:
-    """A scanner that fails, or a judge that is down, must not take the whole marketplace down."""
-    undecided = {
-        (case.decide().row, case.judge.status is JudgeStatus.NONE)
-        for case in CASES
-        if rescan(case, Certification.VERIFIED).outcome is RescanOutcome.UNDECIDED
-    }
-    assert undecided == {
-        (DecisionRow.NOT_COMPLETE, True),
-        (DecisionRow.NOT_COMPLETE, False),
-        (DecisionRow.UNJUDGED_CONCERNS, False),
-    }
-
-
-def test_a_new_critical_finding_takes_down_even_while_the_judge_is_down() -> None:
-    again = decide_rescan(
-        StaticReport("r2", findings=CRITICAL), JUDGE_DOWN, certification=Certification.VERIFIED
-    )
-    assert (again.outcome, again.next_state) == (RescanOutcome.TAKE_DOWN, State.NEEDS_REVIEW)
+@pytest.mark.parametrize(
+    ("static", "judge", "outcome"),
+    [
+        (StaticReport("r2", ScanStatus.ERROR), NO_JUDGE, RescanOutcome.UNDECIDED),
+        (StaticReport("r2", ScanStatus.TIMED_OUT), NO_JUDGE, RescanOutcome.UNDECIDED),
+        (StaticReport("r2", ScanStatus.INCOMPLETE), NO_JUDGE, RescanOutcome.REVIEW),
+        (StaticReport("r2", findings=SCORES[79]), JUDGE_DOWN, RescanOutcome.UNDECIDED),
+        (StaticReport("r2", findings=SCORES[79]), NO_JUDGE, RescanOutcome.REVIEW),
+        (StaticReport("r2", findings=CRITICAL), JUDGE_DOWN, RescanOutcome.TAKE_DOWN),
+    ],
+)
+def test_an_outage_changes_nothing_but_an_unreadable_file_is_a_doubt(
+    static: StaticReport, judge: JudgeReport, outcome: RescanOutcome
+) -> None:
+    """A scanner that fails, or a judge that is down, must not take the whole marketplace down. A file that can never
+    be read whole would be tried for ever."""
+    assert decide_rescan(static, judge, certification=Certification.VERIFIED).outcome is outcome
 
 
 @pytest.mark.parametrize(

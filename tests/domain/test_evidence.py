@@ -21,7 +21,7 @@ from vskill_platform.domain.scan import (
 
 DIGEST = "d" * 64
 FINDINGS = tuple(
-    Finding("XX-001", severity, FindingCategory.SECRET, kind, line=line)
+    Finding(f"XX-00{line}", severity, FindingCategory.SECRET, kind, line=line)
     for line, (severity, kind) in enumerate(
         [
             (Severity.HIGH, FindingKind.MALICE),

@@ -24,6 +24,7 @@ from vskill_platform.domain.scan import (
     counting,
     criticals,
     score,
+    strong_malice,
     verdict_of,
 )
 
@@ -46,8 +47,16 @@ def test_capabilities_do_not_score_malice_and_mismatches_do(severity: Severity, 
 
 def test_the_score_adds_up_and_never_falls_below_zero() -> None:
     assert score([]) == 100
-    assert score([finding(severity) for severity in Severity]) == 49
-    assert score([finding(Severity.CRITICAL)] * 5) == 0
+    assert score([finding(severity, rule_id=severity) for severity in Severity]) == 49
+    assert score([finding(Severity.CRITICAL, rule_id=f"R-{n}") for n in range(5)]) == 0
+
+
+def test_a_rule_counts_once_at_its_worst_place() -> None:
+    places = [finding(severity, line=n) for n, severity in enumerate(Severity)]
+    assert score(places) == score(places[::-1]) == 75
+    assert score(places[:2] + [finding(Severity.LOW, rule_id="R-2")] * 20) == 100 - 8 - 3
+    capability = finding(Severity.CRITICAL, FindingKind.CAPABILITY)
+    assert score([finding(Severity.LOW), capability]) == 97
 
 
 @given(st.lists(st.builds(finding, st.sampled_from(Severity), st.sampled_from(FindingKind)), max_size=12))
@@ -56,14 +65,32 @@ def test_another_finding_never_raises_the_score(findings: list[Finding]) -> None
     assert all(score(findings[:n]) >= score(findings) for n in range(len(findings)))
 
 
-@pytest.mark.parametrize("points", range(101))
+def weak(points: int) -> tuple[Finding, ...]:
+    """Findings of low severity that leave the score, rounded up to the next that they can leave."""
+    return tuple(finding(rule_id=f"R-{n}") for n in range((100 - points) // 3))
+
+
+@pytest.mark.parametrize("points", range(1, 101))
 def test_the_verdict_is_total_over_the_score(points: int) -> None:
-    expected = Verdict.PASS if points >= 80 else Verdict.CONCERNS if points >= 50 else Verdict.FAIL
-    assert verdict_of(points) is expected
+    """Weak hints never fail a skill, however many they are."""
+    findings = weak(points)
+    assert verdict_of(findings) is (Verdict.PASS if score(findings) >= 80 else Verdict.CONCERNS)
+    strong = (finding(Severity.HIGH, rule_id="X"), *findings)
+    expected = Verdict.PASS if score(strong) >= 80 else Verdict.CONCERNS
+    assert verdict_of(strong) is (expected if score(strong) >= 50 else Verdict.FAIL)
+
+
+def test_strong_malice_is_malice_of_high_or_critical_severity() -> None:
+    every = [finding(severity, kind) for severity, kind in itertools.product(Severity, FindingKind)]
+    assert {(f.severity, f.kind) for f in strong_malice(every)} == {
+        (Severity.HIGH, FindingKind.MALICE),
+        (Severity.CRITICAL, FindingKind.MALICE),
+    }
 
 
 def test_a_report_derives_its_score_and_verdict_from_its_findings() -> None:
-    report = StaticReport("r1", findings=(finding(Severity.HIGH), finding(Severity.HIGH)))
+    two = (finding(Severity.HIGH), finding(Severity.HIGH, rule_id="R-2"))
+    report = StaticReport("r1", findings=two)
     assert (report.score, report.verdict, report.status) == (70, Verdict.CONCERNS, ScanStatus.COMPLETE)
 
 

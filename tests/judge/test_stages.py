@@ -261,7 +261,8 @@ async def test_a_judge_confirms_or_clears_critical_findings(judged, server):
         server.answer = replies(Reply(b"{}", 500))
         unknown = await verified(critical, "unknown")
     states = [record.state for record in (cleared, confirmed, unknown)]
-    assert states == [State.PUBLISHED, State.BLOCKED, State.NEEDS_REVIEW]
+    assert states == [State.NEEDS_REVIEW, State.BLOCKED, State.NEEDS_REVIEW]
+    assert "the judge cleared 1 critical finding" in cleared.why
 
 
 async def test_without_a_judge_there_is_none_and_with_one_it_is_closed_at_the_end(tmp_path, server):
@@ -358,9 +359,9 @@ async def test_a_suppression_needs_a_reason_and_one_that_is_not_there_cannot_be_
     [
         (("github.com/acme",), State.PUBLISHED),
         (("GitHub.com/ACME",), State.PUBLISHED),
-        (("gitlab.com/acme",), State.TIER1_FAILED),
-        (("github.com/acm",), State.TIER1_FAILED),
-        ((), State.TIER1_FAILED),
+        (("gitlab.com/acme",), State.NEEDS_REVIEW),
+        (("github.com/acm",), State.NEEDS_REVIEW),
+        ((), State.NEEDS_REVIEW),
     ],
 )
 async def test_mismatches_do_not_count_for_a_trusted_owner_on_that_host(tmp_path, trusted, state):

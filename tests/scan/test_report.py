@@ -47,7 +47,7 @@ def scanned(
 
 PASS = scanned()
 CONCERNS = scanned(finding(Severity.CRITICAL))
-FAIL = scanned(*[finding(Severity.CRITICAL)] * 3)
+FAIL = scanned(*(finding(Severity.CRITICAL, rule_id=f"DR-00{n}") for n in (1, 2, 3)))
 ERROR = scanned(status=ScanStatus.ERROR, problem="it broke")
 
 

@@ -64,7 +64,10 @@ class FindingScanner:
             why="It sends your files away.",
             remedy="Remove the upload.",
         )
-        findings = tuple(msgspec.structs.replace(bad, line=number) for number in (7, 8, 9, 10, 11))
+        findings = tuple(
+            msgspec.structs.replace(bad, rule_id=f"EX-00{number - 6}", line=number)
+            for number in (7, 8, 9, 10, 11)
+        )
         can = Finding(
             "CAP-1",
             Severity.LOW,

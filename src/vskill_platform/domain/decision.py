@@ -2,7 +2,7 @@
 
 The pipeline calls `decide` once both tiers have reported, a rescan calls `decide_rescan`, and nothing else
 in the project decides about a skill. Both are pure and total: every combination of reports has exactly one
-answer, and the first row that matches gives it.
+answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review.
 """
 
 import enum
@@ -11,7 +11,7 @@ from collections.abc import Collection
 import msgspec
 
 from vskill_platform.domain.scan import (
-    CONCERNS_SCORE,
+    NO_JUDGE,
     Finding,
     JudgeReport,
     JudgeStatus,
@@ -21,6 +21,7 @@ from vskill_platform.domain.scan import (
     counting,
     criticals,
     score,
+    strong_malice,
     verdict_of,
 )
 from vskill_platform.domain.skill import Certification, certification_for
@@ -28,6 +29,8 @@ from vskill_platform.domain.states import State
 
 #: The judge rejects below the first score, clears findings from the second, approves from the third.
 JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80
+#: The answer that changes most: a decision that stays the same under it needs no judge.
+_WORST_ANSWER = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0)
 
 
 class BlockScope(enum.StrEnum):
@@ -71,20 +74,25 @@ class DecisionRow(enum.StrEnum):
 
     BLOCKLISTED = "blocklisted"
     CERTAIN = "certain"
-    #: not in the table of tiers: a person's approval of exactly these bytes overrides all rows below
+    #: a person's approval of exactly these bytes overrides all rows below
     APPROVED = "approved"
     NOT_COMPLETE = "not-complete"
-    STATIC_FAIL = "static-fail"
     CRITICAL_CONFIRMED = "critical-confirmed"
-    CLEARED_STILL_FAILS = "cleared-still-fails"
+    STATIC_FAIL = "static-fail"
     CRITICAL_OPEN = "critical-open"
     JUDGE_PASS = "judge-pass"  # noqa: S105 - a row's name
     JUDGE_FAIL = "judge-fail"
     JUDGE_UNSURE = "judge-unsure"
     UNJUDGED_PASS = "unjudged-pass"  # noqa: S105 - a row's name
     UNJUDGED_CONCERNS = "unjudged-concerns"
-    #: not tried in turn: what another row approved, and a signal of the registry sends to a person
+    #: not tried in turn: a row above would publish it, and this sends it to a person
+    STRONG_MALICE = "strong-malice"
+    CRITICAL_CLEARED = "critical-cleared"
     SIGNALLED = "signalled"
+
+
+#: A rescan takes live content down by these, and by every row that blocks.
+_ROWS_THAT_TAKE_DOWN = frozenset({DecisionRow.STATIC_FAIL, DecisionRow.CRITICAL_OPEN, DecisionRow.JUDGE_FAIL})
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,7 +107,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     #: only where the next state is AUTO_APPROVED
     certification: Certification | None = None
     block: BlockScope = BlockScope.NONE
-    #: the static score, without what was cleared
+    #: of the findings that count
     score: int = 0
 
 
@@ -108,6 +116,8 @@ class RescanOutcome(enum.StrEnum):
 
     #: the same or better: certification and score change in place
     KEEP = "keep"
+    #: doubtful: it stays live, and a reviewer looks at it
+    REVIEW = "review"
     TAKE_DOWN = "take_down"
     #: the scan did not finish, or the judge that it needs is down: nothing is known, so nothing changes yet
     UNDECIDED = "undecided"
@@ -130,13 +140,12 @@ class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Case(msgspec.Struct, frozen=True):
     """Everything that one decision depends on; `findings` are only those that count."""
 
-    status: ScanStatus
+    static: StaticReport
     findings: tuple[Finding, ...]
     judge: JudgeReport
     blocklist_hit: str | None
     approved_by: str | None
     trusted_vendor: bool
-    problem: str
     signals: tuple[Signal, ...]
 
     @property
@@ -166,11 +175,39 @@ def decide(
     """
     findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
     case = _Case(
-        *(static.status, findings, judge, blocklist_hit, approved_by, trusted_vendor, static.problem),
+        static,
+        findings,
+        judge,
+        blocklist_hit,
+        approved_by,
+        trusted_vendor,
         signals=() if trusted_vendor else tuple(signals),
     )
-    decision = _before_the_judge(case) or _on_critical(case) or _on_the_rest(_without_cleared(case))
+    decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
     return _raise_to_review(case, decision)
+
+
+def judge_can_change(
+    static: StaticReport,
+    *,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+) -> bool:
+    """Whether any answer of a judge would lead to another row."""
+    rows = {
+        decide(
+            static,
+            judge,
+            blocklist_hit=blocklist_hit,
+            approved_by=approved_by,
+            trusted_vendor=trusted_vendor,
+            suppressed=suppressed,
+        ).row
+        for judge in (NO_JUDGE, _WORST_ANSWER)
+    }
+    return len(rows) > 1
 
 
 def outcome_of(decision: Decision) -> Outcome:
@@ -209,19 +246,29 @@ def decide_rescan(
     )
     if decision.next_state is State.AUTO_APPROVED:
         return _keep_version(decision, certification)
-    if _is_undecided(decision, judge):
-        return RescanDecision(
-            RescanOutcome.UNDECIDED, decision.reason, rule_ids=decision.rule_ids, score=decision.score
-        )
-    state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
-    return RescanDecision(
-        RescanOutcome.TAKE_DOWN,
+    found = RescanDecision(
+        _rescan_outcome(decision, static, judge),
         decision.reason,
-        next_state=state,
         rule_ids=decision.rule_ids,
         block=decision.block,
         score=decision.score,
     )
+    if found.outcome is not RescanOutcome.TAKE_DOWN:
+        return found
+    state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
+    return msgspec.structs.replace(found, next_state=state)
+
+
+def _rescan_outcome(decision: Decision, static: StaticReport, judge: JudgeReport) -> RescanOutcome:
+    """Take down what is known or critical or fails, and leave live what is only doubtful. An outage is not a verdict;
+    but content that the scan can never read whole is doubtful, however often it is tried."""
+    if decision.next_state is State.BLOCKED or decision.row in _ROWS_THAT_TAKE_DOWN:
+        return RescanOutcome.TAKE_DOWN
+    scan_broke = decision.row is DecisionRow.NOT_COMPLETE and static.status is not ScanStatus.INCOMPLETE
+    judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
+    if scan_broke or (decision.row is DecisionRow.UNJUDGED_CONCERNS and judge_is_down):
+        return RescanOutcome.UNDECIDED
+    return RescanOutcome.REVIEW
 
 
 def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
@@ -235,14 +282,6 @@ def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
         rule_ids=decision.rule_ids,
         certification=after,
         score=decision.score,
-    )
-
-
-def _is_undecided(decision: Decision, judge: JudgeReport) -> bool:
-    """An outage is not a worse verdict; a new critical finding is one, judge or no judge."""
-    judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
-    return decision.row is DecisionRow.NOT_COMPLETE or (
-        decision.row is DecisionRow.UNJUDGED_CONCERNS and judge_is_down
     )
 
 
@@ -262,33 +301,27 @@ def _before_the_judge(case: _Case) -> Decision | None:
         )
     if case.approved_by is not None:
         return _approve(case, DecisionRow.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
-    if case.status is not ScanStatus.COMPLETE:
-        problem = case.problem or "no further detail"
-        reason = f"the static scan did not finish ({case.status.value}): {problem}"
+    if case.static.status is not ScanStatus.COMPLETE:
+        problem = case.static.problem or "no further detail"
+        reason = f"the static scan did not finish ({case.static.status.value}): {problem}"
         return _make_decision(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
-    if case.score < CONCERNS_SCORE and not case.criticals:
-        reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
-        return _make_decision(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
     return None
 
 
-def _on_critical(case: _Case) -> Decision | None:
-    """None where nothing is critical, or the judge cleared every critical finding and enough is left."""
+def _on_strong_findings(case: _Case) -> Decision | None:
+    """None where the scan did not fail, and nothing is critical or the judge cleared every critical finding."""
     found = case.criticals
-    if not found:
-        return None
-    if _judge_condemns(case):
+    if found and _judge_condemns(case):
         reason = f"the judge confirmed a critical finding or failed the skill ({_names(found)})"
         row = DecisionRow.CRITICAL_CONFIRMED
         return _make_decision(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
-    if not _judge_clears(case):
-        counted = "1 critical finding" if len(found) == 1 else f"{len(found)} critical findings"
-        reason = f"{counted} ({_names(found)}) {'needs' if len(found) == 1 else 'need'} a reviewer"
+    # Whatever a judge clears: so much that speaks against a skill needs its author, not a reviewer.
+    if verdict_of(case.findings) is Verdict.FAIL:
+        reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
+        return _make_decision(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
+    if found and not _judge_clears(case):
+        reason = _needs_reviewer(found, "critical finding")
         return _make_decision(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
-    rest = _without_cleared(case)
-    if rest.score < CONCERNS_SCORE:
-        reason = f"the static score is only {rest.score} even without the cleared findings ({_names(rest.findings)})"
-        return _make_decision(rest, DecisionRow.CLEARED_STILL_FAILS, State.REJECTED, reason)
     return None
 
 
@@ -310,25 +343,35 @@ def _on_the_rest(case: _Case) -> Decision:
 
 def _decide_without_judge(case: _Case) -> Decision:
     absent = "no judge is configured" if case.judge.status is JudgeStatus.NONE else "the judge is down"
-    if verdict_of(case.score) is Verdict.PASS:
+    if verdict_of(case.findings) is Verdict.PASS:
         return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
     return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
 
 
 def _raise_to_review(case: _Case, decision: Decision) -> Decision:
-    """Send to a person what would be published and has a signal, unless a person approved these very bytes."""
+    """Send to a person what would be published and is doubtful, unless a person approved these very bytes. Nothing is
+    ever lowered here, and the judge's word is kept for the reviewer."""
     if decision.next_state is not State.AUTO_APPROVED or decision.row is DecisionRow.APPROVED:
         return decision
-    if not case.signals:
+    cleared = case.criticals
+    strong = tuple(finding for finding in strong_malice(case.findings) if finding not in cleared)
+    doubts: list[tuple[DecisionRow, str]] = []
+    if strong:
+        doubts.append((DecisionRow.STRONG_MALICE, _needs_reviewer(strong, "finding of malice")))
+    if cleared:
+        reason = f"the judge cleared {_count(cleared, 'critical finding')}; a reviewer must agree"
+        doubts.append((DecisionRow.CRITICAL_CLEARED, reason))
+    doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals]
+    if not doubts:
         return decision
-    reason = "; ".join(signal.reason for signal in case.signals)
-    return msgspec.structs.replace(
-        decision,
-        next_state=State.NEEDS_REVIEW,
-        row=DecisionRow.SIGNALLED,
-        reason=f"a reviewer looks at it: {reason}",
-        certification=None,
+    reasons = "; ".join(reason for _, reason in doubts)
+    return _make_decision(
+        case,
+        doubts[0][0],
+        State.NEEDS_REVIEW,
+        f"{reasons} ({decision.reason})",
+        findings=(*strong, *cleared),
     )
 
 
@@ -345,13 +388,6 @@ def _judge_clears(case: _Case) -> bool:
     if answer is None or answer[0] < JUDGE_CLEARS:
         return False
     return case.judge.cleared(case.criticals) == case.criticals
-
-
-def _without_cleared(case: _Case) -> _Case:
-    """The judge is only asked about critical findings, so only those can be cleared."""
-    cleared = case.judge.cleared(case.criticals)
-    left = tuple(finding for finding in case.findings if finding not in cleared)
-    return msgspec.structs.replace(case, findings=left)
 
 
 def _approve(case: _Case, row: DecisionRow, reason: str) -> Decision:
@@ -386,6 +422,17 @@ def _make_decision(
 
 def _rule_ids(findings: tuple[Finding, ...]) -> tuple[str, ...]:
     return tuple(sorted({finding.rule_id for finding in findings}))
+
+
+def _needs_reviewer(findings: tuple[Finding, ...], what: str) -> str:
+    return f"{_count(findings, what)} {'needs' if len(_rule_ids(findings)) == 1 else 'need'} a reviewer"
+
+
+def _count(findings: tuple[Finding, ...], what: str) -> str:
+    """`2 critical findings (A-1, B-2)`: each rule once, as it counts."""
+    count = len(_rule_ids(findings))
+    things = what if count == 1 else what.replace("finding", "findings", 1)
+    return f"{count} {things} ({_names(findings)})"
 
 
 def _names(findings: tuple[Finding, ...]) -> str:

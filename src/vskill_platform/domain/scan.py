@@ -2,7 +2,8 @@
 answer.
 
 The scanner and the judge produce these, the stores keep them by digest, `decision` reads them. Only malice
-and mismatches count for the score; a capability tells the reader what a skill can do and never gates it.
+and mismatches count for the score, each rule once; a capability tells the reader what a skill can do and never
+gates it.
 """
 
 import enum
@@ -30,7 +31,7 @@ class Severity(enum.StrEnum):
 
     @property
     def penalty(self) -> int:
-        """What one counting finding takes from the score."""
+        """What a rule takes from the score, by its worst finding."""
         return PENALTY[self]
 
 
@@ -150,7 +151,7 @@ class StaticReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def verdict(self) -> Verdict:
-        return verdict_of(self.score)
+        return verdict_of(self.findings)
 
 
 class Confirmation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -212,15 +213,28 @@ def counting(
 
 
 def score(findings: Iterable[Finding]) -> int:
-    """100 less the penalty of each malice and mismatch finding, and never below 0."""
-    return max(0, MAX_SCORE - sum(finding.severity.penalty for finding in counting(findings)))
+    """100 less the penalty of each rule that found malice or a mismatch, and never below 0.
+
+    A rule counts once, by its worst finding: twenty calls of one API are one fact about the skill, not twenty.
+    """
+    worst: dict[str, int] = {}
+    for finding in counting(findings):
+        worst[finding.rule_id] = max(finding.severity.penalty, worst.get(finding.rule_id, 0))
+    return max(0, MAX_SCORE - sum(worst.values()))
 
 
-def verdict_of(points: int) -> Verdict:
-    """PASS from 80, CONCERNS from 50, FAIL below."""
+def verdict_of(findings: Collection[Finding]) -> Verdict:
+    """PASS from 80; FAIL below 50, but only with strong malice: many weak hints are concerns."""
+    points = score(findings)
     if points >= PASS_SCORE:
         return Verdict.PASS
-    return Verdict.CONCERNS if points >= CONCERNS_SCORE else Verdict.FAIL
+    return Verdict.FAIL if points < CONCERNS_SCORE and strong_malice(findings) else Verdict.CONCERNS
+
+
+def strong_malice(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings of malice whose severity is high or critical."""
+    strong = {Severity.HIGH, Severity.CRITICAL}
+    return tuple(f for f in findings if f.kind is FindingKind.MALICE and f.severity in strong)
 
 
 def criticals(findings: Iterable[Finding]) -> tuple[Finding, ...]:
