@@ -144,18 +144,6 @@ def test_a_program_inside_an_archive_is_reported():
     assert [(one.rule_id, one.file) for one in report.findings] == [("ST-004", "x.zip!bin/tool")]
 
 
-@pytest.mark.parametrize("place", ["head", "tail"])
-def test_a_large_file_is_read_in_windows_and_the_report_says_so(place):
-    """Its lines are still the file's own."""
-    filler = "some words of an honest file\n" * 10_000
-    content = f"evil\n{filler}" if place == "head" else f"{filler}evil\n"
-    report = scan(text("big.txt", content))
-    assert report.coverage.sampled == ("big.txt",)
-    assert report.coverage.bytes_scanned < report.coverage.bytes_total
-    assert [one.line for one in report.findings] == [1 if place == "head" else 10_001]
-    assert report.status is ScanStatus.COMPLETE
-
-
 def test_a_skill_over_its_bytes_is_incomplete():
     files = [SkillFile(f"{n}.bin", "100644", b"x" * 60) for n in range(3)]
     report = scan(*files, limits=Limits(skill_bytes=200))
@@ -177,13 +165,6 @@ def test_an_error_of_its_own_is_a_report():
 
     report = Engine(RULESET, broken).scan([SKILL_MD])
     assert (report.status, "ZeroDivisionError" in report.problem) == (ScanStatus.ERROR, True)
-
-
-def test_bundled_code_of_enormous_size_is_read_in_part():
-    minified = "fetch(a).then(eval);" + "a(b,c,d);" * 9_000
-    report = scan(text("dist/x.min.js", minified))
-    assert report.status is ScanStatus.COMPLETE
-    assert report.coverage.sampled == ("dist/x.min.js",)
 
 
 def test_the_same_files_give_the_same_report():

@@ -76,7 +76,7 @@ def test_exactly_as_many_downloads_as_are_allowed_are_searched():
     ("path", "word"),
     [
         ("SKILL.md", b"a | "),
-        ("run.sh", b"a |\n"),
+        ("run.sh", b"nc |\n"),
         ("SKILL.md", b"<<E\n"),
         ("run.sh", b"${"),
         ("run.sh", b"curl x | "),

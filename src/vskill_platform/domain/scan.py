@@ -130,8 +130,6 @@ class Coverage(msgspec.Struct, frozen=True, omit_defaults=True):
     files_scanned: int = 0
     bytes_total: int = 0
     bytes_scanned: int = 0
-    #: paths of files so large that only windows of them were read
-    sampled: tuple[str, ...] = ()
 
 
 class StaticReport(msgspec.Struct, frozen=True, omit_defaults=True):

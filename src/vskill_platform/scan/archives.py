@@ -62,7 +62,7 @@ def _zip_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, 
                 continue
             if info.flag_bits & 1:
                 raise TooMuch("it is encrypted")
-            allowed = min(room, max(limits.file_bytes, info.compress_size * limits.archive_ratio))
+            allowed = min(room, max(limits.archive_member_bytes, info.compress_size * limits.archive_ratio))
             with archive.open(info) as member:
                 content = _read_bounded(member, allowed)
             room -= len(content)
@@ -70,7 +70,7 @@ def _zip_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, 
 
 
 def _tar_members(data: bytes, limits: Limits, room: int) -> Iterator[tuple[str, bytes]]:
-    room = min(room, max(limits.file_bytes * 10, len(data) * limits.archive_ratio))
+    room = min(room, max(limits.archive_member_bytes * 10, len(data) * limits.archive_ratio))
     with tarfile.open(fileobj=io.BytesIO(data), mode="r|*") as archive:
         for count, info in enumerate(archive, start=1):
             if count > limits.archive_members:

@@ -5,10 +5,9 @@ Parsing costs more than everything else together, so it is done only where a pat
 a fact could come about. A file that does not parse is read as far as its tree goes.
 """
 
-import itertools
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import re2
@@ -24,11 +23,18 @@ from vskill_platform.scan.model import CodeBlock, Fact, Layer, TextRole
 from vskill_platform.scan.overlay import Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.shell import Shell
-from vskill_platform.scan.signs import MOST_BLOCKS, Telling
+from vskill_platform.scan.signs import Telling
+from vskill_platform.scan.slices import SLICED_BYTES, blank_comments, slice_code
 from vskill_platform.scan.taint import SOURCES, Program, Value
 
 #: Command lines inside other languages that are read as shell, per block.
-MOST_COMMAND_LINES = 50
+MOST_COMMAND_LINES = 2000
+#: More code that may matter is not parsed: its tree would take more memory and time than a scan has.
+MOST_CODE_BYTES = 2 * 1024 * 1024
+#: Python's lines that are joined by a backslash; the parser's time grows with the square of their number.
+MOST_JOINED_LINES = 2000
+TOO_LARGE = f"not fully read: more than {MOST_CODE_BYTES} bytes of code in one piece"
+TANGLED = "not fully read: its code is too tangled"
 #: Shell code is parsed as it is up to this length, which takes 0.2 s at worst; longer code is tried first.
 STRETCH_BYTES = 8 * 1024
 #: Of one stretch. What people write takes a tenth of it; what takes as long and is quadratic takes 1.5 s for 100 KB.
@@ -39,26 +45,27 @@ _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
 
-def refine(layer: Layer, telling: Telling, matches: Sequence[int] = ()) -> None:
+def refine(
+    layer: Layer, telling: Telling, matches: Sequence[int] = (), check: Callable[[], None] = lambda: None
+) -> None:
     """Adds the facts of the layer's code, and separates the comments and deny-lists in blocks with matches.
 
-    `matches` are the offsets, in order, at which something stands that a rule may yet count.
+    `matches` are the offsets, in order, at which something stands that a rule may yet count. `check` raises when
+    there is no time left; what was found until then stays.
     """
     if not telling and not matches:
         return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
     names: dict[str, Value] = {}
-    for block in layer.blocks[:MOST_BLOCKS]:
-        following = bisect_left(matches, block.start)
-        matched = following < len(matches) and matches[following] < block.end
+    for block in layer.blocks:
+        check()
+        inside = matches[bisect_left(matches, block.start) : bisect_left(matches, block.end)]
         if block.language not in PARSED:
-            if matched:
+            if inside:
                 stretches.extend(_find_comments(layer, block))
-        elif telling(block.start, block.end) or (
-            matched and _roles_matter(layer, block, telling, matches[following:])
-        ):
-            stretches.extend(_read(layer, block, names, None if matched else telling))
+        elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
+            stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         layer.cut = overlay(layer.pieces, kept)
@@ -69,8 +76,7 @@ def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Seq
     """Whether reading the block may give a match in it another role: in shell, a comment's or a deny-list's."""
     if block.language != "bash":
         return True
-    inside = itertools.takewhile(lambda offset: offset < block.end, matches)
-    commented = any(b"#" in layer.flowing[layer.line_start(offset) : offset + 1] for offset in inside)
+    commented = any(b"#" in layer.flowing[layer.line_start(offset) : offset + 1] for offset in matches)
     listed = b"(" in layer.flowing[block.start : block.end]
     return (commented or listed) and telling.anything(block.start, block.end)
 
@@ -94,31 +100,69 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
                     yield number, Fact("flow", offset, 0, attributes)
 
 
-def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Telling | None) -> list[Stretch]:
-    """`telling` says which functions are worth reading; None reads all."""
-    whole = layer.flowing[block.start : block.end]
-    source = parsable(whole) if block.language == "bash" else whole
-    layer.unread = layer.unread or len(source) < len(whole)
+def _read(
+    layer: Layer,
+    block: CodeBlock,
+    names: dict[str, Value],
+    telling: Telling,
+    matches: Sequence[int],
+    check: Callable[[], None],
+) -> list[Stretch]:
+    """`telling` says which functions are worth reading; where something matched all are."""
+    source = _source(layer, block, telling, matches)
+    if not source:
+        return []
     root = _parser(block.language).parse(source).root_node
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
-    worth = None if telling is None else lambda low, high: telling(start + low, start + high)
-    program = Program(block.start, names, worth)
-    if block.language == "bash":
-        Shell(program, source, _CommandLines(program)).run(root)
-    else:
-        reader = PythonCode if block.language == "python" else JavaScriptCode
-        reader(program, source, _CommandLines(program)).run(root)
-        _whole_file(program, source)
-    layer.facts.extend(program.facts.values())
-    layer.stored.update(program.stored)
-    layer.sent.update(program.sent)
-    layer.partial = layer.partial or program.partial
-    return [
+    worth = None if matches else lambda low, high: telling(start + low, start + high)
+    program = Program(block.start, names, worth, check)
+    try:
+        if block.language == "bash":
+            Shell(program, source, _CommandLines(program)).run(root)
+        else:
+            reader = PythonCode if block.language == "python" else JavaScriptCode
+            reader(program, source, _CommandLines(program)).run(root)
+            _whole_file(program, source)
+    finally:
+        layer.facts.extend(program.facts.values())
+        layer.stored.update(program.stored)
+        layer.sent.update(program.sent)
+        if program.partial:
+            layer.unread = TANGLED
+    stretches = [
         Stretch(block.start + start, block.start + end, role)
         for places, role in ((program.comments, TextRole.COMMENT), (program.refused, TextRole.QUOTE))
         for start, end in places
     ]
+    if matches and block.language == "python" and len(source) > STRETCH_BYTES:
+        # Those that the parser was not shown.
+        stretches.extend(_find_comments(layer, block))
+    return stretches
+
+
+def _source(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bytes:
+    """What the parser is given: all of the block, or as much as it can bear of what may matter in it."""
+    whole = layer.flowing[block.start : block.end]
+    source = whole
+    if len(whole) > SLICED_BYTES:
+        places = (*telling.places(block.start, block.end), *matches)
+        source, size = slice_code(whole, block.language, [place - block.start for place in places])
+        if size > MOST_CODE_BYTES:
+            layer.unread = TOO_LARGE
+            return b""
+    if len(source) <= STRETCH_BYTES:
+        return source
+    if block.language == "python":
+        source = blank_comments(source)
+        if source.count(b"\\\n") > MOST_JOINED_LINES:
+            layer.unread = TANGLED
+            return b""
+    elif block.language == "bash":
+        source = parsable(source)
+        if len(source) < len(whole):
+            layer.unread = TANGLED
+    return source
 
 
 def parsable(source: bytes) -> bytes:
@@ -154,14 +198,16 @@ class _CommandLines:
     def __call__(self, text: str, start: int, length: int) -> None:
         self._left -= 1
         if self._left < 0:
+            self._program.partial = True
             return
         outermost = self._place is None
         self._place = self._place or (start, length)
         source = text.encode("utf-8", "replace")
-        inner = Program(0, dict(self._program.names))
+        inner = Program(0, dict(self._program.names), check=self._program.check)
         Shell(inner, source, self).run(_parser("bash").parse(source).root_node)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
+        self._program.partial = self._program.partial or inner.partial
         if outermost:
             self._place = None
 

@@ -14,9 +14,8 @@ import re2
 
 #: How often what was decoded may hold something encoded again.
 DEEPEST = 3
-MOST_LAYERS = 40
-MOST_BYTES = 256 * 1024
-MOST_CANDIDATES = 400
+MOST_LAYERS = 400
+MOST_BYTES = 2 * 1024 * 1024
 #: Enough to tell text from anything else.
 SAMPLE = 96
 #: Enough to tell most of what is neither.
@@ -39,8 +38,12 @@ class Decoded(msgspec.Struct, frozen=True):
     text: bytes
 
 
+class TooMuchEncoded(Exception):
+    """A text holds more encoded text than is decoded."""
+
+
 def decoded_layers(text: bytes) -> Iterator[Decoded]:
-    """Everything readable that the text holds encoded, however deep, up to the limits."""
+    """Everything readable that the text holds encoded, however deep; TooMuchEncoded at a limit."""
     room = MOST_BYTES
     waiting = [Decoded(0, 0, (), text)]
     found = 0
@@ -48,7 +51,7 @@ def decoded_layers(text: bytes) -> Iterator[Decoded]:
         outer = waiting.pop(0)
         for offset, length, how, inner in _candidates(outer.text):
             if found == MOST_LAYERS or room <= 0:
-                return
+                raise TooMuchEncoded
             place = (outer.offset, outer.length) if outer.how else (offset, length)
             layer = Decoded(*place, (*outer.how, how), inner[:room])
             yield layer
@@ -64,9 +67,7 @@ def _candidates(text: bytes) -> Iterator[tuple[int, int, str, bytes]]:
         # What is long enough to be hexadecimal also looks like base64.
         if not _may_hold(text, sign) or (not sign and not long_words):
             continue
-        for count, match in enumerate(pattern.finditer(text)):
-            if count == MOST_CANDIDATES:
-                break
+        for match in pattern.finditer(text):
             inner = read(match.group())
             if inner is not None:
                 yield match.start(), match.end() - match.start(), how, inner

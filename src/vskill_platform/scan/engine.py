@@ -8,6 +8,7 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 
 import yara_x
 
@@ -15,7 +16,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
 from vskill_platform.scan.checksums import CHECKS
-from vskill_platform.scan.decode import decoded_layers
+from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
 from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
@@ -32,6 +33,10 @@ from vskill_platform.scan.structure import CheckManifest
 EXCERPT = 200
 #: Of one rule in one file; more would bury everything else.
 MOST_FINDINGS = 20
+
+#: Unread files that the problem of a report names.
+SHOWN_PROBLEMS = 5
+FLOODED = "only partly searched: the same words stand in it too often"
 
 #: Facts that cutting the text into pieces brings about, before any code is read.
 KNOWN_EARLY = ("hidden", "homoglyph")
@@ -72,13 +77,15 @@ class Engine:
             scan.read(files)
             scan.judge()
         except Exceeded as error:
-            status, problem = ScanStatus.TIMED_OUT, str(error)
+            status, problem = ScanStatus.TIMED_OUT, scan.at(str(error))
         except yara_x.TimeoutError:
-            status, problem = ScanStatus.TIMED_OUT, "the search for patterns took too long"
+            status, problem = ScanStatus.TIMED_OUT, scan.at("the search for patterns took too long")
         except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
-            status, problem = ScanStatus.ERROR, f"the scanner failed: {error!r}"
-        if status is ScanStatus.COMPLETE and scan.reading.problems:
-            status, problem = ScanStatus.INCOMPLETE, "; ".join(scan.reading.problems[:5])
+            status, problem = ScanStatus.ERROR, scan.at(f"the scanner failed: {error!r}")
+        if status is ScanStatus.COMPLETE and scan.reading.unread:
+            status = ScanStatus.INCOMPLETE
+            unread = list(scan.reading.unread.items())
+            problem = "; ".join(f"{path}: {why}" for path, why in unread[:SHOWN_PROBLEMS])
         return StaticReport(
             self.version,
             status,
@@ -110,6 +117,10 @@ class _Scan:
         #: layers in which also what stands behind the gates of rules was looked for
         self._searched: set[int] = set()
 
+    def at(self, problem: str) -> str:
+        """The problem with the file at which it came up."""
+        return f"{self.reading.path}: {problem}" if self.reading.path else problem
+
     def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
         self.findings.extend(structure.findings(files, check, known_bad))
 
@@ -130,26 +141,30 @@ class _Scan:
 
     def _read_text(self, source: ReadText, text: str) -> None:
         normal = normalise_text(text)
-        layer = segment_file(source.path, normal, referenced=source.referenced)
-        layer.origin = source.first_line
-        self._add(layer)
+        self._add(segment_file(source.path, normal, referenced=source.referenced))
         for line, _, said in normal.spelt:
-            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line + layer.origin - 1))
+            self._budget.check()
+            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line))
 
     def _decode(self, number: int) -> None:
         layer = self._layers[number]
-        for found in decoded_layers(layer.text):
-            self._budget.check()
-            attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
-            self._fact(number, Fact("encoded", found.offset, found.length, attributes))
-            place = layer.piece_at(found.offset)
-            self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
+        self.reading.path = layer.path
+        try:
+            for found in decoded_layers(layer.text):
+                self._budget.check()
+                attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
+                self._fact(number, Fact("encoded", found.offset, found.length, attributes))
+                place = layer.piece_at(found.offset)
+                self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
+        except TooMuchEncoded:
+            self.reading.problem(layer.path, "only partly decoded: it holds too many encoded texts")
 
     def _add(self, layer: Layer) -> None:
         number = len(self._layers)
         self._layers.append(layer)
         self._facts(number, layer.facts)
-        for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles):
+        flooded = partial(self.reading.problem, layer.path, FLOODED)
+        for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles, flooded):
             self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _search_behind_gates(self) -> None:
@@ -176,7 +191,8 @@ class _Scan:
             text = searchable(layer.flowing)
             if len(text) < len(layer.flowing):
                 self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
-            for leaf, offset, length in self._matcher.rest(text):
+            flooded = partial(self.reading.problem, layer.path, FLOODED)
+            for leaf, offset, length in self._matcher.rest(text, flooded):
                 self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _refine(self, first: int) -> None:
@@ -195,12 +211,14 @@ class _Scan:
         for number in range(first, len(self._layers)):
             self._budget.check()
             layer = self._layers[number]
+            self.reading.path = layer.path
             known = len(layer.facts)
-            code.refine(layer, signs.telling(layer), matches.get(number, ()))
-            if layer.partial and layer.path not in self.reading.sampled:
-                self.reading.sampled.append(layer.path)
+            try:
+                code.refine(layer, signs.telling(layer), matches.get(number, ()), self._budget.check_code)
+            except Exceeded as error:
+                layer.unread = f"not fully read: {error}"
             if layer.unread:
-                self.reading.problem(layer.path, "not fully read: its shell code is too tangled")
+                self.reading.problem(layer.path, layer.unread)
             self._facts(number, layer.facts[known:])
             self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
 
@@ -265,7 +283,8 @@ class _Scan:
         for number, layer in enumerate(self._layers):
             if number not in self._forbidding:
                 self._forbidding.add(number)
-                for leaf, offset, length in self._matcher.forbidding(layer.flowing):
+                # Too many words that forbid a finding only ever make one more.
+                for leaf, offset, length in self._matcher.forbidding(layer.flowing, lambda: None):
                     self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _hit(self, leaf: Leaf, number: int, offset: int, length: int) -> Hit | None:
@@ -305,7 +324,6 @@ class _Scan:
             self.reading.files_scanned,
             sum(len(file.data) for file in files),
             self.reading.bytes_scanned,
-            tuple(self.reading.sampled),
         )
 
 

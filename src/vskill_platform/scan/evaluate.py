@@ -4,10 +4,11 @@ A condition is worked out from the leaves upwards as sets of places; `all` keeps
 unit (line, sentence, segment, section, file or skill) holds every member and nothing of `none`.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from vskill_platform.scan.model import Hit, Layer, Unit
-from vskill_platform.scan.polarity import sentence_around
+from vskill_platform.scan.polarity import sentences
 from vskill_platform.scan.ruleset import Leaf, RuleNode
 
 #: Where a leaf holds; worked out when a rule asks for it.
@@ -57,8 +58,11 @@ def _line(hit: Hit, layer: Layer) -> Key:
 
 def _sentence(hit: Hit, layer: Layer) -> Key:
     """Sentences end with their segment: the pieces around the hit that share it are searched."""
-    start, end = layer.segment_around(hit.offset)
-    return (hit.layer, sentence_around(layer.flowing, start, end, hit.offset))
+    starts = layer.sentences.get(hit.segment)
+    if starts is None:
+        start, end = layer.segment_around(hit.offset)
+        starts = layer.sentences[hit.segment] = [begin for begin, _ in sentences(layer.flowing, start, end)]
+    return (hit.layer, hit.segment, bisect_right(starts, hit.offset))
 
 
 _KEYS: dict[Unit, Callable[[Hit, Layer], Key]] = {

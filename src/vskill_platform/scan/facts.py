@@ -63,6 +63,6 @@ def _locked_archives(layer: Layer, text: bytes) -> Iterator[Fact]:
     if not found:
         return
     sections = {layer.piece_at(match.start()).section for match in _ARCHIVE.finditer(text)}
-    for match in found[:MOST_ADDRESSES]:
+    for match in found:
         if layer.piece_at(match.start()).section in sections:
             yield Fact("password.archive", match.start(), match.end() - match.start())

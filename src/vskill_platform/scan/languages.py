@@ -93,6 +93,15 @@ def language_of(path: str, text: bytes) -> str:
     return "data"
 
 
+def is_named_text(path: str, data: bytes) -> bool:
+    """Whether its name or first line makes a program read it as text, whatever bytes it holds."""
+    suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
+    return SUFFIXES.get(suffix) in _READ_AS_TEXT or data.startswith(b"#!")
+
+
+_READ_AS_TEXT = ACTING_CODE | {"prose"}
+
+
 def _interpreter(text: bytes) -> str:
     words = text[2 : text.find(b"\n") % (len(text) + 1)][:200].replace(b"/", b" ").split()
     for word in words:

@@ -8,13 +8,15 @@ import msgspec
 class Limits(msgspec.Struct, frozen=True):
     """Of one skill."""
 
-    #: a larger file is read in windows
-    file_bytes: int = 100 * 1024
     skill_bytes: int = 20 * 1024 * 1024
     cpu_s: float = 2.0
     wall_s: float = 10.0
+    #: how much of that time reading code may take; the rest is for the rules
+    code_share: float = 0.6
     #: archives inside: members, bytes of all of them, how much larger than packed, and how deep
     archive_members: int = 500
+    #: a member may be this large, however small it was packed
+    archive_member_bytes: int = 100 * 1024
     archive_bytes: int = 20 * 1024 * 1024
     archive_ratio: int = 100
     archive_depth: int = 2
@@ -36,9 +38,17 @@ class Budget:
         self._began = time.monotonic()
 
     def check(self) -> None:
+        self._check(1.0)
+
+    def check_code(self) -> None:
+        """Reading code must leave time for the rules."""
+        self._check(self.limits.code_share)
+
+    def _check(self, share: float) -> None:
         elapsed = time.monotonic() - self._began
+        cpu_s, wall_s = self.limits.cpu_s, self.limits.wall_s
         # A thread cannot use more of the processor than time has passed, and asking for it is a system call.
-        if elapsed >= self.limits.cpu_s and time.thread_time() > self._cpu:
-            raise Exceeded(f"the scan took more than {self.limits.cpu_s:g} s of processor time")
-        if elapsed > self.limits.wall_s:
-            raise Exceeded(f"the scan took more than {self.limits.wall_s:g} s")
+        if elapsed >= cpu_s * share and time.thread_time() > self._cpu - cpu_s * (1 - share):
+            raise Exceeded(f"the scan took more than {cpu_s * share:g} s of processor time")
+        if elapsed > wall_s * share:
+            raise Exceeded(f"the scan took more than {wall_s * share:g} s")

@@ -8,7 +8,7 @@ to use, and belongs to one thread at a time.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import yara_x
 
@@ -16,8 +16,8 @@ from vskill_platform.scan.lowering import lower_pattern
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
-#: More places than a report shows of one rule in one file, even where most are dropped by role.
-MOST_MATCHES = 200
+#: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
+MOST_MATCHES = 25000
 #: Of one search, by the clock on the wall: as long as a whole scan may take, so that a busy machine alters nothing.
 SLOWEST_S = 10
 HINT = (
@@ -27,6 +27,8 @@ HINT = (
 )
 
 Match = tuple[int, int, int]
+#: Called when a pattern matches more often than is counted.
+Flooded = Callable[[], None]
 
 FORBIDDING, REST = "forbidding", "rest"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
@@ -51,24 +53,24 @@ class Matcher:
     def serialised(self) -> dict[str, bytes]:
         return {_file_name(name): group.serialised() for name, group in self._by_name.items()}
 
-    def matches(self, text: bytes, roles: frozenset[TextRole]) -> Iterator[Match]:
+    def matches(self, text: bytes, roles: frozenset[TextRole], flooded: Flooded) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
         for name, group in self._by_name.items():
             if name not in {FORBIDDING, REST} and not roles.isdisjoint(group.roles):
-                yield from group.matches(text, lower)
+                yield from group.matches(text, lower, flooded)
 
-    def rest(self, text: bytes) -> Iterator[Match]:
+    def rest(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
         """The same for what rules look for only after their rarest part was found."""
-        return self._matches_of(REST, text)
+        return self._matches_of(REST, text, flooded)
 
-    def forbidding(self, text: bytes) -> Iterator[Match]:
+    def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
-        return self._matches_of(FORBIDDING, text)
+        return self._matches_of(FORBIDDING, text, flooded)
 
-    def _matches_of(self, name: str, text: bytes) -> Iterator[Match]:
+    def _matches_of(self, name: str, text: bytes, flooded: Flooded) -> Iterator[Match]:
         group = self._by_name.get(name)
-        return group.matches(text, text.lower()) if group is not None else iter(())
+        return group.matches(text, text.lower(), flooded) if group is not None else iter(())
 
 
 def _file_name(name: str) -> str:
@@ -145,10 +147,12 @@ class _Group:
         self._rules.serialize_into(file)
         return file.getvalue()
 
-    def matches(self, text: bytes, lower: bytes) -> Iterator[Match]:
+    def matches(self, text: bytes, lower: bytes, flooded: Flooded) -> Iterator[Match]:
         """`lower` is the same text in lower case."""
         for found in self._ready().scan(lower if self._lower else text).matching_rules:
             matches = [(match.offset, match.length) for match in found.patterns[0].matches]
+            if len(matches) >= MOST_MATCHES:
+                flooded()
             for leaf in self._sharing[found.identifier]:
                 window = leaf.condition.window if leaf.condition.words else None
                 for offset, length in matches:

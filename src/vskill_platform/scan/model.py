@@ -8,6 +8,7 @@ searched, a fact about it, and the place where something was found.
 import enum
 from bisect import bisect_right
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Protocol
 
 import msgspec
@@ -171,13 +172,14 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
-    #: there was more code than was looked at
-    partial: bool = False
-    #: some of its code could not be looked at
-    unread: bool = False
+    #: why some of its code was not looked at; "" where all was
+    unread: str = ""
     #: all that its pieces may have
     roles: frozenset[TextRole] = ALL_ROLES
     starts: list[int] = []
+    #: where its lines begin, and the sentences of a segment, once somebody asks
+    lines: list[int] = []
+    sentences: dict[int, list[int]] = {}
 
     @property
     def pieces(self) -> list[Piece]:
@@ -214,12 +216,20 @@ class Layer(msgspec.Struct):
         return max(0, bisect_right(self.starts, offset) - 1)
 
     def line_start(self, offset: int) -> int:
-        return self.text.rfind(b"\n", 0, offset) + 1
+        line = self._line(offset)
+        return self.lines[line]
 
     def line_at(self, offset: int) -> int:
         if self.decoded:
             return self.origin
-        return self.text.count(b"\n", 0, offset) + self.origin
+        return self._line(offset) + self.origin
+
+    def _line(self, offset: int) -> int:
+        """Counted from 0. The index pays off in large files with many matches."""
+        if not self.lines:
+            lengths = (len(line) + 1 for line in self.text.split(b"\n"))
+            self.lines = [0, *accumulate(lengths)][:-1]
+        return bisect_right(self.lines, offset) - 1
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):

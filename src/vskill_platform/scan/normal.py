@@ -13,10 +13,10 @@ import re2
 
 from vskill_platform.scan.model import Fact
 
-#: More places of one kind tell the reader nothing new.
+#: More places of one kind tell the reader nothing new; what stands there is read all the same.
 MOST_FACTS = 10
-#: Bytes in which a NUL makes a file a binary one.
-BINARY_WINDOW = 8192
+#: First bytes that tell a binary file.
+HEAD = 8192
 
 _ZERO_WIDTH = "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u2060-\u2064\u3164\ufeff\uffa0"
 _VARIATION = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
@@ -31,6 +31,7 @@ _HIDDEN = (
     ("variation", re2.compile(f"[{_VARIATION}]{{4,}}")),
     ("bidi", re2.compile("[\u202d\u202e\u2066-\u2068]")),
 )
+_BEYOND_ASCII = re2.compile("[^\\x00-\\x7f\ufffd]")
 _FLAG = "\U0001f3f4"
 
 _IMITATED = dict(
@@ -93,17 +94,18 @@ class Normal(msgspec.Struct):
     spelt: list[tuple[int, str, str]] = []
 
 
-def decode_text(data: bytes) -> str | None:
-    """The text of a file; None for a binary one."""
+def decode_text(data: bytes, *, named_text: bool = False) -> str | None:
+    """The text of a file; None for a binary one. A shell reads a script on past a zero byte, and so do we."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    if b"\0" in data[:BINARY_WINDOW]:
+        return data.decode("utf-16", "replace").replace("\0", "")
+    if b"\0" in data[:HEAD] and not named_text:
         return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # A text in an old encoding, or one cut in the middle of a character.
-        return data.decode("utf-8" if error.reason == "unexpected end of data" else "latin-1", "replace")
+    data = data.replace(b"\0", b"")
+    text = data.decode("utf-8", "replace")
+    if "\ufffd" in text and not _BEYOND_ASCII.search(text):
+        # In an old encoding; one wrong byte in UTF-8 must not make what it hides unreadable.
+        return data.decode("latin-1")
+    return text
 
 
 def normalise_text(written: str) -> Normal:
@@ -143,15 +145,15 @@ def _lookalikes(written: str, table: dict[int, str | None]) -> Iterator[Fact]:
 
 def _uncover(written: str, table: dict[int, str | None], normal: Normal) -> None:
     for how, pattern in _HIDDEN:
+        line, at = 1, 0
         for count, match in enumerate(pattern.finditer(written)):
-            if count == MOST_FACTS:
-                break
             if how == "tag" and written[max(0, match.start() - 1) : match.start()] == _FLAG:
                 continue
-            offset = _offset(written, match.start(), table)
-            normal.facts.append(Fact("hidden", offset, 0, {"how": how}))
+            if count < MOST_FACTS:
+                offset = _offset(written, match.start(), table)
+                normal.facts.append(Fact("hidden", offset, 0, {"how": how}))
             if said := _spelt_text(how, match.group()):
-                line = written.count("\n", 0, match.start()) + 1
+                line, at = line + written.count("\n", at, match.start()), match.start()
                 normal.spelt.append((line, how, said))
 
 

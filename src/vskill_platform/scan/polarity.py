@@ -134,16 +134,6 @@ def sentences(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield at, end
 
 
-def sentence_around(text: bytes, start: int, end: int, offset: int) -> int:
-    """Where the sentence begins that the offset stands in."""
-    last = start
-    for match in _SENTENCE.finditer(text, start, end):
-        if match.end() > offset:
-            break
-        last = match.end()
-    return last
-
-
 def is_about(text: bytes, start: int, end: int) -> bool:
     """Whether this stretch speaks about bad things."""
     return start < end and _ABOUT.search(text, start, end) is not None

@@ -1,5 +1,5 @@
-"""From a skill's files to the texts that are scanned: tells text from binary, reads large files in windows, and opens
-archives in memory under limits. What it could not read it lists as a problem, so that the scan is not called clean.
+"""From a skill's files to the texts that are scanned: tells text from binary, reads every text whole, and opens
+archives in memory under limits. What it could not read it remembers, so that the scan is not called clean.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding
 from vskill_platform.scan import structure
 from vskill_platform.scan.archives import UNREADABLE, TooMuch, archive_type, members
+from vskill_platform.scan.languages import is_named_text
 from vskill_platform.scan.limits import Budget
 from vskill_platform.scan.normal import decode_text
 
-#: How many windows a large file is read in: its head, its tail, and the rest spread between them.
-WINDOWS = 6
+#: Files that a report names as not read; one is enough to make the scan incomplete.
 MOST_PROBLEMS = 20
 
 
@@ -27,8 +27,6 @@ class ReadText(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     #: SKILL.md names it, so the agent will look at it
     referenced: bool = False
-    #: the line of the file at which the text begins
-    first_line: int = 1
 
 
 class Reading:
@@ -39,14 +37,17 @@ class Reading:
         self._limits = budget.limits
         self._skill_md = b""
         self._unpacked = 0
-        self.problems: list[str] = []
-        self.sampled: list[str] = []
+        #: the file that is being read
+        self.path = ""
+        #: what was not read whole, by path, with the reason
+        self.unread: dict[str, str] = {}
         self.files_scanned = 0
         self.bytes_scanned = 0
 
     def sources(self, files: Sequence[SkillFile]) -> Iterator[ReadText]:
         self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
         for file in files:
+            self.path = file.path
             if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
                 self.problem(
                     file.path, f"not read: the skill is larger than {self._limits.skill_bytes} bytes"
@@ -56,6 +57,7 @@ class Reading:
             yield from self._read(file.path, file.data, depth=0)
 
     def _read(self, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
+        self.path = path
         self._budget.check()
         yield ReadText(path, findings=tuple(structure.binary_findings(path, data)))
         kind = archive_type(path, data)
@@ -63,7 +65,7 @@ class Reading:
             self._count(len(data), depth)
             yield from self._members(kind, path, data, depth)
             return
-        yield from self._texts(path, data, depth)
+        yield self._text(path, data, depth)
 
     def _members(self, kind: str, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
         if depth >= self._limits.archive_depth:
@@ -79,27 +81,10 @@ class Reading:
             if kind == "zip" or "tar" in path or path.endswith(".tgz"):
                 self.problem(path, f"cannot be opened as an archive: {type(error).__name__}")
 
-    def _texts(self, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
+    def _text(self, path: str, data: bytes, depth: int) -> ReadText:
+        self._count(len(data), depth)
         referenced = path.encode("utf-8", "replace") in self._skill_md
-        windows = list(self._windows(path, data))
-        for start, window in windows:
-            text = decode_text(window)
-            self._count(len(window), depth)
-            line = data.count(b"\n", 0, start) + 1 if start else 1
-            yield ReadText(path, text, referenced=referenced, first_line=line)
-
-    def _windows(self, path: str, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The whole file, or parts of a large one, each cut where a line begins."""
-        limit = self._limits.file_bytes
-        if len(data) <= limit:
-            yield 0, data
-            return
-        self.sampled.append(path)
-        size = limit // WINDOWS
-        for number in range(WINDOWS):
-            start = (len(data) - size) * number // (WINDOWS - 1)
-            begin = data.find(b"\n", start, start + size) + 1 if start else 0
-            yield begin or start, data[begin or start : start + size]
+        return ReadText(path, decode_text(data, named_text=is_named_text(path, data)), referenced=referenced)
 
     def _count(self, size: int, depth: int) -> None:
         if depth:
@@ -109,5 +94,5 @@ class Reading:
 
     def problem(self, path: str, what: str) -> None:
         """Something of the skill that was not looked at."""
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"{path}: {what}")
+        if len(self.unread) < MOST_PROBLEMS:
+            self.unread.setdefault(path, what)

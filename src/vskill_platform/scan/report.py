@@ -94,8 +94,6 @@ def _headline(one: Scanned) -> Text:
         line.append(f"  score {report.score}")
     if report.problem:
         line.append(f"  {report.status.value}: {printable(report.problem)}", style="magenta")
-    if report.coverage.sampled:
-        line.append(f"  ({len(report.coverage.sampled)} large files read in part)", style="dim")
     return line
 
 

@@ -6,16 +6,13 @@ the ways to run it one that a rule asks for; some words tell by themselves. `cod
 words, and no others unless a pattern matched in them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 import re2
 
 from vskill_platform.scan.languages import PARSED
 from vskill_platform.scan.model import FACTS, CodeBlock, Layer
-
-#: Blocks of one layer that are looked at.
-MOST_BLOCKS = 300
 
 #: Decoding, assembling, sockets and broad deletion. Texts glued together may be anything, so they count here.
 _ALONE = re2.compile(
@@ -121,7 +118,7 @@ class _Code:
 
     def __init__(self, layer: Layer) -> None:
         self.flowing = layer.flowing
-        code = [block for block in layer.blocks[:MOST_BLOCKS] if block.language in PARSED]
+        code = [block for block in layer.blocks if block.language in PARSED]
         self._text = _join_code(layer, code)
         self._shell = _join_code(layer, [block for block in code if block.language == "bash"])
         self._held: dict[int, bool] = {}
@@ -171,6 +168,12 @@ class Telling:
     def __call__(self, start: int, end: int) -> bool:
         """Whether a fact that a rule asks for may come from this stretch."""
         return _has_sign(self._signs, self._code.flowing, start, end)
+
+    def places(self, start: int, end: int) -> Iterator[int]:
+        """Where in the stretch words stand that may tell something, in no order."""
+        for sign in self._signs:
+            for match in sign.finditer(self._code.flowing, start, end):
+                yield match.start()
 
     def anything(self, start: int, end: int) -> bool:
         """Whether the stretch downloads, runs or tells anything, asked for or not."""

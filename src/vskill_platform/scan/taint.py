@@ -17,11 +17,11 @@ from vskill_platform.scan.model import Fact
 TEXT = 400
 #: A literal of this length that is decoded is a payload.
 PAYLOAD = 120
-#: Nesting beyond what people write; deeper code is not followed.
+#: Nesting beyond what people write; deeper code is not followed, and the scan is not complete.
 DEEPEST = 120
-MOST_FACTS = 400
-#: Expressions that are looked at in one block; a bundled library has more, and is read in part.
-MOST_STEPS = 30_000
+MOST_FACTS = 10_000
+#: Expressions between two looks at the clock.
+STEPS = 512
 
 FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
 SECRET, STORED, PATH = "secret:", "file:", "path:"
@@ -82,12 +82,20 @@ class Program:
     """One stretch of code being read: names, and the facts found so far."""
 
     def __init__(
-        self, offset: int, names: dict[str, Value], worth: Callable[[int, int], bool] | None = None
+        self,
+        offset: int,
+        names: dict[str, Value],
+        worth: Callable[[int, int], bool] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """`worth` tells whether a function between two offsets is worth reading; all are by default."""
+        """`worth` tells whether a function between two offsets is worth reading; all are by default. `check` raises
+        when there is no time left."""
         self._offset = offset
         self.names = names
         self.worth = worth or (lambda _, __: True)
+        self.check = check
+        #: whether there was code that was not looked at
+        self.partial = False
         self.parameters: dict[str, list[str]] = {}
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
@@ -99,16 +107,15 @@ class Program:
         self._depth = 0
         self._steps = 0
 
-    @property
-    def partial(self) -> bool:
-        """Whether there was more code than is looked at."""
-        return self._steps >= MOST_STEPS
-
     def enter(self) -> bool:
         """One step deeper; whether to go on. Every `enter` has its `leave`."""
         self._depth += 1
         self._steps += 1
-        return self._depth <= DEEPEST and self._steps < MOST_STEPS
+        if not self._steps % STEPS:
+            self.check()
+        if self._depth > DEEPEST:
+            self.partial = True
+        return self._depth <= DEEPEST
 
     def leave(self) -> None:
         self._depth -= 1
@@ -117,6 +124,8 @@ class Program:
         key = (name, start, *sorted(attributes.items()))
         if len(self.facts) < MOST_FACTS:
             self.facts.setdefault(key, Fact(name, self._offset + start, min(length, TEXT), attributes))
+        else:
+            self.partial = True
 
     def note_list(self, name: str, start: int, end: int) -> None:
         """A collection under this name; patterns to look for are not what the code does."""
