@@ -627,6 +627,49 @@ async def test_a_stop_just_after_the_run_ended_changes_nothing_about_how_it_ende
     assert await read(env, submission) == left
 
 
+async def stop_at(env: Env, hooked: HookedKV, moment: str, number: int) -> None:
+    """Work, and be stopped before or after the commit of that number, as a stopping process stops what is late."""
+    reached, left = asyncio.Event(), number
+
+    async def hold(_operations: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            reached.set()
+            # As a write that is under way: cancelled or not, it ends.
+            await asyncio.sleep(0.01)
+
+    setattr(hooked, f"{moment}_commit", hold)
+    working = asyncio.create_task(work(env))
+    await asyncio.wait_for(reached.wait(), PATIENCE_S)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    hooked.before_commit = hooked.after_commit = None
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (1, None),
+        (2, RuntimeError("the scanner broke")),
+        (2, SourceUnavailable("down", host="github.com")),
+        (2, TimeoutError("a step")),
+    ],
+    ids=["the claim", "a failure", "an outage", "a time-out"],
+)
+async def test_a_stop_in_the_middle_of_a_write_leaves_no_claim(clock, moment, number, error):
+    """Seed 9004929: stopped while it wrote how an attempt had ended, a worker kept its claim to the end."""
+    env = memory_env(clock, scanner=Scripted(error))
+    hooked = HookedKV(env.kv)
+    env = msgspec.structs.replace(env, kv=hooked)
+    submission = await submit(env, "demo")
+    await stop_at(env, hooked, moment, number)
+    left = await read(env, submission)
+    assert (left.claim, left.state) == (None, State.RECEIVED)
+
+
 async def test_a_store_that_is_away_stops_nothing_for_good(clock):
     """The message comes again, and the record says where to go on."""
     env = memory_env(clock)

@@ -2,10 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
+from tests.support.faults import HookedKV
+from tests.support.patience import PATIENCE_S
 from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, SourceUnavailable, TransitionError
@@ -21,7 +24,7 @@ from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import require_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 
@@ -180,6 +183,32 @@ async def test_a_stopping_worker_that_has_lost_it_leaves_it_to_the_one_who_has_i
     with pytest.raises(asyncio.CancelledError):
         await working
     assert await task() == taken
+
+
+@pytest.mark.parametrize(
+    ("number", "step"), [(1, "did it"), (2, RuntimeError("broke")), (2, SourceUnavailable("down", host="h"))]
+)
+async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim(env, number, step):
+    await ask_for("demo", "one", {})
+    hooked, reached, left = HookedKV(env.kv), asyncio.Event(), number
+
+    async def hold(_operations):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            reached.set()
+            # As a write that is under way: cancelled or not, it ends.
+            await asyncio.sleep(0.01)
+
+    hooked.after_commit = hold
+    stopping = msgspec.structs.replace(env, kv=hooked)
+    working = asyncio.create_task(run_with_worker_env(stopping, lambda: work(stopping, kind(step))))
+    await asyncio.wait_for(reached.wait(), PATIENCE_S)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    handed = await task()
+    assert (handed.state, handed.claim) == (TaskState.ACTIVE, None)
 
 
 async def test_a_kind_that_this_version_does_not_know_is_a_dead_letter(env):

@@ -27,7 +27,7 @@ from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, d
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
-from vskill_platform.queue.keeper import kept_alive
+from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.submission_store import read_submission
@@ -94,7 +94,7 @@ async def _handle(message: Message) -> str:
 async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
     seen = await read_submission(body.submission_id)
     async with kept_alive(message) as keeper, _place(seen):
-        claim = await claim_submission(body.submission_id, body.run, seen)
+        claim = await take_claim(claim_submission(body.submission_id, body.run, seen), _hand_back)
         if isinstance(claim, NotClaimed):
             return await settle_unclaimed(message, claim)
         keeper.claim = claim
@@ -116,6 +116,15 @@ def _suspect(record: Submission) -> bool:
 
 
 async def _work(claim: HeldClaim) -> None:
+    """One attempt. A worker that is stopped hands it back, also from the middle of writing how it ended."""
+    try:
+        await _attempt(claim)
+    except asyncio.CancelledError:
+        await asyncio.shield(_hand_back(claim))
+        raise
+
+
+async def _attempt(claim: HeldClaim) -> None:
     """Run the pipeline within its budget, and write to the record how the attempt ended."""
     env = require_env("kv")
     budget = env.settings.submission_budget_ms
@@ -130,9 +139,6 @@ async def _work(claim: HeldClaim) -> None:
         env.metrics.attempts.labels("unavailable").inc()
         await claim.unavailable(_dependency(error), str(error))
     except ClaimLost:
-        raise
-    except asyncio.CancelledError:
-        await asyncio.shield(_hand_back(claim))
         raise
     except Exception as error:
         env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))

@@ -1,13 +1,32 @@
-"""Renews claim and lease while a message is handled; a lost claim cancels the work at once."""
+"""Takes a claim and renews it, with the lease, while a message is handled; a lost claim cancels the work at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Protocol, TypeVar
 
 from vskill_platform.broker.contract import Message
-from vskill_platform.domain.errors import ClaimLost, StoreError
+from vskill_platform.domain.errors import ClaimLost, PlatformError, StoreError
+from vskill_platform.store.claims import NotClaimed
 from vskill_platform.worker_context import require_env
+
+T = TypeVar("T")
+
+
+async def take_claim(
+    claiming: Coroutine[Any, Any, T | NotClaimed], hand_back: Callable[[T], Awaitable[None]]
+) -> T | NotClaimed:
+    """The claim, or why there is none. A worker that is stopped meanwhile waits for the write and hands the claim back:
+    to cancel a write does not undo it, and nobody else would know of the claim before it ends."""
+    task = asyncio.ensure_future(claiming)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(PlatformError):
+            claim = await task
+            if not isinstance(claim, NotClaimed):
+                await hand_back(claim)
+        raise
 
 
 class Renewable(Protocol):

@@ -19,7 +19,7 @@ from vskill_platform.domain.task import TaskState
 from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
 from vskill_platform.notifications.deliveries import DELIVERY, deliver
 from vskill_platform.notifications.mail import MAIL, send_mail
-from vskill_platform.queue.keeper import kept_alive
+from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
@@ -47,7 +47,7 @@ async def handle_task(message: Message, body: TaskMessage, kinds: tuple[TaskKind
         await message.dead_letter(f"this version knows no task {body.task!r}")
         return "unknown task"
     async with kept_alive(message) as keeper, require_env("gate").gate.company():
-        held = await claim_task(body.task, body.id, body.run)
+        held = await take_claim(claim_task(body.task, body.id, body.run), _hand_back)
         if isinstance(held, NotClaimed):
             return await settle_unclaimed(message, held)
         keeper.claim = held
@@ -68,6 +68,15 @@ async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
 
 
 async def _work(kind: TaskKind, held: HeldTask) -> None:
+    """One attempt. A worker that is stopped hands it back, also from the middle of writing how it ended."""
+    try:
+        await _attempt(kind, held)
+    except asyncio.CancelledError:
+        await asyncio.shield(_hand_back(held))
+        raise
+
+
+async def _attempt(kind: TaskKind, held: HeldTask) -> None:
     env = require_env("kv")
     timer = asyncio.timeout(kind.budget_ms / 1000)
     try:
@@ -81,9 +90,6 @@ async def _work(kind: TaskKind, held: HeldTask) -> None:
         reason, waiting_for = str(error), str(error.details.get("host") or error.code)
         await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, env.kv.now()))
     except ClaimLost:
-        raise
-    except asyncio.CancelledError:
-        await asyncio.shield(_hand_back(held))
         raise
     except Exception as error:
         env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
