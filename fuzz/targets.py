@@ -18,8 +18,9 @@ from vskill_platform.domain.content import (
 )
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import Identity, has_control_characters, normalise, submission_id
+from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.intake.manifest import DESCRIPTION_LENGTH, NAME_LENGTH, read_manifest
+from vskill_platform.intake.manifest import DESCRIPTION_LENGTH, read_manifest
 from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.normal import decode_text, normalise_text
@@ -47,14 +48,15 @@ def hold(promise: bool, what: str) -> None:  # noqa: FBT001 - reads like an asse
 
 
 def manifest(data: bytes) -> None:
-    """A front matter is read or refused, with a line and a fix."""
+    """A SKILL.md is read, with a note on what was taken instead, or refused; each with a line and a fix."""
     try:
         found = read_manifest(data)
     except PlatformError as error:
         hold(isinstance(error.details.get("line"), int), "a refusal names its line")
         hold(bool(error.details.get("fix")), "a refusal names its fix")
         return
-    hold(0 < len(found.name) <= NAME_LENGTH, "a name is within its length")
+    hold(is_plain_name(found.name), "a name is one that every client accepts")
+    hold(all(note.line > 0 and note.sentence and note.fix for note in found.notes), "a note has line and fix")
     hold(0 < len(found.description) <= DESCRIPTION_LENGTH, "a description is within its length")
     hold(found == read_manifest(data), "the same bytes are the same manifest")
 

@@ -27,6 +27,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "jobs": tables.jobs,
     "limits": tables.limits,
     "metrics": tables.metrics,
+    "notes": tables.notes,
     "routes": routes_page.render,
     "rules": rules_page.render,
     "settings": tables.settings,

@@ -9,6 +9,7 @@ import vskill_platform.scan.ruleset  # noqa: F401 - the one module that adds an 
 from vskill_platform.actions.action import Missing
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
 from vskill_platform.observability import Metrics
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
@@ -29,6 +30,13 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def _cell(value: object) -> str:
     return " ".join(str(value).split()).replace("|", "/")
+
+
+def notes() -> str:
+    rows = (
+        (f"`{code.value}`", MEANINGS[code], "no" if code in SKIPPED_BY_SKILLS else "yes") for code in NoteCode
+    )
+    return table(("note", "what it means", "`skills` installs it"), rows)
 
 
 def settings() -> str:

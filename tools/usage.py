@@ -58,7 +58,6 @@ EXEMPT: Mapping[str, str] = {
     "CallbackQuery.iss": "GitHub sends it; the state proves who answered",
     "Problem.request_id": "an answer; whoever asks for help names it",
     "VerifiedAttestation.verified": "printed as JSON",
-    "Manifest.allowed_tools": "read so that a malformed one is refused",
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,
     "Signal.kind": "the comparison of two versions' capabilities is the first that raises a signal; it comes next",

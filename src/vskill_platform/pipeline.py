@@ -7,7 +7,7 @@ the next attempt continues from the record wherever this one stopped.
 import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.content import SkillFile, check_files, digest_of_files, pack, skill_file_of
+from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.decision import BlockScope, Decision, decide, judge_can_change
 from vskill_platform.domain.errors import (
     Blocked,
@@ -20,10 +20,11 @@ from vskill_platform.domain.errors import (
     SourceGone,
 )
 from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
-from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.manifest import admit_skill
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
 from vskill_platform.store.blocklist import (
@@ -99,8 +100,7 @@ async def _fetch(claim: HeldClaim) -> Content:
     step of the run, so that it costs no write of its own."""
     env = require_env("sources")
     fetched = await env.sources.fetch(claim.record)
-    check_files(fetched.files)
-    manifest = read_manifest(skill_file_of(fetched.files).data)
+    manifest = admit_skill(fetched.files, slug_of(claim.record.identity))
     digest = digest_of_files(fetched.files)
     await env.blobs.put(digest, pack(fetched.files))
     claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name)

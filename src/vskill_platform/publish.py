@@ -9,6 +9,7 @@ import msgspec
 from vskill_platform.archives import ArchiveDigests, archive_digests
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
+from vskill_platform.domain.blocklist import BlockTarget
 from vskill_platform.domain.content import (
     SkillFile,
     content_hash,
@@ -19,6 +20,7 @@ from vskill_platform.domain.content import (
 )
 from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.listing import About, about
+from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.skill import (
     Certification,
     Publication,
@@ -30,7 +32,7 @@ from vskill_platform.domain.skill import (
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.trust import TrustFacts
-from vskill_platform.intake.manifest import Manifest, read_manifest
+from vskill_platform.intake.manifest import Manifest, admit_skill
 from vskill_platform.kv.entries import Assert, Operation
 from vskill_platform.signing.keys import SigningKey
 from vskill_platform.signing.statement import make_statement
@@ -94,10 +96,14 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
 async def require_publishable(record: Submission) -> None:
     """Raise what publishing the stored bytes now would fail with: Blocked, LowerVersion or SourceGone."""
     content = await _read_content(record)
-    names = (record.skill_name, content.manifest.name)
-    await require_unblocked(all_targets(record.identity, names, content.digest))
+    await require_unblocked(_targets(record, content))
     _, canonical, skill, _ = await place_of(record.identity)
     publish_version(skill, _facts(record, content, canonical))
+
+
+def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:
+    names = (record.skill_name, content.manifest.name)
+    return all_targets(record.identity, names, content.digest)
 
 
 async def _read_content(record: Submission) -> Content:
@@ -107,7 +113,7 @@ async def _read_content(record: Submission) -> Content:
     if data is None:
         raise SourceGone("the stored bytes are no longer kept", submission=record.id, digest=record.digest)
     files = unpack(data, record.digest)
-    return Content(record.digest, files, read_manifest(skill_file_of(files).data))
+    return Content(record.digest, files, admit_skill(files, slug_of(record.identity)))
 
 
 async def _make_seal(content: Content) -> _Seal | None:
@@ -126,8 +132,7 @@ async def _publication(
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """The writes of a publication; they assert the blocklist version that was checked."""
     if asserted is None:
-        names = (record.skill_name, content.manifest.name)
-        asserted = await require_unblocked(all_targets(record.identity, names, content.digest))
+        asserted = await require_unblocked(_targets(record, content))
     _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, canonical))

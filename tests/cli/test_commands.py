@@ -181,8 +181,8 @@ def test_A17_a_folder_without_a_skill_is_refused_at_the_door(run, tmp_path):
     empty.mkdir()
     said = run("submit", empty, code=1).stderr
     assert f"There is no SKILL.md in {empty} or below it; name the folder of a skill" in said
-    (empty / "SKILL.md").write_text("# No front matter\n")
-    assert "SKILL.md line 1: SKILL.md has no front matter" in run("submit", empty, code=1).stderr
+    (empty / "SKILL.md").write_text("\n")
+    assert "SKILL.md line 1: SKILL.md is empty" in run("submit", empty, code=1).stderr
     assert json.loads(run("status", "--json").stdout)["total"] == 0
 
 

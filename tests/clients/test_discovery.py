@@ -9,10 +9,10 @@ import pytest
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
-from vskill_platform.actions.flat_names import is_kebab
 from vskill_platform.actions.scopes import MOST_LISTED
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import Severity
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
@@ -40,7 +40,7 @@ async def names(shelf, scope: str = "") -> dict[str, dict]:
     document = answer.json()
     assert document["$schema"] == SCHEMA
     listed = [one["name"] for one in document["skills"]]
-    assert len(set(listed)) == len(listed) and all(map(is_kebab, listed))
+    assert len(set(listed)) == len(listed) and all(map(is_plain_name, listed))
     return {one["name"]: one for one in document["skills"]}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, skill_md
 from tests.support.patience import PATIENCE_S
 
@@ -95,6 +96,15 @@ def test_git_clones_the_verified_bytes_with_their_modes(published, tmp_path, opt
 def test_the_same_version_is_the_same_commit(published, tmp_path):
     first, second = (git(tmp_path, "ls-remote", source(published, "rich")) for _ in range(2))
     assert first == second and "refs/heads/main" in first
+
+
+def test_a_plugin_has_a_name_and_a_description_whatever_the_form_of_its_skill(published, tmp_path):
+    published.publish("no-front-matter", {"SKILL.md": LENIENT["no-front-matter"]})
+    git(tmp_path, "clone", "-q", source(published, "no-front-matter"), "clone")
+    plugin = json.loads((tmp_path / "clone" / ".claude-plugin" / "plugin.json").read_bytes())
+    assert (plugin["name"], plugin["description"]) == ("no-front-matter", "Tidies CSV tables.")
+    skill = tmp_path / "clone" / "skills" / "no-front-matter" / "SKILL.md"
+    assert skill.read_bytes() == LENIENT["no-front-matter"]
 
 
 def test_a_thousand_files_arrive(published, tmp_path):

@@ -54,6 +54,13 @@ async def test_searches_reads_and_reports(client):
     assert json.loads(report.content[0].text) == report.structured_content
 
 
+async def test_a_report_names_what_the_author_should_correct(client, published):
+    published.publish("shouting", {"SKILL.md": b"---\nname: SHOUTING\ndescription: Shouts.\n---\n"})
+    report = await client.call_tool("get_security_report", {"name": "shouting"})
+    (note,) = report.structured_content["notes"]
+    assert (note["code"], note["line"]) == ("name-invalid", 2) and "name: shouting" in note["fix"]
+
+
 async def test_skills_are_resources_with_every_file(client):
     listed = (await client.list_resources()).resources
     uri = next(one.uri for one in listed if one.name == NAME)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, skill_md, write_files
 
 pytestmark = pytest.mark.node
@@ -55,6 +56,14 @@ def test_finds_the_registry_by_its_site(published, clawhub):
 def test_installs_one_byte_for_byte_with_scripts_binaries_and_unicode_names(published, clawhub):
     clawhub.ask("install", "rich")
     assert read_files(clawhub.folder("rich"), NOTES) == RICH
+
+
+def test_installs_what_is_lenient_about_its_form(published, clawhub):
+    for folder, text in LENIENT.items():
+        slug = folder.lower().replace("_", "-")
+        published.publish(slug, {"SKILL.md": text}, namespace="lenient")
+        clawhub.ask("install", slug)
+        assert read_files(clawhub.folder(slug), NOTES) == {"SKILL.md": text}
 
 
 def test_installs_several_and_counts_them(published, clawhub):
@@ -154,8 +163,8 @@ def test_publishing_for_somebody_else_is_refused(published, clawhub, token):
 
 def test_what_does_not_pass_says_so_at_the_door(published, clawhub, token):
     clawhub.ask("login", "--token", token)
-    write_files(clawhub.project / "headless", {"SKILL.md": b"no front matter\n"})
-    assert "front matter" in clawhub.ask("publish", "headless", code=1).text
+    write_files(clawhub.project / "headless", {"SKILL.md": b"not text: \xff\n"})
+    assert "not UTF-8" in clawhub.ask("publish", "headless", code=1).text
 
 
 def _state(registry: Registry, number: str) -> str:

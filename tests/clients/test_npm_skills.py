@@ -1,10 +1,12 @@
 """The npm package `skills` against a running server, on loopback: what it lists, finds, installs, updates and refuses."""
 
+import codecs
 import io
 import zipfile
 
 import pytest
 
+from tests.clients.lenient_forms import INSTALLED_BY_SKILLS, LENIENT
 from tests.clients.registry import Registry, read_files, skill_md
 
 pytestmark = pytest.mark.node
@@ -66,6 +68,17 @@ def test_adds_a_skill_of_a_thousand_files(published, skills):
     published.publish("many", MANY, namespace="big")
     skills.add("upload~big/skills/many")
     assert read_files(skills.folder("many")) == MANY
+
+
+def test_adds_what_is_lenient_about_its_form_and_skips_what_it_cannot_read(published, skills):
+    """It reads the front matter itself; a skill that it skips keeps it from no other. A byte order mark it drops."""
+    for folder, text in LENIENT.items():
+        published.publish(folder.lower(), {"SKILL.md": text}, namespace="lenient")
+    skills.add("upload~lenient", "--skill", "*")
+    installed = {one.parent.name: one.read_bytes() for one in skills.folder("x").parent.glob("*/SKILL.md")}
+    taken = sorted(LENIENT[folder].removeprefix(codecs.BOM_UTF8) for folder in INSTALLED_BY_SKILLS)
+    assert sorted(installed.values()) == taken, sorted(installed)
+    assert {"long-text", "windows"} < set(installed)
 
 
 def test_executable_bits_are_lost_by_the_client_and_kept_by_the_archive(published, skills):

@@ -294,7 +294,7 @@ async def test_a_blocked_content_is_known_by_its_hash(vskill):
 
 
 async def test_a_rejected_skill_is_told_by_the_check(vskill):
-    vskill.shelf.sources.put(REPO, "skills/odd", (SkillFile("SKILL.md", "100644", b"no front matter"),))
+    vskill.shelf.sources.put(REPO, "skills/odd", (SkillFile("SKILL.md", "100644", b"not text: \xff"),))
     made = await vskill.post("/api/v1/submissions", {"repoUrl": REPO, "skillPath": "skills/odd"}, code=201)
     with active_env(vskill.shelf.env):
         await run_until_quiet(vskill.shelf.env)

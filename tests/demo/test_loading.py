@@ -21,7 +21,7 @@ TOUR_ENDS = {
     "font-installer": "NEEDS_REVIEW",
     "release-notes": "REJECTED",
     "coin-tracker": "BLOCKED",
-    "unnamed": "REJECTED",
+    "unnamed": "PUBLISHED",
 }
 
 
@@ -51,9 +51,9 @@ def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(comman
     assert "give it a higher version in the front matter" in words
     assert "Correct the name." in words and "SKILL.md line 9, 10, 11" in words
     assert "Ship the script with the skill" in words
-    assert "add 'description:'" in words
+    assert "There is no description; the first paragraph of SKILL.md is used." in words
     assert "submission appeal" in words
-    assert "6 skills: 2 REJECTED" in words
+    assert "6 skills: 2 PUBLISHED" in words
 
     before = command("status")
     command("demo")
@@ -67,7 +67,7 @@ def test_a_folder_of_skills_on_disk_is_submitted_whole(command, tmp_path):
             f"---\nname: {name}\ndescription: The skill {name}.\n---\n"
         )
     (tmp_path / "skills" / "three").mkdir()
-    (tmp_path / "skills" / "three" / "SKILL.md").write_text("no front matter")
+    (tmp_path / "skills" / "three" / "SKILL.md").write_bytes(b"not text: \xff")
     shown = command("submit", str(tmp_path / "skills"), code=1)
     assert shown.count("created") == 2
 

@@ -126,7 +126,7 @@ async def test_E7_content_that_is_known_to_be_bad_has_its_reason(open_here: Open
 
 SOURCE_ENDS: dict[str, tuple[SkillFile, ...] | Exception] = {
     "no SKILL.md": (SkillFile("README.md", "100644", b"x"),),
-    "bad front matter": (SkillFile("SKILL.md", "100644", b"no front matter"),),
+    "no text": (SkillFile("SKILL.md", "100644", b"not text: \xff"),),
     "gone": SourceGone("github.com/ann/tools does not exist"),
     "too large": LimitExceeded("it has 5000 files"),
     "unsafe path": (*skill_files("fmt"), SkillFile("../escape", "100644", b"x")),
@@ -316,7 +316,7 @@ async def test_E12_one_rule_set_named_in_every_report(env: Env) -> None:
     """Clean, with findings, without a skill, empty: each report says which rules were applied."""
     contents = [
         skill_files("clean"),
-        (SkillFile("SKILL.md", "100644", b"no front matter"),),
+        (SkillFile("SKILL.md", "100644", b"not text: \xff"),),
         (*skill_files("binary"), SkillFile("tool", "100755", b"\x7fELF...")),
         (),
     ]

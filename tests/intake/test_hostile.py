@@ -154,7 +154,7 @@ def hundred_thousand_files(repo: Repo) -> None:
 
 
 def bad_front_matter(repo: Repo) -> None:
-    repo.commit({"s/SKILL.md": b"---\nname: &a [*a]\n---\n"})
+    repo.commit({"s/SKILL.md": b"---\nname: a\nx: " + b"&a [*a]" * 10_000 + b"\n---\n"})
 
 
 def _raw_tree(repo: Repo, content: bytes) -> str:
@@ -189,7 +189,7 @@ HOSTILE = {
     repository_in_name: "is part of a repository",
     same_name_twice: "rename one of the two",
     hundred_thousand_files: "100001 files; at most 1000 are allowed",
-    bad_front_matter: "alias",
+    bad_front_matter: "more than 65536 characters",
 }
 
 URL = "https://github.com/eve/evil"

@@ -220,7 +220,7 @@ def many() -> dict[str, bytes]:
     return {
         "skills/b/SKILL.md": skill_md("bee"),
         "skills/a/SKILL.md": skill_md("ay"),
-        "skills/bad/SKILL.md": b"no front matter",
+        "skills/bad/SKILL.md": b"not text: \xff",
         "docs/README.md": b"x",
         "deep/er/c/SKILL.md": skill_md("see"),
     }
@@ -235,7 +235,7 @@ async def test_every_folder_with_a_skill_is_found_in_order_with_its_name(env, se
         ("skills/b", "bee"),
         ("skills/bad", None),
     ]
-    assert "front matter" in found.skills[3].problem
+    assert "not UTF-8" in found.skills[3].problem
     below = await discover(f"{URL}/tree/main/skills")
     assert [one.path for one in below.skills] == ["skills/a", "skills/b", "skills/bad"]
     assert (await discover(URL, "skills/a")).skills[0].path == "skills/a"

@@ -6,10 +6,10 @@ Children of the pool import it by name, so it cannot be a function inside a test
 import os
 import time
 
-from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.manifest import Manifest, read_manifest
 
 
-def misbehave(data: bytes) -> object:
+def misbehave(data: bytes) -> Manifest:
     if b"hang" in data:
         time.sleep(600)
     if b"spin" in data:
@@ -20,7 +20,7 @@ def misbehave(data: bytes) -> object:
     if b"crash" in data:
         os.abort()
     if b"grow" in data:
-        return bytearray(8 * 1024**3)
+        bytearray(8 * 1024**3)
     if b"slow" in data:
         time.sleep(0.3)
     return read_manifest(data)

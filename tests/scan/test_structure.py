@@ -43,11 +43,19 @@ async def test_ST_001_without_SKILL_md_at_the_root_it_is_no_skill(path):
     assert (finding.rule_id, finding.kind) == ("ST-001", FindingKind.MISMATCH)
 
 
-async def test_ST_002_bad_front_matter_is_found_on_its_line():
-    bad = SkillFile("SKILL.md", "100644", b"---\nname: tidy\nname: tidy\n---\n")
+async def test_ST_002_a_SKILL_md_that_is_refused_is_found_on_its_line():
+    bad = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: \xff\n---\n")
     (finding,) = (await findings(bad)).findings
     assert (finding.rule_id, finding.file, finding.line) == ("ST-002", "SKILL.md", 3)
-    assert "stands there twice" in finding.remedy
+    assert "not UTF-8" in finding.remedy
+
+
+async def test_what_was_read_leniently_is_a_note_and_no_finding():
+    lenient = SkillFile("SKILL.md", "100644", b"---\nname: Tidy Up\ndescription: Tidies.\n---\n")
+    report = await findings(lenient)
+    assert (report.findings, report.score) == ((), 100)
+    (note,) = report.notes
+    assert (note.code.value, note.field, note.line) == ("name-invalid", "name", 2)
 
 
 async def test_ST_003_a_long_SKILL_md_is_said_but_does_not_count():

@@ -31,7 +31,7 @@ def numbers(text: str) -> dict[str, str]:
 
 async def submit_something_worse(shelf) -> None:
     """A newer run of one of them ends otherwise; what is published of it stays."""
-    shelf.sources.put(REPO, "skills/lint", (SkillFile("SKILL.md", "100644", b"no front matter at all\n"),))
+    shelf.sources.put(REPO, "skills/lint", (SkillFile("SKILL.md", "100644", b"not text: \xff"),))
     body = {"repoUrl": REPO, "skillPath": "skills/lint"}
     await shelf.client.post("/api/v1/submissions", json=body)
     await run_until_quiet(shelf.env)

@@ -27,7 +27,7 @@ SARIF_TYPE = "application/sarif+json"
 #: What to do where no rule of the scan says it, by the code in the decision.
 REMEDIES = {
     "no_skill_found": "Put a SKILL.md into the folder that you submit, then submit it again.",
-    "invalid_manifest": "Correct the front matter of SKILL.md: it needs a name and a description.",
+    "invalid_manifest": "Correct SKILL.md as the reason says, then submit it again.",
     "source_gone": "Check that the repository exists and is public, then submit it again.",
     "limit_exceeded": "Make the skill smaller: leave out what an agent does not need.",
     "lower_version": "Raise the version in the front matter above the published one.",
@@ -60,6 +60,20 @@ class FindingView(Wire, frozen=True):
     remedy: str
 
 
+class FormNoteView(Wire, frozen=True):
+    """Something to correct in SKILL.md. It counts for nothing: the registry takes the skill all the same."""
+
+    #: what it is about, such as `name-invalid`
+    code: str
+    #: the field of the front matter, or `front matter`
+    field: str
+    #: what is wrong, and what the registry took instead
+    sentence: str
+    fix: str
+    #: of SKILL.md, from 1
+    line: int
+
+
 class FindingsAnswer(Wire, frozen=True):
     """What the static scan found in the content of one run."""
 
@@ -78,6 +92,8 @@ class FindingsAnswer(Wire, frozen=True):
     score: int | None
     #: those that the decision names first, then the worst; capabilities last
     findings: tuple[FindingView, ...]
+    #: what its author should correct in SKILL.md
+    notes: tuple[FormNoteView, ...]
 
 
 async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:
@@ -96,6 +112,7 @@ async def findings(_services: Services, actor: Principal, request: RunFindings) 
         verdict=result.verdict.value if result else None,
         score=result.score if result else None,
         findings=tuple(map(finding_view, ordered_findings(record, report))),
+        notes=note_views(report),
     )
 
 
@@ -149,6 +166,11 @@ def finding_view(finding: Finding) -> FindingView:
         finding.why,
         finding.remedy,
     )
+
+
+def note_views(report: StaticReport | None) -> tuple[FormNoteView, ...]:
+    notes = report.notes if report is not None else ()
+    return tuple(FormNoteView(one.code.value, one.field, one.sentence, one.fix, one.line) for one in notes)
 
 
 FINDINGS = Action(

@@ -16,17 +16,15 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.catalogue import SkillPage
+from vskill_platform.domain.naming import NAME_LENGTH, hyphenate, is_plain_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import readable
 from vskill_platform.store.skills import list_flat, read_skills
 
-#: What the discovery schema allows.
-MOST_NAME = 64
 #: Characters of the hash that tells skills of one slug apart.
 _HASH = 8
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 #: Slugs that are looked up at the same time.
 _AT_ONCE = 16
 
@@ -98,16 +96,8 @@ def slug_in(canonical: str) -> str:
 def kebab_name(canonical: str, *, is_shared: bool) -> str:
     """The slug where it is plain and its own, otherwise with a hash of the canonical name: 1 to 64 of `a-z0-9-`."""
     slug = slug_in(canonical)
-    if not is_shared and is_kebab(slug):
+    if not is_shared and is_plain_name(slug):
         return slug
-    text = "".join(char if char in _PLAIN else "-" for char in slug.lower())
-    plain = "-".join(part for part in text.split("-") if part)[: MOST_NAME - _HASH - 1].strip("-")
+    plain = hyphenate(slug)[: NAME_LENGTH - _HASH - 1].strip("-")
     mark = hashlib.sha256(canonical.encode()).hexdigest()[:_HASH]
     return f"{plain}-{mark}" if plain else f"skill-{mark}"
-
-
-def is_kebab(name: str) -> bool:
-    """Single hyphens inside, nothing but lower-case letters, digits and those."""
-    if not 1 <= len(name) <= MOST_NAME or not _PLAIN.issuperset(name):
-        return False
-    return not (name.startswith("-") or name.endswith("-") or "--" in name)

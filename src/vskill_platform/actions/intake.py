@@ -144,11 +144,11 @@ class DiscoverSkills(ActionRequest, frozen=True, kw_only=True):
 class DiscoveredSkill(Wire, frozen=True):
     """A folder with a SKILL.md."""
 
-    #: from the front matter; null where that cannot be read
+    #: by its manifest; null where its SKILL.md is refused
     name: str | None
     path: str
     description: str
-    #: what is wrong with the front matter
+    #: why its SKILL.md is refused
     problem: str
     repo_url: str
 
@@ -225,10 +225,19 @@ async def upload(services: Services, actor: Principal, request: UploadSkill) -> 
         raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
     namespace = _own_namespace(actor, request.namespace)
     files = await asyncio.to_thread(read_archive, request.archive)
-    slug = request.name or slugify(read_manifest(skill_file_of(files).data).name)
+    slug = request.name or _declared_slug(files)
     source = source_of(request.source)
     done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
     return outcome_view(done)
+
+
+def _declared_slug(files: tuple[SkillFile, ...]) -> str:
+    """The name in the front matter as a slug; an archive has no folder that could give one."""
+    declared = read_manifest(skill_file_of(files).data).declared_name
+    if declared is None:
+        message = "The front matter of SKILL.md has no name."
+        raise InvalidInput(message, field="name", fix="add one, or give the skill's name with the archive")
+    return slugify(declared)
 
 
 async def upload_files(

@@ -5,7 +5,7 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Services
 from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.findings import FindingView, finding_view
+from vskill_platform.actions.findings import FindingView, FormNoteView, finding_view, note_views
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_contents import ReadVersion
@@ -77,6 +77,8 @@ class SecurityAnswer(Wire, frozen=True):
     providers: tuple[ProviderView, ...]
     #: the worst first; capabilities last
     findings: tuple[FindingView, ...]
+    #: what its author should correct in SKILL.md
+    notes: tuple[FormNoteView, ...]
 
 
 class KnownReports(msgspec.Struct, frozen=True):
@@ -158,6 +160,7 @@ def security_of(
         ruleset=known.static.ruleset if known.static else None,
         providers=_refusing(providers, reason or "") if withheld else providers,
         findings=tuple(map(finding_view, findings)),
+        notes=note_views(known.static),
     )
 
 

@@ -62,6 +62,9 @@ def show_security(found: SecurityAnswer) -> None:
     ]
     if places:
         print_table("findings", ("severity", "kind", "rule", "where", "why"), places)
+    if found.notes:
+        notes = [(one.code, f"SKILL.md:{one.line}", f"{one.sentence} {one.fix}") for one in found.notes]
+        print_table("notes on form", ("note", "where", "what to do"), notes)
 
 
 COMMANDS = (

@@ -50,6 +50,9 @@ def show_findings(found: FindingsAnswer) -> None:
         if finding.excerpt:
             click.echo(plain(f"    {finding.excerpt}").plain)
         click.echo(plain(f"    {finding.why} {finding.remedy}".rstrip()).plain)
+    for note in found.notes:
+        click.echo(plain(f"SKILL.md:{note.line}: note {note.code}").plain)
+        click.echo(plain(f"    {note.sentence} {note.fix}").plain)
     for remedy in found.remedies:
         click.echo(f"What to do: {remedy}")
     if found.ruleset is None:

@@ -39,7 +39,7 @@ class Explanation(msgspec.Struct, frozen=True):
     title: str
     state: str
     reason: str
-    #: Where a rule matched, why that matters and what helps; each one line.
+    #: Where a rule matched or the form has a note, why that matters and what helps; each one line.
     findings: tuple[str, ...] = ()
     #: What the author can do now.
     advice: str = ""
@@ -47,7 +47,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 async def explain(caller: "Caller", view: "SubmissionView", title: str = "") -> Explanation:
     """The explanation of a run that is over, or of where it stands."""
-    lines = _lines(await _findings(caller, view))
+    lines = await _read_lines(caller, view)
     if len(lines) > MOST_FINDINGS:
         every = command_line(caller.registry, "submission", "findings", view.id)
         more = f"and {len(lines) - MOST_FINDINGS} more: '{every}'"
@@ -88,18 +88,18 @@ def _reason(view: "SubmissionView") -> str:
     return view.history[-1].reason
 
 
-async def _findings(caller: "Caller", view: "SubmissionView") -> "list[FindingView]":
-    """What counted in the decision, the worst first. None for what was published: it passed."""
+async def _read_lines(caller: "Caller", view: "SubmissionView") -> list[str]:
+    """What counted in the decision, the worst first, and the notes on form. Of what was published only the notes: it
+    passed."""
     from vskill_platform.actions.findings import FINDINGS, RunFindings
 
-    if view.scan is None or view.decision is None or view.state == "PUBLISHED":
+    if view.scan is None or view.decision is None:
         return []
     found = await caller.call(FINDINGS, RunFindings(submission_id=view.id, run=view.run))
-    return [
-        finding
-        for finding in found.findings
-        if finding.kind != "capability" and finding.rule_id in view.decision.rule_ids
-    ]
+    named = () if view.state == "PUBLISHED" else view.decision.rule_ids
+    counted = [one for one in found.findings if one.kind != "capability" and one.rule_id in named]
+    notes = [f"SKILL.md line {one.line} (note): {one.sentence} {one.fix}" for one in found.notes]
+    return [*_lines(counted), *notes]
 
 
 def _lines(findings: "list[FindingView]") -> list[str]:

@@ -10,6 +10,11 @@ import unicodedata
 from vskill_platform.domain.identity import Identity
 
 MAX_SLUG = 100
+#: Of a skill's name, as the Agent Skills specification and its clients have it.
+NAME_LENGTH = 64
+#: Hexadecimal digits that stand for a text without one usable letter.
+_MARK = 8
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _NEUTRAL_MARKS = frozenset("-._")
 _ASCII_SLUG = {code: "-" for code in range(128) if not (chr(code).isalnum() or chr(code) in _NEUTRAL_MARKS)}
 
@@ -100,6 +105,23 @@ def slugify(text: str) -> str:
         dashed = "".join(c if _belongs_in_slug(c) else "-" for c in folded)
     joined = "-".join(part for part in dashed.split("-") if part)
     return joined[:MAX_SLUG].strip("-.") or "skill"
+
+
+def is_plain_name(name: str) -> bool:
+    """1 to 64 of a-z, 0-9 and single hyphens between them: what every client accepts."""
+    return len(name) <= NAME_LENGTH and _PLAIN.issuperset(name) and all(name.split("-"))
+
+
+def plain_name(text: str) -> str:
+    """The plain name nearest to a text, always the same one; `skill-` and a hash where no letter is left."""
+    hyphened = hyphenate(text)[:NAME_LENGTH].strip("-")
+    return hyphened or f"skill-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:_MARK]}"
+
+
+def hyphenate(text: str) -> str:
+    """Lower-case letters, digits and single hyphens for everything else; perhaps nothing."""
+    plain = "".join(char if char in _PLAIN else "-" for char in text.lower())
+    return "-".join(part for part in plain.split("-") if part)
 
 
 def clash_slug(slug: str, identity: Identity) -> str:

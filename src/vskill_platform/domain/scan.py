@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from vskill_platform.domain.form import FormNote
+
 MAX_SCORE = 100
 PASS_SCORE = 80
 CONCERNS_SCORE = 50
@@ -142,6 +144,8 @@ class StaticReport(msgspec.Struct, frozen=True, omit_defaults=True):
     #: what went wrong, where the status is not complete
     problem: str = ""
     duration_ms: int = 0
+    #: what the author should correct in SKILL.md; it counts for nothing
+    notes: tuple[FormNote, ...] = ()
 
     @property
     def score(self) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 from vskill_platform.domain.errors import InvalidManifest, PlatformError, Unsupported
 from vskill_platform.domain.identity import normalise
+from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.intake.manifest import read_manifest
@@ -32,10 +33,10 @@ class FoundSkill(msgspec.Struct, frozen=True):
     """A folder with a SKILL.md."""
 
     place: Place
-    #: From the front matter; None where that cannot be read.
+    #: By its manifest; None where its SKILL.md is refused.
     name: str | None
     description: str = ""
-    #: What is wrong with the front matter.
+    #: Why its SKILL.md is refused.
     problem: str = ""
 
     @property
@@ -140,7 +141,7 @@ def _repositories() -> Repositories:
 
 def _describe_place(place: Place) -> FoundSkill:
     try:
-        manifest = read_manifest(place.skill_md)
+        manifest = read_manifest(place.skill_md, slug_of(place.identity))
     except InvalidManifest as error:
         return FoundSkill(place, None, problem=error.message)
     return FoundSkill(place, manifest.name, manifest.description)

@@ -11,10 +11,8 @@ from vskill_platform.domain.content import (
     DEFAULT_LIMITS,
     ContentLimits,
     SkillFile,
-    check_files,
     digest_of_files,
     pack,
-    skill_file_of,
 )
 from vskill_platform.domain.errors import InvalidManifest, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
@@ -24,7 +22,7 @@ from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.manifest import admit_skill, read_manifest
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.sources.contract import Place, Repositories, no_repository
@@ -142,9 +140,8 @@ async def submit_upload(
     limits: ContentLimits = DEFAULT_LIMITS,
 ) -> Submitted:
     """Submit files: checked at the door, kept by digest, then named by a record."""
-    check_files(files, limits)
-    read_manifest(skill_file_of(files).data)
     identity = upload_identity(namespace, slug)
+    admit_skill(files, slug_of(identity), limits)
     digest = digest_of_files(files)
     await require_env("blobs").blobs.put(digest, pack(files))
     actor = f"user:{by.account}" if by.account else "system"
@@ -234,7 +231,7 @@ async def _admit(env: Env, request: Request) -> Request:
         return request
     place = request.place or await env.sources.inspect(request.identity)
     identity = await settled_place(request.identity, place.identity)
-    name = request.declared_name or declared_name(place.skill_md)
+    name = request.declared_name or declared_name(place)
     request = msgspec.structs.replace(request, declared_name=name, place=place)
     if identity.key == request.identity.key:
         return request
@@ -243,10 +240,10 @@ async def _admit(env: Env, request: Request) -> Request:
     )
 
 
-def declared_name(skill_md: bytes) -> str | None:
-    """The name in the front matter; None where it cannot be read, which the run will say more about."""
+def declared_name(place: Place) -> str | None:
+    """The name by the front matter; None where SKILL.md is refused, which the run will say more about."""
     try:
-        return read_manifest(skill_md).name
+        return read_manifest(place.skill_md, slug_of(place.identity)).name
     except InvalidManifest:
         return None
 

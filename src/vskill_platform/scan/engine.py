@@ -13,6 +13,7 @@ from functools import partial
 import yara_x
 
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
 from vskill_platform.scan.checksums import CHECKS
@@ -93,6 +94,7 @@ class Engine:
             scan.coverage(files),
             problem,
             round((time.monotonic() - began) * 1000),
+            notes=tuple(scan.notes),
         )
 
 
@@ -108,6 +110,7 @@ class _Scan:
         self._budget = budget
         self.reading = Reading(budget)
         self.findings: list[Finding] = []
+        self.notes: list[FormNote] = []
         self._layers: list[Layer] = []
         #: layer, offset and length of everything that matched, by leaf
         self._spots: dict[int, list[Spot]] = {}
@@ -122,7 +125,7 @@ class _Scan:
         return f"{self.reading.path}: {problem}" if self.reading.path else problem
 
     def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
-        self.findings.extend(structure.findings(files, check, known_bad))
+        self.findings.extend(structure.findings(files, check, known_bad, self.notes))
 
     def read(self, files: Sequence[SkillFile]) -> None:
         """Every text, however deep it lies, becomes layers with everything that matched in them."""

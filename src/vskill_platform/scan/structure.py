@@ -4,11 +4,13 @@ content that the operator knows to be bad. These rules need no text and no examp
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import InvalidManifest
+from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import (
     Finding,
@@ -17,8 +19,16 @@ from vskill_platform.domain.scan import (
     Severity,
 )
 
-#: Refuses what is no manifest.
-CheckManifest = Callable[[bytes], object]
+
+class ReadForm(Protocol):
+    """What a SKILL.md was read as."""
+
+    @property
+    def notes(self) -> tuple[FormNote, ...]: ...
+
+
+#: Reads a SKILL.md, or raises InvalidManifest.
+CheckManifest = Callable[[bytes], ReadForm | None]
 
 #: An agent reads all of SKILL.md before it starts; the specification advises to stay below this.
 SKILL_LINES = 500
@@ -120,8 +130,8 @@ BAD_MANIFEST = Rule(
     Severity.HIGH,
     FindingCategory.STRUCTURE,
     FindingKind.MISMATCH,
-    why="Agents choose a skill by the name and description of its front matter.",
-    remedy="Correct the front matter.",
+    why="No client can read a SKILL.md that is empty, is not UTF-8 text, or has a huge front matter.",
+    remedy="Correct SKILL.md.",
 )
 LONG_SKILL_FILE = Rule(
     "ST-003",
@@ -169,23 +179,30 @@ RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, OPAQU
 
 
 def findings(
-    files: Sequence[SkillFile], check_manifest: CheckManifest, known_bad: Collection[str] = ()
+    files: Sequence[SkillFile],
+    check_manifest: CheckManifest,
+    known_bad: Collection[str],
+    notes: list[FormNote],
 ) -> Iterator[Finding]:
-    """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a bad SKILL.md."""
+    """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a SKILL.md that is refused. What
+    its author should correct goes to `notes`."""
     if known_bad and (digest := digest_of_files(files)) in known_bad:
         yield KNOWN_BAD.found(excerpt=digest)
-    yield from _skill_file(files, check_manifest)
+    yield from _skill_file(files, check_manifest, notes)
     for file in files:
         yield from _file_findings(file)
 
 
-def _skill_file(files: Sequence[SkillFile], check_manifest: CheckManifest) -> Iterator[Finding]:
+def _skill_file(
+    files: Sequence[SkillFile], check_manifest: CheckManifest, notes: list[FormNote]
+) -> Iterator[Finding]:
     skill_md = next((file for file in files if file.path == SKILL_FILE), None)
     if skill_md is None:
         yield NO_SKILL_FILE.found()
         return
     try:
-        check_manifest(skill_md.data)
+        read = check_manifest(skill_md.data)
+        notes.extend(read.notes if read is not None else ())
     except InvalidManifest as error:
         line = error.details.get("line")
         yield BAD_MANIFEST.found(SKILL_FILE, line=line if isinstance(line, int) else 0, remedy=error.message)

@@ -18,6 +18,7 @@ from vskill_platform.actions.submission_views import PositionView, published_nam
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Submission
@@ -69,6 +70,8 @@ class ShownSubmission(msgspec.Struct, frozen=True):
     position: PositionView | None
     findings: tuple[Finding, ...]
     more_findings: int
+    #: What its author should correct in SKILL.md.
+    notes: tuple[FormNote, ...]
     #: There is a report of this run.
     is_scanned: bool
     #: What was looked at; None before the scan, and where it is blocked.
@@ -117,6 +120,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         position=await _position(request, record) if record is current else None,
         findings=counting[:MOST_FINDINGS],
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
+        notes=report.notes if report is not None else (),
         is_scanned=report is not None,
         words=_words(record, report),
         remedies=remedies_of(record),

@@ -84,7 +84,7 @@ async def upload(request: Request) -> Response:
         wanted = UploadSkill(archive=data, name=name, source=EntryPoint.WEB.value)
         done = await UPLOAD(services_of(request), principal_of(request), wanted)
     except PlatformError as error:
-        field = "name" if error.details.get("field") == "slug" else "archive"
+        field = "name" if error.details.get("field") in ("slug", "name") else "archive"
         return _start(request, error.status, {"name": name}, {field: in_words(error)})
     finally:
         # What was uploaded may be a file on disk.
