@@ -16,6 +16,7 @@ from bench.render import pictures, to_json, to_markdown, verdict, write_page
 from bench.results import Figure, Goal, Relation, Report, at_least, at_most
 from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
+from tests.support.patience import PATIENCE_S
 from tools.files import ROOT
 
 #: The whole way with real git has no small size: the processes that it starts take longer than everything else
@@ -168,7 +169,7 @@ def test_a_table_in_a_pipe_is_as_wide_as_it_is(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     lines = done.stdout.splitlines()
     assert f"wide: a wide one {'t' * 300}" in lines

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.doctor import Check, check
@@ -359,7 +360,7 @@ def test_a_table_in_a_pipe_has_every_cell_whole_and_no_spaces_behind_it(data_dir
         making = functools.partial(create_collection, f"ours-{number}", by="admin:eve", reason=reason)
         in_env(lambda _env, making=making: making())  # type: ignore[misc]
     command = [sys.executable, "-m", "vskill_platform", "audit", "list"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     title, header, *rows = done.stdout.splitlines()
     place = header.index("reason")
     assert (title, header[place:]) == ("2 entries", "reason")

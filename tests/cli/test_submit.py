@@ -16,6 +16,7 @@ import re2
 
 from tests.support.git_server import git_server, skill_md
 from tests.support.lifetimes import running
+from tests.support.patience import PATIENCE_S
 from vskill_platform.cli.local_skills import read_file
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
@@ -142,7 +143,7 @@ def test_ctrl_c_says_what_was_submitted_and_how_to_follow_it(data_dir, skill):
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=PATIENCE_S)
     (submission_id,) = re2.findall(r"sub_[0-9a-f-]+", first)
     assert process.returncode == 130
     assert f"vskill-platform status {submission_id}" in told

@@ -48,7 +48,7 @@ class Balancer:
         self.announced_end: set[int] = set()
 
     async def check_for_ever(self) -> None:
-        async with httpx2.AsyncClient(timeout=5) as client:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
             while True:
                 self.ready = [web for web in list(self.webs) if await self._is_ready(client, web)]
                 await asyncio.sleep(CHECK_EVERY_S)
@@ -63,7 +63,7 @@ class Balancer:
         return answer.status_code == 200
 
     async def send_for_ever(self) -> None:
-        async with httpx2.AsyncClient(timeout=20) as client, asyncio.TaskGroup() as group:
+        async with httpx2.AsyncClient(timeout=PATIENCE_S) as client, asyncio.TaskGroup() as group:
             for number in itertools.count():
                 assert self.ready, "nobody is ready"
                 web = self.ready[number % len(self.ready)]

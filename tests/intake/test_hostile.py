@@ -306,14 +306,14 @@ async def test_a_host_that_hangs_in_the_middle_of_a_run_costs_only_its_own_time(
         repo = server.repo("eve/evil", {"SKILL.md": SKILL})
         server.repo("ann/good", {"SKILL.md": skill_md("good")})
         async with open_test_env(
-            "sqlite", tmp_path, source_rewrites=(server.rewrite(),), fetch_budget_ms=700
+            "sqlite", tmp_path, source_rewrites=(server.rewrite(),), fetch_budget_ms=6_000
         ) as env:
             await submit_repository(URL)
             await submit_repository(GOOD)
         server.faults["/eve"] = "hang"
         assert repo.head()
         async with open_test_env(
-            "sqlite", tmp_path, source_rewrites=(server.rewrite(),), fetch_budget_ms=700
+            "sqlite", tmp_path, source_rewrites=(server.rewrite(),), fetch_budget_ms=6_000
         ) as env:
             (good,) = await worked(env, submission_id(normalise(GOOD)))
             assert good.state is State.PUBLISHED

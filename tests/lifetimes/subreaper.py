@@ -15,7 +15,7 @@ from pathlib import Path
 
 SET_CHILD_SUBREAPER = 36
 #: Only guards against hanging.
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 def main() -> int:

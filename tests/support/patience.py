@@ -1,11 +1,11 @@
 """How long tests wait. A test waits for a condition; a time only keeps it from waiting for ever, so it is long enough for
-a machine on which everything takes ten times as long."""
+a machine on which everything takes thirty times as long."""
 
 import time
 from collections.abc import Callable
 
 #: For anything that must happen; only a guard against hanging.
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 #: For calls that wait by themselves and must be woken: longer than anybody's patience, so that a wait that runs out is
 #: never taken for a wake-up.
 NEVER_MS = 600_000

@@ -90,8 +90,9 @@ class World:
             self._python(text)
         elif block.language == "console":
             for command, shown in console_steps(text):
-                missing = missing_lines(shown, self._shell(command))
-                assert not missing, f"$ {command}\ndid not print {missing[0]!r}"
+                printed = self._shell(command)
+                missing = missing_lines(shown, printed)
+                assert not missing, f"$ {command}\ndid not print {missing[0]!r}, but:\n{printed}"
         elif _ROLE.match(text.strip()):
             self.start(text.strip())
         else:

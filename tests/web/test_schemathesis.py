@@ -159,7 +159,7 @@ def call(case, registry):
         headers=rights,
         excluded_checks=[positive_data_acceptance],
         additional_checks=[accepted],
-        timeout=20,
+        timeout=PATIENCE_S,
     )
 
 

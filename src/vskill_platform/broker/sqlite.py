@@ -137,6 +137,15 @@ class SqliteBroker(Broker):
     # Receiving.
 
     async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        try:
+            return await self._take_in_time(limit, max_wait_ms)
+        except StoreUnavailable:
+            if self._closed:
+                # It was closed during a look: that ends a wait as well as closing it during a pause.
+                return ()
+            raise
+
+    async def _take_in_time(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max_wait_ms / 1000
         with self.database.watch(MESSAGES) as watch:

@@ -59,7 +59,7 @@ class Engine:
         compiled: Mapping[str, bytes] | None = None,
     ) -> None:
         self.ruleset = ruleset
-        self.matcher = Matcher(ruleset, compiled)
+        self.matcher = Matcher(ruleset, compiled, limits.wall_s)
         self._check_manifest = check_manifest
         self._known_bad = frozenset(known_bad_digests)
         self._limits = limits

@@ -8,18 +8,18 @@ to use, and belongs to one thread at a time.
 """
 
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import yara_x
 
+from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.scan.lowering import lower_pattern
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
 
 #: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
 MOST_MATCHES = 25000
-#: Of one search, by the clock on the wall: as long as a whole scan may take, so that a busy machine alters nothing.
-SLOWEST_S = 10
 HINT = (
     "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters "
     "beyond ASCII "
@@ -39,13 +39,18 @@ _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.C
 class Matcher:
     """Searches texts for the patterns of one rule set."""
 
-    def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        compiled: Mapping[str, bytes] | None = None,
+        slowest_s: float = DEFAULT_LIMITS.wall_s,
+    ) -> None:
         """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
-        second or more."""
+        second or more. One search takes at most `slowest_s` on the wall's clock: as long as a whole scan may take."""
         given = compiled or {}
         # Compiling takes time even where there is nothing to compile.
         self._by_name = {
-            name: _Group(ruleset, leaves, given.get(_file_name(name)))
+            name: _Group(ruleset, leaves, given.get(_file_name(name)), slowest_s)
             for name, leaves in _group_leaves(ruleset).items()
             if leaves
         }
@@ -120,7 +125,10 @@ def _group(leaf: Leaf) -> str:
 class _Group:
     """Patterns that are compiled together; one that several leaves share is searched for once."""
 
-    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
+    def __init__(
+        self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None, slowest_s: float
+    ) -> None:
+        self._slowest_s = slowest_s
         sharing: dict[str, list[Leaf]] = {}
         for leaf in leaves:
             sharing.setdefault(body(leaf), []).append(leaf)
@@ -139,7 +147,7 @@ class _Group:
         if self._scanner is None:
             self._scanner = yara_x.Scanner(self._rules)
             self._scanner.max_matches_per_pattern(MOST_MATCHES)
-            self._scanner.set_timeout(SLOWEST_S)
+            self._scanner.set_timeout(math.ceil(self._slowest_s))
         return self._scanner
 
     def serialised(self) -> bytes:
