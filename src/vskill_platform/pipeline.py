@@ -35,6 +35,7 @@ from vskill_platform.store.blocklist import (
     require_unblocked,
     targets_for,
 )
+from vskill_platform.store.capability_signals import capability_signals
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.scans import scan_once
@@ -86,7 +87,8 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     )
     # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
-    decision = decide(report, judge, **grounds)
+    signals = await capability_signals(claim.record.identity, content.digest, report)
+    decision = decide(report, judge, **grounds, signals=signals)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
         await _end(claim, decision.next_state, recorded, decision.block)

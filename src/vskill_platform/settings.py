@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from vskill_platform.domain.capability import CapabilityClass
 from vskill_platform.domain.errors import InvalidSettings
 
 PREFIX = "VSKILL_"
@@ -120,6 +121,8 @@ OwnerPlace = Annotated[
     str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
 ]
 
+Gain = Annotated[CapabilityClass, msgspec.Meta(description=" or ".join(CapabilityClass))]
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator may set. A field `name` is the variable `VSKILL_NAME`."""
@@ -186,6 +189,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     registry_name: Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.
     four_eyes: Literal["off", "on"] = "off"
+    #: What sends an update to a reviewer when the live version does not have it; an empty value sends nothing.
+    review_new_capabilities: tuple[Gain, ...] = (
+        CapabilityClass.SECRET,
+        CapabilityClass.SHELL_HOST,
+        CapabilityClass.PERSISTENCE,
+    )
     #: Owners whose skills count as a trusted vendor's.
     trusted_owners: tuple[OwnerPlace, ...] = ()
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from vskill_platform.domain.capability import SkillCapability
 from vskill_platform.domain.form import FormNote
 
 MAX_SCORE = 100
@@ -146,6 +147,8 @@ class StaticReport(msgspec.Struct, frozen=True, omit_defaults=True):
     duration_ms: int = 0
     #: what the author should correct in SKILL.md; it counts for nothing
     notes: tuple[FormNote, ...] = ()
+    #: the capability card
+    capabilities: tuple[SkillCapability, ...] = ()
 
     @property
     def score(self) -> int:

@@ -12,10 +12,12 @@ from functools import partial
 
 import yara_x
 
+from vskill_platform.domain.capability import LONGEST_VALUE, CapabilityKind, SkillCapability, make_card
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
+from vskill_platform.scan.capabilities import capabilities_of, unread_capabilities
 from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
 from vskill_platform.scan.evaluate import places, possible
@@ -38,6 +40,8 @@ MOST_FINDINGS = 20
 #: Unread files that the problem of a report names.
 SHOWN_PROBLEMS = 5
 FLOODED = "only partly searched: the same words stand in it too often"
+#: Files whose bytes nobody can read.
+OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
 
 #: Facts that cutting the text into pieces brings about, before any code is read.
 KNOWN_EARLY = ("hidden", "homoglyph")
@@ -73,10 +77,12 @@ class Engine:
         began = time.monotonic()
         scan = _Scan(self.ruleset, self.matcher, Budget(self._limits))
         status, problem = ScanStatus.COMPLETE, ""
+        card: tuple[SkillCapability, ...] = ()
         try:
             scan.structure(files, self._check_manifest, self._known_bad)
             scan.read(files)
             scan.judge()
+            card = scan.card(files)
         except Exceeded as error:
             status, problem = ScanStatus.TIMED_OUT, scan.at(str(error))
         except yara_x.TimeoutError:
@@ -87,6 +93,8 @@ class Engine:
             status = ScanStatus.INCOMPLETE
             unread = list(scan.reading.unread.items())
             problem = "; ".join(f"{path}: {why}" for path, why in unread[:SHOWN_PROBLEMS])
+        if status in (ScanStatus.TIMED_OUT, ScanStatus.ERROR):
+            card = (SkillCapability(CapabilityKind.UNREAD, f"everything: {problem}"[:LONGEST_VALUE]),)
         return StaticReport(
             self.version,
             status,
@@ -95,6 +103,7 @@ class Engine:
             problem,
             round((time.monotonic() - began) * 1000),
             notes=tuple(scan.notes),
+            capabilities=card,
         )
 
 
@@ -320,6 +329,16 @@ class _Scan:
             for line in shown:
                 left = len(lines) - len(shown) if line == shown[-1] else 0
                 yield _finding(rule, self._layers[lines[line].layer], lines[line], line, left)
+
+    def card(self, files: Sequence[SkillFile]) -> tuple[SkillCapability, ...]:
+        """What the skill can do, and what of it could not be read."""
+        found = capabilities_of(self._layers, self._budget, self.reading, (file.path for file in files))
+        opaque = [
+            (one.file, one.excerpt.partition(",")[0]) for one in self.findings if one.rule_id in OPAQUE_RULES
+        ]
+        documents = [(file.path, "PDF document") for file in files if file.data.startswith(b"%PDF")]
+        unread = [*self.reading.unread.items(), *opaque, *documents]
+        return make_card([*found, *unread_capabilities(self._layers, unread)])
 
     def coverage(self, files: Sequence[SkillFile]) -> Coverage:
         return Coverage(

@@ -241,6 +241,13 @@ class _Table:
         return next((name for name, pattern in self._rows if pattern.search(text)), "")
 
 
+#: What code must say to read a secret, or to leave something behind that outlives the session.
+TELLING_PATHS = re2.compile(
+    "|".join(
+        [f"(?:{pattern})" for _, pattern in (*_SECRETS, *_PERSISTENCE)]
+        + [r"\b(?:launchctl|systemctl|schtasks|winreg|reg\s+add)\b|(?:^|[\s;|&(])at\s+[-\w]"]
+    ).encode()
+)
 _SECRET_TABLE = _Table(_SECRETS)
 _PERSISTENCE_TABLE = _Table(_PERSISTENCE)
 

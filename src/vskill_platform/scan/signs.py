@@ -11,6 +11,7 @@ from functools import cache
 
 import re2
 
+from vskill_platform.scan.known import TELLING_PATHS
 from vskill_platform.scan.languages import PARSED
 from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
@@ -96,7 +97,8 @@ class Signs:
     ) -> None:
         """`wide` takes every word for telling: a rule has found its text, and now asks for a fact. `ways` are those of
         running a download that a rule asks for."""
-        self._always = [_ALONE]
+        # The capability card names the secrets that are read and what is made to last, whatever rules ask for.
+        self._always = [_ALONE, TELLING_PATHS]
         if any(name in asked for name in _LASTING_FACTS):
             self._always.append(_LASTING)
         if wide:

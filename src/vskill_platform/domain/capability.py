@@ -1,0 +1,179 @@
+"""What a version can do, as far as the scan could read it: hosts, commands, files, secrets, installs, what outlives the
+session, and what could not be read. One entry per thing, with its place: the capability card.
+
+The scan makes a card, pages and clients show it, the attestation repeats it. Two cards are compared here, and the
+pipeline asks a reviewer about what a version can do and the live one cannot. A card lists what our rules found: a thing
+that is not on it was not found, which does not mean that it is not there.
+"""
+
+import enum
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+#: Of one kind; what is over is counted in a last entry.
+MOST_OF_A_KIND = 60
+MOST_LINKS = 20
+LONGEST_VALUE = 160
+
+
+class CapabilityKind(enum.StrEnum):
+    """The sections of a card, in the order in which they are shown."""
+
+    HOST = "host"
+    COMMAND = "command"
+    FILE = "file"
+    SECRET = "secret"  # noqa: S105 - the name of a section, no secret
+    INSTALL = "install"
+    PERSISTENCE = "persistence"
+    UNREAD = "unread"
+
+
+class CapabilityContext(enum.StrEnum):
+    """What the text around it is for, the strongest first."""
+
+    #: a script, a settings file, or a command that runs when the skill is loaded
+    CODE = "code"
+    #: a command or code block in the text, which an agent is told to run
+    INSTRUCTION = "instruction"
+    #: an address in prose, data or a message: nothing runs it, and it never holds a version up
+    LINK = "link"
+
+
+class CapabilityClass(enum.StrEnum):
+    """What a setting can send to a reviewer when a version gains it."""
+
+    #: reads a secret: a file of keys, a password store, a variable that holds a token
+    SECRET = "secret"  # noqa: S105 - a class, no secret
+    #: a host in a shell command, or in a program that starts commands
+    SHELL_HOST = "shell-host"
+    #: stays after the session: a scheduled job, a shell profile, an agent's own settings
+    PERSISTENCE = "persistence"
+    #: installs a package or a program
+    INSTALL = "install"
+    #: a host in any other code that runs, or that an agent is told to run
+    HOST = "host"
+
+
+class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that a version can do, at the first place that says so."""
+
+    kind: CapabilityKind
+    #: the host, program, path, package, or what it is in words
+    value: str
+    file: str = ""
+    #: from 1; 0 is the whole file
+    line: int = 0
+    context: CapabilityContext = CapabilityContext.CODE
+    #: of a host: a shell command names it, or its file starts commands
+    shell: bool = False
+
+    @property
+    def acts(self) -> bool:
+        """Whether a machine or an agent acts upon it."""
+        return self.context is not CapabilityContext.LINK
+
+    @property
+    def place(self) -> str:
+        """Its file and line, as people write it."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def review_class(self) -> CapabilityClass | None:
+        """The class by which a setting can name it; None for what never goes to a reviewer."""
+        if not self.acts:
+            return None
+        if self.kind is CapabilityKind.HOST:
+            return CapabilityClass.SHELL_HOST if self.shell else CapabilityClass.HOST
+        return _CLASSES.get(self.kind)
+
+
+_CLASSES = {
+    CapabilityKind.SECRET: CapabilityClass.SECRET,
+    CapabilityKind.INSTALL: CapabilityClass.INSTALL,
+    CapabilityKind.PERSISTENCE: CapabilityClass.PERSISTENCE,
+}
+_KINDS = {kind: rank for rank, kind in enumerate(CapabilityKind)}
+_CONTEXTS = {context: rank for rank, context in enumerate(CapabilityContext)}
+
+
+def make_card(found: Iterable[SkillCapability]) -> tuple[SkillCapability, ...]:
+    """One entry per thing, at its strongest place, in an order that depends on the content alone.
+
+    A kind with more entries than are kept ends with one that counts the rest, so that a change of what is left out
+    still shows as a change.
+    """
+    best: dict[tuple[CapabilityKind, str, str], SkillCapability] = {}
+    for one in found:
+        known = best.setdefault(_key(one), one)
+        stronger = one if _CONTEXTS[one.context] < _CONTEXTS[known.context] else known
+        in_shell = any(each.shell and each.acts for each in (one, known))
+        best[_key(one)] = msgspec.structs.replace(stronger, shell=in_shell)
+    card: list[SkillCapability] = []
+    for kind in CapabilityKind:
+        entries = sorted((one for one in best.values() if one.kind is kind), key=_order)
+        card += _limited([one for one in entries if one.acts], MOST_OF_A_KIND)
+        card += _limited([one for one in entries if not one.acts], MOST_LINKS)
+    return tuple(card)
+
+
+def _limited(entries: list[SkillCapability], most: int) -> list[SkillCapability]:
+    rest = entries[most:]
+    if not rest:
+        return entries
+    counted = msgspec.structs.replace(
+        rest[0], value=f"{len(rest)} more", shell=any(one.shell for one in rest)
+    )
+    return [*entries[:most], counted]
+
+
+def _order(one: SkillCapability) -> tuple[int, bool, str]:
+    return _CONTEXTS[one.context], not one.shell, one.value
+
+
+def new_capabilities(
+    before: Iterable[SkillCapability], after: Iterable[SkillCapability]
+) -> tuple[SkillCapability, ...]:
+    """What the second card has and the first has not. What was only linked to and is now acted upon is new."""
+    known = {_key(one): one.acts for one in before}
+    return tuple(one for one in after if _key(one) not in known or (one.acts and not known[_key(one)]))
+
+
+def _key(one: SkillCapability) -> tuple[CapabilityKind, str, str]:
+    """What makes two entries the same thing; each file that cannot be read is one by itself."""
+    return one.kind, one.value, one.file if one.kind is CapabilityKind.UNREAD else ""
+
+
+def needing_review(
+    found: Iterable[SkillCapability], classes: Collection[CapabilityClass]
+) -> tuple[SkillCapability, ...]:
+    """Those that belong to a class which an operator sends to a reviewer."""
+    return tuple(one for one in found if one.review_class is not None and one.review_class in classes)
+
+
+#: Entries that a sentence names before it counts the rest.
+MOST_NAMED = 3
+_GAINS = {
+    CapabilityClass.SECRET: "reads a secret",
+    CapabilityClass.SHELL_HOST: "runs shell commands with a host",
+    CapabilityClass.PERSISTENCE: "changes what outlives the session",
+    CapabilityClass.INSTALL: "installs something",
+    CapabilityClass.HOST: "addresses a host",
+}
+
+
+def describe_gains(found: Iterable[SkillCapability], version: str) -> str:
+    """A sentence for the author and the reviewer: what is new since this version, with places."""
+    by_class: dict[CapabilityClass, list[SkillCapability]] = {}
+    for one in found:
+        if one.review_class is not None:
+            by_class.setdefault(one.review_class, []).append(one)
+    parts = [f"it {_GAINS[name]} ({_named(by_class[name])})" for name in CapabilityClass if name in by_class]
+    return f"new since version {version}: {', and '.join(parts)}"
+
+
+def _named(found: list[SkillCapability]) -> str:
+    said = [f"{one.value} at {one.place}" for one in found[:MOST_NAMED]]
+    if len(found) > MOST_NAMED:
+        said.append(f"{len(found) - MOST_NAMED} more")
+    return ", ".join(said)

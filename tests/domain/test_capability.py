@@ -1,0 +1,105 @@
+"""Capability cards: one entry per thing, an order that depends on nothing else, limits that hide nothing, and what two
+cards differ in."""
+
+import random
+
+import pytest
+
+from vskill_platform.domain.capability import (
+    MOST_OF_A_KIND,
+    CapabilityClass,
+    CapabilityContext,
+    CapabilityKind,
+    SkillCapability,
+    describe_gains,
+    make_card,
+    needing_review,
+    new_capabilities,
+)
+
+CODE, INSTRUCTION, LINK = CapabilityContext
+
+
+def host(value, line=1, context=CODE, *, shell=False, file="run.sh"):
+    return SkillCapability(CapabilityKind.HOST, value, file, line, context, shell)
+
+
+def test_a_thing_stands_once_at_its_strongest_place():
+    card = make_card([host("a.example", 3, LINK), host("a.example", 9), host("a.example", 5, INSTRUCTION)])
+    assert card == (host("a.example", 9),)
+
+
+def test_a_host_in_any_shell_command_counts_as_one_in_a_shell():
+    card = make_card([host("a.example", 3), host("a.example", 9, INSTRUCTION, shell=True)])
+    assert card == (host("a.example", 3, shell=True),)
+
+
+def test_a_link_is_in_no_shell():
+    card = make_card([host("a.example", 3, LINK, shell=True), host("a.example", 9)])
+    assert card == (host("a.example", 9),)
+
+
+def test_the_order_does_not_depend_on_the_order_in_which_things_were_found():
+    found = [host(f"{number}.example", number, context) for number, context in enumerate(CapabilityContext)]
+    found += [SkillCapability(kind, "x", "a.py", 1) for kind in CapabilityKind]
+    card = make_card(found)
+    for seed in range(20):
+        mixed = found[:]
+        random.Random(seed).shuffle(mixed)
+        assert make_card(mixed) == card
+    assert [one.kind for one in card] == sorted((one.kind for one in card), key=list(CapabilityKind).index)
+
+
+def test_what_is_over_the_limit_is_counted_and_its_number_is_a_capability_of_its_own():
+    many = [host(f"h{number:03}.example", shell=True) for number in range(MOST_OF_A_KIND + 5)]
+    card = make_card(many)
+    assert len(card) == MOST_OF_A_KIND + 1
+    assert card[-1].value == "5 more"
+    more = make_card([*many, host("zzz.example", shell=True)])
+    assert [one.value for one in new_capabilities(card, more)] == ["6 more"]
+    assert new_capabilities(card, more)[0].review_class is CapabilityClass.SHELL_HOST
+
+
+def test_new_is_what_the_first_card_has_not():
+    before, after = [host("a.example")], [host("a.example", 77), host("b.example")]
+    assert new_capabilities(before, after) == (host("b.example"),)
+    assert new_capabilities(after, before) == ()
+
+
+def test_what_was_only_linked_to_is_new_once_it_is_acted_upon_and_not_the_other_way_round():
+    linked, run = host("a.example", 2, LINK), host("a.example", 9)
+    assert new_capabilities([linked], [run]) == (run,)
+    assert new_capabilities([run], [linked]) == ()
+    assert new_capabilities([linked], [linked]) == ()
+
+
+def test_each_file_that_cannot_be_read_is_one_of_its_own():
+    one, other = (SkillCapability(CapabilityKind.UNREAD, "PDF document", path) for path in ("a.pdf", "b.pdf"))
+    assert make_card([one, other]) == (one, other)
+    assert new_capabilities([one], [one, other]) == (other,)
+
+
+@pytest.mark.parametrize("kind", CapabilityKind)
+@pytest.mark.parametrize("context", CapabilityContext)
+@pytest.mark.parametrize("shell", [True, False])
+def test_a_link_never_goes_to_a_reviewer(kind, context, shell):
+    one = SkillCapability(kind, "x", "a", 1, context, shell)
+    if context is LINK:
+        assert one.review_class is None
+    assert needing_review([one], ()) == ()
+    assert needing_review([one], tuple(CapabilityClass)) == ((one,) if one.review_class else ())
+
+
+def test_the_classes_of_hosts_differ_by_the_shell():
+    assert host("a.example", shell=True).review_class is CapabilityClass.SHELL_HOST
+    assert host("a.example").review_class is CapabilityClass.HOST
+
+
+def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():
+    found = [host(f"{letter}.example", 4, shell=True) for letter in "abcde"]
+    secret = SkillCapability(CapabilityKind.SECRET, "SSH keys", "run.py", 12)
+    said = describe_gains([*found, secret], "1.2.0")
+    assert said == (
+        "new since version 1.2.0: it reads a secret (SSH keys at run.py:12), and it runs shell commands with a host "
+        "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4, 2 more)"
+    )

@@ -1,0 +1,204 @@
+"""An update that can do what the live version cannot goes to a reviewer, through the real pipeline and scanner.
+
+There are no histories of real skills to measure this on, so the histories here are made up: each is a first version
+and an update of it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from tests.incidents.steps import record_of
+from tests.support.acting import approve
+from tests.support.compiled_rules import bundled_engine
+from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
+from tests.support.system_reads import get_submission
+from vskill_platform.domain.capability import CapabilityClass
+from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.skill import Certification
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.env import Env
+from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.limits import Limits
+
+pytestmark = pytest.mark.anyio
+
+
+class RealScanner:
+    """The bundled rules in this process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.ruleset = engine.version
+
+    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        return self._engine.scan(files)
+
+
+@pytest.fixture(scope="module")
+def scanner() -> RealScanner:
+    return RealScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request, tmp_path, scanner) -> AsyncIterator[Env]:
+    async with open_test_env(request.param, tmp_path, scanner=scanner) as opened:
+        yield opened
+
+
+def script(text: str, path: str = "run.sh") -> tuple[SkillFile, ...]:
+    return (SkillFile(path, "100644", text.encode()),)
+
+
+async def published(env: Env, body: str = "", **options: object) -> Submission:
+    record = record_of(await submit_skill("tidy", body, **options))  # type: ignore[arg-type]
+    await run_until_quiet(env)
+    return await get_submission(record.id)
+
+
+QUIET = "#!/bin/sh\ncurl -fsS https://api.weather.gov/points | jq .\n"
+LOUD = QUIET + "curl -fsS https://stats.collector-example.dev/ping\n"
+
+
+async def test_an_update_with_a_shell_and_a_new_host_waits_and_says_which_host_and_where(env):
+    first = await published(env, extra=script(QUIET))
+    assert first.state is State.PUBLISHED
+    second = await published(env, extra=script(LOUD))
+    assert second.state is State.NEEDS_REVIEW
+    said = "it runs shell commands with a host (stats.collector-example.dev at run.sh:3)"
+    assert f"new since version 1.0.0: {said}" in second.why
+
+
+async def test_an_update_with_only_a_link_in_its_text_is_published(env):
+    await published(env, extra=script(QUIET))
+    second = await published(
+        env, "Read more at https://docs.collector-example.dev/intro.", extra=script(QUIET)
+    )
+    assert second.state is State.PUBLISHED
+    assert second.published_version == "1.0.1"
+
+
+async def test_a_first_publication_has_no_such_signal(env):
+    assert (await published(env, extra=script(LOUD))).state is State.PUBLISHED
+
+
+async def test_a_reviewer_who_approves_these_bytes_publishes_them_and_the_next_update_is_compared_with_them(
+    env,
+):
+    await published(env, extra=script(QUIET))
+    waiting = await published(env, extra=script(LOUD))
+    await approve(waiting.id, by="admin:eve", reason="a known statistics host")
+    await run_until_quiet(env)
+    approved = await get_submission(waiting.id)
+    assert approved.state is State.PUBLISHED
+    assert approved.decision is not None and approved.decision.certification == Certification.CERTIFIED
+    third = await published(env, extra=script(LOUD + "# a comment\n"))
+    assert third.state is State.PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "#!/bin/sh\necho 'alias t=tidy' >> ~/.bashrc\n",
+            "outlives the session (a shell profile at run.sh:2)",
+        ),
+        (
+            '#!/bin/sh\njq . "$WEATHER_API_KEY"\n',
+            "reads a secret (environment variable WEATHER_API_KEY at run.sh:2)",
+        ),
+    ],
+)
+async def test_persistence_and_secrets_wait_by_default(env, text, said):
+    await published(env, extra=script("#!/bin/sh\necho hello\n"))
+    second = await published(env, extra=script(text))
+    assert second.state is State.NEEDS_REVIEW
+    assert said in second.why
+
+
+PYTHON = 'import urllib.request\nurllib.request.urlopen("https://{}/x")\n'
+INSTALLS = "Run `pip install requests` first."
+
+
+@pytest.mark.parametrize("chosen", [CapabilityClass.INSTALL, CapabilityClass.HOST])
+@pytest.mark.parametrize("held", [False, True])
+async def test_installs_and_hosts_of_programs_wait_only_where_the_operator_says_so(
+    tmp_path, scanner, chosen, held
+):
+    classes = (chosen,) if held else tuple(CapabilityClass)[:3]
+    async with open_test_env("memory", tmp_path, review_new_capabilities=classes, scanner=scanner) as env:
+        await published(env, extra=script(PYTHON.format("api.weather.gov"), "run.py"))
+        body = INSTALLS if chosen is CapabilityClass.INSTALL else ""
+        host = "api.weather.gov" if body else "api.tides-example.dev"
+        second = await published(env, body, extra=script(PYTHON.format(host), "run.py"))
+    assert second.state is (State.NEEDS_REVIEW if held else State.PUBLISHED)
+
+
+async def test_without_classes_nothing_waits(tmp_path, scanner):
+    async with open_test_env("memory", tmp_path, review_new_capabilities=(), scanner=scanner) as env:
+        await published(env, extra=script(QUIET))
+        assert (await published(env, extra=script(LOUD))).state is State.PUBLISHED
+
+
+async def test_the_live_version_is_scanned_again_where_the_rules_have_changed(env):
+    """A report by other rules is not compared with: what they did not see would look new."""
+    first = await published(env, extra=script(QUIET))
+    assert first.digest is not None
+    await env.kv.delete(f"scan:{first.digest}:{env.scanner.ruleset}")
+    assert (await published(env, "Other words.", extra=script(QUIET))).state is State.PUBLISHED
+    assert await env.kv.get(f"scan:{first.digest}:{env.scanner.ruleset}") is not None
+
+
+async def test_a_live_version_whose_files_are_gone_sends_the_update_to_a_reviewer(tmp_path, scanner):
+    async with open_test_env("sqlite", tmp_path, scanner=scanner) as env:
+        first = await published(env, extra=script(QUIET))
+        assert first.digest is not None
+        await env.kv.delete(f"scan:{first.digest}:{env.scanner.ruleset}")
+        for file in (tmp_path / "blobs").rglob(f"*{first.digest[4:]}*"):
+            file.unlink()
+        second = await published(env, "Other words.", extra=script(QUIET))
+    assert second.state is State.NEEDS_REVIEW
+    assert "its files are gone or damaged" in second.why
+
+
+#: Made-up histories of honest skills: what changes, and whether a person must look.
+HISTORIES = [
+    ("a typing error", script(QUIET), "Tidies rooms.", script(QUIET), "Tidies all rooms.", False),
+    (
+        "another option of the same command",
+        script(QUIET),
+        "",
+        script(QUIET.replace("-fsS", "-fsSL")),
+        "",
+        False,
+    ),
+    ("a new path at the same host", script(QUIET), "", script(QUIET.replace("points", "alerts")), "", False),
+    ("a link", script(QUIET), "", script(QUIET), "See https://www.weather.gov/documentation.", False),
+    ("a new file of text", script(QUIET), "", (*script(QUIET), *script("Notes.\n", "notes.md")), "", False),
+    ("one more local command", script(QUIET), "", script(QUIET + "git status\n"), "", False),
+    ("the script moves", script(QUIET), "", script(QUIET, "scripts/run.sh"), "", False),
+    ("a second service", script(QUIET), "", script(QUIET + "curl https://api.tides-example.dev\n"), "", True),
+    (
+        "a token for the service",
+        script(QUIET),
+        "",
+        script(QUIET.replace("jq .", 'jq ."$WEATHER_TOKEN"')),
+        "",
+        True,
+    ),
+    ("a job every hour", script(QUIET), "", script(QUIET + "echo '0 * * * * run' | crontab -\n"), "", True),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "before", "said", "after", "then", "waits"), HISTORIES, ids=[h[0] for h in HISTORIES]
+)
+async def test_small_histories(tmp_path, scanner, what, before, said, after, then, waits):
+    async with open_test_env("memory", tmp_path, scanner=scanner) as env:
+        first = await published(env, said, extra=before)
+        assert first.state is State.PUBLISHED
+        second = await published(env, then, extra=after)
+    assert digest_of_files(before) != digest_of_files(after) or said != then
+    assert second.state is (State.NEEDS_REVIEW if waits else State.PUBLISHED), second.why
