@@ -290,6 +290,8 @@ class People:
                     RescanOutcome.KEEP, "still fine", certification=Certification.VERIFIED, score=90
                 ),
                 RescanDecision(RescanOutcome.UNDECIDED, "the judge is down"),
+                RescanDecision(RescanOutcome.REVIEW, "doubtful"),
+                RescanDecision(RescanOutcome.REVIEW, "doubtful"),
                 RescanDecision(down, "worse", next_state=State.NEEDS_REVIEW),
                 RescanDecision(down, "malicious", next_state=State.BLOCKED, block=BlockScope.DIGEST),
                 RescanDecision(down, "malicious", next_state=State.BLOCKED, block=BlockScope.PLACE),

@@ -15,7 +15,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import Namespace, Visibility, audience_for, namespace_of
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, VersionStatus, newest_under_review
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
     CLAIM_MS,
@@ -329,6 +329,13 @@ class Watcher:
         for ref in skill.versions:
             entry = await store.get(keys.version(skill.canonical, ref.number))
             require(entry is not None, "every version has its record", f"{skill.canonical} {ref.number}")
+            gone = ref.status is VersionStatus.TAKEN_DOWN and ref.review is not None
+            require(
+                not gone, "nothing that was taken down is under review", f"{skill.canonical} {ref.number}"
+            )
+        if newest_under_review(skill) is not None:
+            marked = await store.get(keys.review(skill.canonical)) is not None
+            require(marked, "what is under review waits in the queue", skill.canonical)
         live = [ref for ref in skill.versions if ref.status is VersionStatus.LIVE]
         current = live[-1].digest if live else None
         require(skill.current_digest == current, "the newest live version is current", skill.canonical)

@@ -5,6 +5,7 @@ import pytest
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
+from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     Finding,
@@ -35,11 +36,14 @@ class Rules:
         self.ruleset = "rules-1"
         self.findings: tuple[Finding, ...] = ()
         self.status = ScanStatus.COMPLETE
+        #: They hit this content alone.
+        self.only: str | None = None
         self.scans = 0
 
     async def scan(self, files) -> StaticReport:
         self.scans += 1
-        return StaticReport(self.ruleset, self.status, self.findings)
+        hit = self.only in (None, digest_of_files(files))
+        return StaticReport(self.ruleset, self.status, self.findings if hit else ())
 
 
 class Judging:

@@ -14,6 +14,7 @@ from vskill_platform.domain.errors import (
     PlatformError,
     SourceUnavailable,
 )
+from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, ScanStatus, StaticReport
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.submission import Approval
@@ -102,17 +103,25 @@ async def rescan(task: Task) -> TaskEnd:
         return TaskEnd("nothing to rescan: the version is not live")
     files = await _files(digest)
     report = await scan_once(files, digest)
-    grounds = await grounds_for(skill.identity, digest, await _approval(skill))
+    grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref))
+    judge = await _judge(files, report, grounds)
     decision = decide_rescan(
         report,
-        await _judge(files, report, grounds),
+        judge,
         certification=ref.certification,
         blocklist_hit=await why_version_blocked(skill, ref),
         **grounds,
     )
     if decision.outcome is RescanOutcome.UNDECIDED:
         raise _not_yet(report, decision.reason)
-    await apply_rescan(canonical, digest, decision)
+    evidence = evidence_of(
+        digest,
+        report,
+        judge,
+        suppressed=grounds["suppressed"],
+        trusted_vendor=grounds["trusted_vendor"],
+    )
+    await apply_rescan(canonical, digest, decision, evidence)
     return TaskEnd(f"{decision.outcome}: {decision.reason}")
 
 
@@ -138,7 +147,9 @@ async def _files(digest: str) -> tuple[SkillFile, ...]:
     return unpack(data, digest)
 
 
-async def _approval(skill: PublishedSkill) -> Approval | None:
-    """A reviewer's approval of the bytes counts for rescans too."""
+async def _approval(skill: PublishedSkill, ref: VersionRef) -> Approval | None:
+    """A reviewer's approval of the bytes counts for rescans too, whether it was given before or after publishing."""
+    if ref.kept_by:
+        return Approval(ref.digest, ref.kept_by, ref.published_at)
     found = await read_submission(skill.submission) if skill.submission else None
     return found[0].approval if found else None

@@ -39,6 +39,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.block(name_target("100%")), "block:name:100%25"),
         (keys.job("recover"), "job:recover"),
         (keys.installs("a/b/c", "2026-11-15"), "installs:a/b/c:2026-11-15"),
+        (keys.review("a/b/c"), "review:a/b/c"),
         (keys.report("01J"), "report:01J"),
         (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
         (keys.webhook("w1"), "webhook:w1"),

@@ -22,7 +22,11 @@ SIGNS = {
     Bug.ACK_BEFORE_WRITE: ("everything accepted comes to its end",),
     Bug.RECOVERY_EXECUTES: ("only the holder of a claim works",),
     Bug.NO_BLOCKLIST_ASSERTION: ("nothing blocked goes live",),
-    Bug.CLAIM_STOLEN: ("nothing is taken up before it is due", "the blocklist has been applied"),
+    Bug.CLAIM_STOLEN: (
+        "nothing is taken up before it is due",
+        "the blocklist has been applied",
+        "the last content that was submitted is judged",
+    ),
     Bug.LEASE_BELIEVED: ("everything accepted comes to its end",),
     Bug.NO_NAMESPACE_ASSERTION: (
         "a record has its namespace's audience",

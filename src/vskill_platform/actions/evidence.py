@@ -6,6 +6,7 @@ import asyncio
 import msgspec
 
 from vskill_platform.actions.action import Services
+from vskill_platform.actions.live_reviews import find_live_review
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
@@ -44,9 +45,12 @@ class ContentEvidence(msgspec.Struct, frozen=True):
 async def read_run(
     _services: Services, reader: Principal, submission_id: str, run: int | None
 ) -> tuple[Submission, Submission]:
-    """The run that is looked at, the current one where none is named, and the submission as it is now."""
+    """The run that is looked at, the current one where none is named, and the submission as it is now: where a live
+    version of it is under review, as it waits for that."""
     audiences = audiences_of(reader)
     current = await get_submission(submission_id, audiences=audiences)
+    if (live := await find_live_review(current)) is not None:
+        current = live.item
     return (current if run is None else await get_run(submission_id, run, audiences=audiences)), current
 
 

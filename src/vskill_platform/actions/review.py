@@ -8,6 +8,12 @@ from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSize, Reason, SubmissionId
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
+from vskill_platform.actions.live_reviews import (
+    LiveReview,
+    decide_live_review,
+    find_live_review,
+    list_live_reviews,
+)
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import SubmissionView
@@ -32,7 +38,7 @@ from vskill_platform.domain.submission import Approval, RecordedDecision, Step, 
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.publish import require_publishable
 from vskill_platform.store.blocklist import find_hits, targets_for
-from vskill_platform.submission_store import RecordChange, count_submissions, list_submissions
+from vskill_platform.submission_store import RecordChange, count_submissions, get_submission, list_submissions
 
 REVIEW = "/api/v1/review"
 
@@ -94,8 +100,11 @@ async def list_waiting(_services: Services, actor: Principal, request: ListWaiti
         [State.NEEDS_REVIEW], audiences=audiences, after=request.after, limit=request.limit
     )
     counts = await count_submissions(audiences=audiences)
-    items = tuple(map(_waiting, found.items))
-    return WaitingPage(items, found.after, counts.by_state[State.NEEDS_REVIEW], found.skipped)
+    live = await list_live_reviews(audiences)
+    # People install these already, so they come first.
+    shown = (*(live if request.after is None else ()), *found.items)
+    total = counts.by_state[State.NEEDS_REVIEW] + len(live)
+    return WaitingPage(tuple(map(_waiting, shown)), found.after, total, found.skipped)
 
 
 def _waiting(record: Submission) -> WaitingSubmission:
@@ -114,6 +123,10 @@ def _waiting(record: Submission) -> WaitingSubmission:
 
 
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
+    if (live := await _live_review(actor, request)) is not None:
+        kept = await decide_live_review(services, actor, live, request.reason, stays=True)
+        return await view_of(services, actor, kept)
+
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
             message = f"The submission is {record.state}; only one that waits for a reviewer can be approved."
@@ -144,6 +157,10 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
+    if (live := await _live_review(actor, request)) is not None:
+        taken_down = await decide_live_review(services, actor, live, request.reason, stays=False)
+        return await view_of(services, actor, taken_down)
+
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_same(record, request)
         await require_other_reviewer(services, actor, record)
@@ -157,6 +174,16 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
         services, actor, request.submission_id, "reject", request.reason, decide
     )
     return await view_of(services, actor, changed)
+
+
+async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:
+    """The live version that the decision is about, where the submission itself does not wait."""
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    found = await find_live_review(record)
+    if found is None or found.version.digest != request.digest:
+        return None
+    require_same(found.item, request)
+    return found
 
 
 def require_same(record: Submission, request: DecideSubmission) -> None:

@@ -11,7 +11,13 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import FileEntry
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.domain.skill import (
+    PublishedSkill,
+    SkillVersion,
+    VersionRef,
+    VersionStatus,
+    is_under_review,
+)
 from vskill_platform.domain.trust import Provenance, TrustFacts, TrustTier, trust_reasons
 
 
@@ -42,6 +48,8 @@ class SkillCard(Wire, frozen=True, kw_only=True):
     severity: str | None
     #: no version can be installed
     is_withdrawn: bool
+    #: its current version can be installed, and waits for a reviewer after a rescan
+    under_review: bool
     category: str | None
     licence: str | None
     agent: str | None
@@ -102,6 +110,8 @@ class VersionView(Wire, frozen=True):
     #: live, yanked or taken_down
     status: str
     is_current: bool
+    #: it waits for a reviewer after a rescan, and can be installed meanwhile
+    under_review: bool
     #: who set the status last, and why
     reason: str
 
@@ -140,6 +150,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         threat_type=worst.threat_type if worst else None,
         severity=worst.severity.value if worst else None,
         is_withdrawn=shown is None,
+        under_review=is_under_review(skill),
         category=shown.category if shown else None,
         licence=shown.licence if shown else None,
         agent=shown.agent if shown else None,
@@ -214,6 +225,7 @@ def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: b
         diff_summary=summary,
         status=ref.status.value,
         is_current=ref.number == skill.current_version,
+        under_review=ref.review is not None,
         reason=ref.reason,
     )
 

@@ -37,6 +37,8 @@ BLOCK = "block:"
 REPOHEALTH = "repohealth:"
 JOB = "job:"
 INSTALLS = "installs:"
+#: a skill with a version that is live and under review; the skill's record says whether it still is
+REVIEW = "review:"
 REPORT = "report:"
 #: which report of a reporter about a skill is open
 OPEN_REPORT = "open_report:"
@@ -87,6 +89,7 @@ PARTS: dict[str, int] = {
     REPOHEALTH: 1,
     JOB: 1,
     INSTALLS: 2,
+    REVIEW: 1,
     REPORT: 1,
     OPEN_REPORT: 2,
     WEBHOOK: 1,
@@ -232,6 +235,10 @@ def job(name: str) -> str:
 def installs(canonical: str, day: str) -> str:
     """`day` as `YYYY-MM-DD`, so that the keys of a skill sort by day."""
     return _key(INSTALLS, canonical, day)
+
+
+def review(canonical: str) -> str:
+    return _key(REVIEW, canonical)
 
 
 def report(ulid: str) -> str:

@@ -20,6 +20,7 @@ from vskill_platform.domain.errors import (
     NotPermitted,
     VersionStatusError,
 )
+from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About, Listing, listing
 from vskill_platform.domain.namespace import Visibility
@@ -59,6 +60,17 @@ class StatusRole(enum.StrEnum):
     SYSTEM = "system"
 
 
+class OpenReview(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a live version waits for a reviewer: a rescan has doubts about it, and nothing that takes it down."""
+
+    reason: str
+    #: when the first rescan doubted it
+    since: int
+    rule_ids: tuple[str, ...] = ()
+    #: what both tiers reported then
+    evidence: Evidence | None = None
+
+
 class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """A version as the skill's record lists it: the part that may change."""
 
@@ -78,6 +90,10 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     owner_yanked: bool = False
     #: as its front matter names it; empty where an earlier release wrote it and the skill has kept its name since
     name: str = ""
+    #: under review: it stays live until a reviewer decides
+    review: OpenReview | None = None
+    #: the reviewer who decided after a rescan that these bytes stay live
+    kept_by: str = ""
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -218,14 +234,53 @@ def publish_version(
 def recertify(
     skill: PublishedSkill, digest: str, certification: Certification, score: int, at: int
 ) -> PublishedSkill:
-    """The same content judged again, the same or better: its certification changes in place."""
+    """The same content judged again, the same or better: its certification changes in place, and a review of it is
+    over."""
 
     def judged(ref: VersionRef) -> VersionRef:
-        if ref.digest != digest:
-            return ref
-        return msgspec.structs.replace(ref, certification=certification, score=score)
+        return msgspec.structs.replace(ref, certification=certification, score=score, review=None)
 
-    return _derive_current(skill, tuple(map(judged, skill.versions)), at)
+    return _change_content(skill, digest, at, judged)
+
+
+def put_under_review(skill: PublishedSkill, digest: str, review: OpenReview, at: int) -> PublishedSkill:
+    """The same content judged again, and doubtful: it stays as it is until a reviewer decides."""
+    known = next((ref.review for ref in skill.versions if ref.digest == digest and ref.review), None)
+    if known is not None:
+        review = msgspec.structs.replace(review, since=known.since)
+    return _change_content(skill, digest, at, lambda ref: msgspec.structs.replace(ref, review=review))
+
+
+def keep_live(skill: PublishedSkill, digest: str, by: str, at: int) -> PublishedSkill:
+    """A reviewer looked at the content that is under review, and it stays."""
+
+    def kept(ref: VersionRef) -> VersionRef:
+        return msgspec.structs.replace(ref, review=None, kept_by=by, certification=Certification.CERTIFIED)
+
+    return _change_content(skill, digest, at, kept)
+
+
+def newest_under_review(skill: PublishedSkill) -> VersionRef | None:
+    """The newest live version that waits for a reviewer."""
+    live = (ref for ref in reversed(skill.versions) if ref.status is VersionStatus.LIVE)
+    return next((ref for ref in live if ref.review is not None), None)
+
+
+def is_under_review(skill: PublishedSkill) -> bool:
+    """Whether the version that people install waits for a reviewer."""
+    found = newest_under_review(skill)
+    return found is not None and found.number == skill.current_version
+
+
+def _change_content(
+    skill: PublishedSkill, digest: str, at: int, change: Callable[[VersionRef], VersionRef]
+) -> PublishedSkill:
+    """Change every version of these bytes that was not taken down."""
+    versions = tuple(
+        change(ref) if ref.digest == digest and ref.status is not VersionStatus.TAKEN_DOWN else ref
+        for ref in skill.versions
+    )
+    return skill if versions == skill.versions else _derive_current(skill, versions, at)
 
 
 def _check_publication(skill: PublishedSkill | None, publication: Publication) -> None:
@@ -451,7 +506,13 @@ def _with_status(
     ref: VersionRef, status: VersionStatus, change: StatusChange, *, owner_yanked: bool
 ) -> VersionRef:
     return msgspec.structs.replace(
-        ref, status=status, by=change.by, reason=change.reason, owner_yanked=owner_yanked
+        ref,
+        status=status,
+        by=change.by,
+        reason=change.reason,
+        owner_yanked=owner_yanked,
+        # Nothing is left to review of what was taken down; what was yanked may come back with its doubt.
+        review=None if status is VersionStatus.TAKEN_DOWN else ref.review,
     )
 
 

@@ -5,8 +5,9 @@ from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.domain.errors import StoreUnavailable, TransitionError
+from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill, StatusRole
+from vskill_platform.domain.skill import OpenReview, PublishedSkill, StatusRole
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Step, Submission
 from vskill_platform.kv.entries import Operation
@@ -22,8 +23,11 @@ from vskill_platform.submission_store import RecordChange, read_submission, stor
 from vskill_platform.worker_context import require_env
 
 
-async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) -> PublishedSkill:
-    """Same or better: certification in place. Worse: the version is taken down, whatever the submission does.
+async def apply_rescan(
+    canonical: str, digest: str, decision: RescanDecision, evidence: Evidence | None = None
+) -> PublishedSkill:
+    """Same or better: certification in place. Doubtful: it stays live, under review. Worse: the version is taken down,
+    whatever the submission does.
 
     Raises TransitionError where it must be judged again: the blocklist or the records have moved on since.
     """
@@ -42,7 +46,7 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
                 "it has changed since, so it is unknown whether this was applied", published, digest
             )
         await _require_grounds(published, digest, decision)
-        changed = _judged_again(published, digest, decision)
+        changed = _judged_again(published, digest, decision, evidence)
         operations: list[Operation] = []
         if changed != published:
             operations += skill_writes(changed, version)
@@ -61,11 +65,16 @@ async def apply_rescan(canonical: str, digest: str, decision: RescanDecision) ->
     return await persist(write)
 
 
-def _judged_again(published: PublishedSkill, digest: str, decision: RescanDecision) -> PublishedSkill:
+def _judged_again(
+    published: PublishedSkill, digest: str, decision: RescanDecision, evidence: Evidence | None
+) -> PublishedSkill:
     now = require_env("kv").kv.now()
     match decision.outcome:
         case RescanOutcome.KEEP if decision.certification is not None:
             return skill.recertify(published, digest, decision.certification, decision.score, now)
+        case RescanOutcome.REVIEW:
+            review = OpenReview(decision.reason, now, decision.rule_ids, evidence)
+            return skill.put_under_review(published, digest, review, now)
         case RescanOutcome.TAKE_DOWN:
             change = skill.StatusChange(StatusRole.SYSTEM, "system", now, f"rescan: {decision.reason}")
             return skill.take_down(published, change, digest=digest)

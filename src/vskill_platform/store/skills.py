@@ -1,19 +1,20 @@
 """Published skills: found by name, published, withdrawn and brought back. Every change is a compare-and-swap of
 the one skill record; what becomes of it is decided by the pure functions of `domain.skill`."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import Ambiguous, NotFound
+from vskill_platform.domain.errors import Ambiguous, Conflict, NotFound
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion, newest_under_review
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Assert, Delete, Entry, Operation, Put
 from vskill_platform.records import Skips, decode, persist, readable
 from vskill_platform.worker_context import require_env
 
@@ -154,6 +155,33 @@ async def iter_skills() -> AsyncIterator[PublishedSkill]:
     skips.report(env)
 
 
+async def list_under_review(*, audiences: Audiences) -> list[PublishedSkill]:
+    """Every skill with a live version that waits for a reviewer. The keys are found by prefix, and one whose review is
+    over meanwhile is left out and removed."""
+    env = require_env("kv")
+    found: list[PublishedSkill] = []
+    async for page in iterate_pages(env.kv, keys.REVIEW):
+        names = {keys.skill(keys.parse(entry.key).parts[0]): entry for entry in page.items}
+        settled = await env.kv.get_many(names)
+        for error in (*page.failed.values(), *settled.failed.values()):
+            raise error
+        for key, marker in names.items():
+            entry = settled.found.get(key)
+            skill = None if entry is None else decode(entry, PublishedSkill)
+            if skill is None or newest_under_review(skill) is None:
+                await _forget_review(marker, key, entry)
+            elif readable(entry, audiences):
+                found.append(skill)
+    return found
+
+
+async def _forget_review(marker: Entry, skill_key: str, seen: Entry | None) -> None:
+    """Asserts the skill as it was seen: one that was put under review meanwhile keeps its marker."""
+    unchanged = Assert(skill_key, ABSENT if seen is None else seen.version)
+    with contextlib.suppress(Conflict):
+        await require_env("kv").kv.commit([unchanged, Delete(marker.key)])
+
+
 async def place_of(identity: Identity) -> tuple[str, str, PublishedSkill | None, int]:
     """Where this place publishes: slug, canonical name, and the skill that is there, if any, with its version.
 
@@ -174,6 +202,8 @@ def skill_writes(
 ) -> tuple[Operation, ...]:
     """The operations that store a skill with its aliases, and a new version beside it."""
     operations: list[Operation] = [Put(keys.skill(skill.canonical), msgspec.json.encode(skill), version)]
+    if newest_under_review(skill) is not None:
+        operations.append(Put(keys.review(skill.canonical), b"{}"))
     if added is not None:
         key = keys.version(added.canonical, added.number)
         operations.append(Put(key, msgspec.json.encode(added), ABSENT))
