@@ -17,6 +17,7 @@ from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity
 from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.installs import installs_by_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -232,6 +233,23 @@ async def test_installs_are_counted_by_every_form_of_a_name(vskill):
         assert answer.is_success, answer.text
     await vskill.post("/api/v1/skills/lint/installs", {}, code=404)
     await vskill.post("/api/v1/skills/installs", {}, code=400)
+
+
+async def test_installs_of_several_skills_are_counted_in_one_call(vskill):
+    """As the client reports a plugin; a name that nobody has loses none of the others."""
+    await vskill.shelf.publish("lint")
+    await vskill.shelf.publish("draw")
+    batch = {
+        "skills": [
+            {"skillName": "lint", "repoUrl": REPO, "version": "1.0.0"},
+            {"skillName": "draw"},
+            {"skillName": "nothing"},
+        ]
+    }
+    answer = await vskill.post("/api/v1/skills/installs", batch)
+    assert answer == {"counted": [NAME, "acme/tools/draw"], "unknown": ["nothing"]}
+    with active_env(vskill.shelf.env):
+        assert await installs_by_skill() == {NAME: 1, "acme/tools/draw": 1}
 
 
 async def test_check_updates_in_order_with_names_as_sent(vskill):

@@ -1,10 +1,17 @@
 """How often a skill was installed, by skill and day. Nothing about who installed it is kept."""
 
+from collections.abc import Sequence
+
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.store import installs
+
+#: Names that are looked up at the same time.
+AT_ONCE = 16
 
 
 async def count_install_of(
@@ -14,6 +21,23 @@ async def count_install_of(
     skill = await find_skill(services, reader, name, repo_url)
     await count_download(services, skill)
     return skill
+
+
+async def count_installs_of(
+    services: Services, reader: Principal, wanted: Sequence[tuple[str, str | None]]
+) -> tuple[str | None, ...]:
+    """Count one more install of each skill that a client names, by name and repository. The canonical name of each, or
+    None where there is no such skill: one unknown name loses none of the others."""
+
+    async def look(one: tuple[str, str | None]) -> str | None:
+        try:
+            return (await find_skill(services, reader, *one)).canonical
+        except (NotFound, Ambiguous, InvalidInput):
+            return None
+
+    found = tuple(await some_at_a_time(look, wanted, AT_ONCE))
+    await installs.count_installs(name for name in found if name is not None)
+    return found
 
 
 async def count_download(_services: Services, skill: PublishedSkill) -> None:

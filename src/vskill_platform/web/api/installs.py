@@ -13,7 +13,7 @@ from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import SKILLS
 from vskill_platform.actions.downloads import InstallAnswer
-from vskill_platform.actions.installs import count_install_of
+from vskill_platform.actions.installs import AT_ONCE, count_install_of, count_installs_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.wire import PLAIN, Sent, Wire
@@ -32,8 +32,14 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 #: A name that is looked up at once; among several, an odd one is told as unknown instead.
 PlainName = Annotated[str, msgspec.Meta(min_length=1, max_length=400, pattern=PLAIN)]
 MOST_SKILLS = 100
-#: Names that are looked up at the same time.
-AT_ONCE = 16
+
+
+class InstalledName(Sent, frozen=True):
+    """One of several skills that were installed together."""
+
+    skill_name: Name
+    #: `owner/repo` or a URL: tells skills of one name apart
+    repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
 
 
 class InstallBody(Sent, frozen=True):
@@ -43,6 +49,17 @@ class InstallBody(Sent, frozen=True):
     name: PlainName | None = None
     #: `owner/repo` or a URL: tells skills of one name apart
     repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
+    #: several at once, where the address names none
+    skills: Annotated[tuple[InstalledName, ...], msgspec.Meta(max_length=MOST_SKILLS)] = ()
+
+
+class InstallsAnswer(Wire, frozen=True):
+    """Which of several installs were counted."""
+
+    #: by canonical name
+    counted: tuple[str, ...]
+    #: as they were sent: no skill has this name, or several have it
+    unknown: tuple[str, ...]
 
 
 class Installed(Sent, frozen=True):
@@ -90,6 +107,8 @@ async def install_view(request: Request) -> Response:
 
 async def any_install_view(request: Request) -> Response:
     body = await _install_body(request)
+    if body.skills:
+        return await _count_several(request, body.skills)
     name = body.skill_name or body.name
     if name is None:
         raise InvalidInput("The body names no skill.", field="skillName", fix="name the skill")
@@ -105,6 +124,14 @@ async def _install_body(request: Request) -> InstallBody:
 async def _count(request: Request, name: str, body: InstallBody) -> Response:
     skill = await count_install_of(services_of(request), principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
+
+
+async def _count_several(request: Request, skills: tuple[InstalledName, ...]) -> Response:
+    wanted = [(one.skill_name, one.repo_url) for one in skills]
+    found = await count_installs_of(services_of(request), principal_of(request), wanted)
+    counted = tuple(dict.fromkeys(name for name in found if name is not None))
+    unknown = tuple(one.skill_name for one, name in zip(skills, found, strict=True) if name is None)
+    return json_response(InstallsAnswer(counted, unknown))
 
 
 async def updates_view(request: Request) -> Response:
@@ -178,7 +205,13 @@ _COUNTED = {
 }
 
 ENDPOINTS = (
-    post(f"{SKILLS}/installs", any_install_view, summary="Count an install, named in the body", **_COUNTED),
+    post(
+        f"{SKILLS}/installs",
+        any_install_view,
+        summary="Count an install, or several, named in the body",
+        others={200: InstallsAnswer},
+        **_COUNTED,
+    ),
     post(f"{CANONICAL}/installs", install_view, summary="Count an install of this skill", **_COUNTED),
     post(f"{ANY_NAME}/installs", install_view, summary="Count an install of this skill", **_COUNTED),
     post(
