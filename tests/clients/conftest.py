@@ -6,7 +6,7 @@ The clients are npm packages at pinned versions (`node/package-lock.json`), inst
 
 import pytest
 
-from tests.clients.clients import Clawhub, Skills, find_clients
+from tests.clients.clients import Claude, Clawhub, Skills, find_clients
 from tests.clients.registry import Registry, running
 
 
@@ -32,3 +32,8 @@ def skills(installed, registry: Registry, tmp_path):
 @pytest.fixture
 def clawhub(installed, registry: Registry, tmp_path):
     return Clawhub(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def claude(installed, registry: Registry, tmp_path):
+    return Claude(installed, registry, tmp_path)

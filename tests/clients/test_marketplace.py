@@ -1,16 +1,13 @@
 """Marketplace documents for Claude Code, and the repositories that they name, fetched by the real git."""
 
 import json
-import os
-import subprocess
-from pathlib import Path
 
 import httpx2
 import pytest
 
+from tests.clients.clients import git
 from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, skill_md
-from tests.support.patience import PATIENCE_S
 
 RICH = {
     "SKILL.md": skill_md("rich", "Ünïcode prose."),
@@ -29,26 +26,6 @@ def published(registry: Registry):
     registry.publish("rich", RICH)
     registry.publish("other", {"SKILL.md": skill_md("other")}, namespace="elsewhere")
     return registry
-
-
-def git(folder: Path, *arguments: str, code: int = 0) -> str:
-    variables = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-    }
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def plugins(registry: Registry, path: str) -> dict[str, dict]:

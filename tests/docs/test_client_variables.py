@@ -146,6 +146,10 @@ def test_the_versions_are_those_that_the_tests_install():
     pinned = (ROOT / "tests/clients/node/package.json").read_text("utf-8")
     for name in ("skills", "clawhub"):
         assert f'"{name}": "{CLIENTS[name].version}"' in pinned
+    reference = (ROOT / "docs/reference/clients.md").read_text("utf-8")
+    (claude,) = set(re.findall(r'"@anthropic-ai/claude-code-[\w-]+": "([\d.]+)"', pinned))
+    assert f"npm `@anthropic-ai/claude-code` {claude}" in reference
+    assert set(re.findall(r"Claude Code ([\d.]+)", reference)) == {claude}
 
 
 @pytest.mark.parametrize(
