@@ -59,8 +59,9 @@ def test_where_a_machine_has_no_curl_a_stand_in_does_what_pages_ask_of_it(tmp_pa
                 3, "console", '$ python -c \'import json; print(json.load(open("up.json"))["status"])\'\nok\n'
             )
         )
-        with pytest.raises(AssertionError, match="22"):
-            there.run(Block(4, "sh", "curl -fsS http://127.0.0.1:8080/nothing/of/that/name\n"))
+        for options, status in (("", 404), ("-u any:vsk_foreign ", 401)):
+            with pytest.raises(AssertionError, match=f"22.*{status}"):
+                there.run(Block(4, "sh", f"curl -fsS {options}http://127.0.0.1:8080/api/v1/skills/a/b/c\n"))
 
 
 def messages(text: str, path: str = "docs/page.md") -> list[str]:

@@ -54,11 +54,12 @@ pwd > "$WORLD/.folder"
 
 #: As much of curl as the pages use, for a machine that has Python and git and nothing else.
 _CURL = """\
-import sys, urllib.error, urllib.request
+import base64, sys, urllib.error, urllib.request
 given, target, headers, body, method, url = iter(sys.argv[1:]), None, {}, None, None, ""
 for one in given:
     if one == "-o": target = next(given)
     elif one == "-H": name, _, value = next(given).partition(":"); headers[name] = value.strip()
+    elif one == "-u": headers["Authorization"] = "Basic " + base64.b64encode(next(given).encode()).decode()
     elif one in ("-d", "--data", "--data-binary"): body = next(given).encode()
     elif one == "-X": method = next(given)
     elif not one.startswith("-"): url = one
