@@ -7,12 +7,19 @@ The clients are npm packages at pinned versions (`node/package-lock.json`), inst
 import pytest
 
 from tests.clients.clients import Claude, Clawhub, Skills, find_clients
+from tests.clients.private import running_private
 from tests.clients.registry import Registry, running
 
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory):
     with running(tmp_path_factory.mktemp("registry")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    with running_private(tmp_path_factory.mktemp("private")) as opened:
         yield opened
 
 

@@ -85,7 +85,7 @@ class Registry:
         return asyncio.run(count())
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
-        return httpx2.get(self.url + path, **options)
+        return httpx2.get(self.url + path, timeout=PATIENCE_S, **options)
 
 
 def write_files(root: Path, files: Mapping[str, bytes]) -> None:
