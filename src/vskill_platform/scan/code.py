@@ -76,9 +76,14 @@ def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Seq
     """Whether reading the block may give a match in it another role: in shell, a comment's or a deny-list's."""
     if block.language != "bash":
         return True
-    commented = any(b"#" in layer.flowing[layer.line_start(offset) : offset + 1] for offset in matches)
+    commented = any(b"#" in _line(layer, offset) for offset in matches)
     listed = b"(" in layer.flowing[block.start : block.end]
     return (commented or listed) and telling.anything(block.start, block.end)
+
+
+def _line(layer: Layer, offset: int) -> bytes:
+    stop = layer.flowing.find(b"\n", offset)
+    return layer.flowing[layer.line_start(offset) : stop if stop >= 0 else len(layer.flowing)]
 
 
 def _find_comments(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:

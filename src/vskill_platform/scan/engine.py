@@ -24,9 +24,9 @@ from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher
-from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, Unit
+from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_platform.scan.normal import normalise_text, written_column
-from vskill_platform.scan.polarity import is_about
+from vskill_platform.scan.polarity import is_about, tells
 from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segment_file
@@ -353,10 +353,14 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
     """A word of warning that is itself part of the match does not turn the match into a warning."""
     if 0 <= piece.warns_from <= offset:
         return Polarity.WARNING
-    around = ((piece.about_from, offset), (offset + length, piece.about_to))
-    if piece.about_from >= 0 and any(is_about(layer.text, start, end) for start, end in around):
+    if piece.about_from < 0:
+        return Polarity.NEUTRAL
+    if is_about(layer.text, offset + length, piece.about_to):
         return Polarity.WARNING
-    return Polarity.NEUTRAL
+    # What a sentence tells to do, it tells in spite of a warning in front.
+    told = layer.text[piece.about_from : piece.start if piece.role is TextRole.COMMAND else offset]
+    warned = is_about(told, 0, len(told)) and not tells(told)
+    return Polarity.WARNING if warned else Polarity.NEUTRAL
 
 
 def fits(leaf: Leaf, fact: Fact) -> bool:

@@ -115,7 +115,7 @@ class JavaScriptCode:
                 self._program.assign(self._text(base), Value(value.tags))
         else:
             for child in target.named_children:
-                self._bind(child, Value(value.tags, value.text))
+                self._bind(child, Value(value.tags, value.text).narrowed())
 
     def _required_module(self, node: Node) -> str:
         """The module that `require("x")`, or a member of it, names."""
@@ -168,7 +168,7 @@ class JavaScriptCode:
         base = node.child_by_field_name("object")
         if base is not None and self._resolve(self._dotted_name(base)) == "process.env":
             return NOTHING
-        return self._value(base) if base is not None else NOTHING
+        return self._value(base).narrowed() if base is not None else NOTHING
 
     def _environment(self, node: Node) -> Value:
         """The whole environment; one variable of it is how honest programs are configured."""
@@ -185,6 +185,9 @@ class JavaScriptCode:
             if name is not None and name.type == "object_pattern":
                 return NOTHING
         return self._program.dump_environment(node.start_byte, node.end_byte - node.start_byte)
+
+    def on_subscript(self, node: Node) -> Value:
+        return self._children(node).narrowed()
 
     def on_string(self, node: Node) -> Value:
         return literal(self._string_text(node))
@@ -341,6 +344,7 @@ _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
     "identifier": JavaScriptCode.on_identifier,
     "shorthand_property_identifier": JavaScriptCode.on_identifier,
     "member_expression": JavaScriptCode.on_member,
+    "subscript_expression": JavaScriptCode.on_subscript,
     "string": JavaScriptCode.on_string,
     "template_string": JavaScriptCode.on_template,
     "array": JavaScriptCode.on_array,

@@ -60,10 +60,17 @@ _SECRETS = (
     (
         "agent",
         (
-            r"\.claude(?:\.json|[/\\](?:\.credentials|settings|projects|history))|\.openclaw\b|"
-            r"openclaw\.json|\.clawdbot\b|clawdbot\.json|\.moltbot|\.codex[/\\]auth|"
-            r"\.cursor[/\\](?:mcp|auth)|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth|"
-            r"\.aider"
+            r"\.claude(?:\.json|[/\\](?:\.credentials|projects|history))|\.codex[/\\]auth|"
+            r"\.cursor[/\\]auth|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth"
+        ),
+    ),
+    (
+        # Where an agent keeps the settings of all its skills: one value of it is how a skill is configured. What lies
+        # deeper in these folders belongs to a skill.
+        "agent-config",
+        (
+            r"\.claude[/\\]settings|\.cursor[/\\]mcp|\.aider|(?:openclaw|clawdbot|moltbot)\.json|"
+            r"\.(?:openclaw|clawdbot|moltbot)(?:[/\\](?:\.env|credentials|agents))?[/\\]?\*?[\"'\s]*$"
         ),
     ),
     (
@@ -212,8 +219,7 @@ _HOSTS = (
     (
         "local",
         """
-        localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal example.com example.org example.net
-        example test invalid
+        localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal
         """,
     ),
 )

@@ -98,7 +98,7 @@ class Lead:
 
     @cached_property
     def warns(self) -> bool:
-        return self._warning and polarity.speaks_about(self._last)
+        return self._warning and polarity.speaks_about(self._last) and not polarity.tells(self._last)
 
     @cached_property
     def asks(self) -> bool:
@@ -107,6 +107,11 @@ class Lead:
     @cached_property
     def example(self) -> bool:
         return polarity.gives_example(self._last)
+
+    @cached_property
+    def quotes_attacks(self) -> bool:
+        """Whether it gives examples of what it warns of."""
+        return self._warning and self.example and polarity.speaks_about(self.text) and not self.asks
 
     @cached_property
     def _last(self) -> bytes:
@@ -275,7 +280,8 @@ class _Cutter:
 
     def on_table(self, start: int, end: int) -> None:
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
-        role = TextRole.QUOTE if self.warns or _INDICATORS.search(head) else TextRole.FOLLOW
+        quoted = (self.warns or _INDICATORS.search(head)) and not self.block.lead.asks
+        role = TextRole.QUOTE if quoted else TextRole.FOLLOW
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)
@@ -295,7 +301,7 @@ class _Cutter:
         role = TextRole.LOAD if self.block.said == LOADED else fence_role(self.block.said)
         warns = self._is_excused(role)
         self._add(start, end, role, start if warns else -1)
-        if not warns:
+        if not warns and not self.block.lead.asks:
             marked = polarity.marked_lines(self.text, start, end)
             self._overlay_from(0, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
@@ -318,8 +324,9 @@ class _Cutter:
         else:
             self._sentences(start, end, role)
         if b"`" in stretch:
-            self._code_spans(first, start, end)
-        if b'"' in stretch and role is TextRole.FOLLOW and polarity.gives_example(stretch):
+            self._code_spans(first, start, end, role)
+        quotes = self.block.lead.quotes_attacks or polarity.gives_example(stretch)
+        if b'"' in stretch and role is TextRole.FOLLOW and quotes:
             speech = _SPEECH.finditer(self.text, start, end)
             self._overlay_from(first, [Stretch(one.start(), one.end(), TextRole.QUOTE) for one in speech])
 
@@ -337,12 +344,17 @@ class _Cutter:
             for low, high, denied_from in polarity.warned_stretches(self.text, begin, stop):
                 self.pieces.append(Piece(low, high, role, segment, section, denied_from, *about))
 
-    def _code_spans(self, first: int, start: int, end: int) -> None:
+    def _code_spans(self, first: int, start: int, end: int, role: TextRole) -> None:
+        """What is quoted stays quoted, unless it runs when the text is loaded."""
         commands = self.outline.commands
         inside = commands[bisect_left(commands, (start,)) : bisect_left(commands, (end,))]
         self._overlay_from(
             first,
-            [Stretch(low, high, TextRole.LOAD if loads else TextRole.COMMAND) for low, high, loads in inside],
+            [
+                Stretch(low, high, TextRole.LOAD if loads else TextRole.COMMAND)
+                for low, high, loads in inside
+                if loads or role is not TextRole.QUOTE
+            ],
         )
 
     def _overlay_from(self, first: int, stretches: list[Stretch]) -> None:

@@ -5,8 +5,9 @@ Two kinds of words: some show that a sentence speaks *about* bad things wherever
 others deny only what follows them in the same clause ("never run"). A denial that is itself part of what a rule
 looks for ("do not tell the user") does not cover it, because the denial begins where the match begins.
 
-An author can write any title, so a title excuses little: not what runs at load time, not commands that a sentence
-asks for, and below a mere "Avoid" no block of commands at all.
+An author can write any title or warning, so these excuse little: not what runs at load time, not what a sentence tells
+to do in spite of the warning in front of it, and below a mere "Avoid" no block of commands at all. A denial that
+urges on ("do not skip this") denies nothing.
 """
 
 import enum
@@ -45,6 +46,25 @@ _DENIAL = re2.compile(
     rb"|transmit|delete|modify|execute|write|touch|require|need|include|contain|log|leak|expose|steal|"
     rb"exfiltrate|install))\b"
 )
+#: Denials that ask for more: what follows them still stands.
+_URGES = re2.compile(
+    rb"(?i)\b(?:never|do not|don't|must not|mustn't|should not|shouldn't|may not|cannot|can't|not to|no need to"
+    rb"|avoid|stop)\s+(?:worry\w*|mind|skip\w*|forget\w*|hesitat\w*|miss(?:ing)?|delay\w*|interrupt\w*"
+    rb"|clos(?:e|ing)|cancel\w*|panic\w*|wait\w*|stop\w*"
+    rb"|ignor\w*|omit\w*|quit|exit|turn off|power off|be (?:afraid|alarmed|scared|worried))\b"
+)
+#: At the end of what stands before something: words that tell to do it, at the beginning of a sentence or clause.
+_TELLS = re2.compile(
+    rb"(?i)(?:^|[.,;!?]\s*|\n\s*|\b(?:then|please|must|should|first|now|just|simply|immediately|so|always|need to"
+    rb"|have to)\s+)(?:[-*+>]\s+|[0-9]{1,3}[.)]\s+)?[*_]{0,2}"
+    rb"(?:run|execute|paste|enter|type|launch|invoke|use|start|install|download)\b"
+    rb"[^.`\n]{0,60}$"
+)
+#: Titles that ask for something, whatever else they speak about.
+_ACTS = re2.compile(
+    rb"(?i)\b(?:set-?up|install\w*|protection|prevention|fix(?:es)?|updates?|removal|prerequisites?|required|requirements?|"
+    rb"quick ?start|getting started|usage)\b"
+)
 _EITHER = re2.compile(_ABOUT.pattern + b"|" + _DENIAL.pattern)
 #: Where what was denied ends, and something else is asked for.
 _TURN = re2.compile(
@@ -71,7 +91,8 @@ _ASKS = re2.compile(
     rb"|you\s+(?:must|need\s+to|have\s+to|should)|make\s+sure\s+to|to\s+(?:set\s+up|fix|repair|enable|activate|begin|start)\b)"
 )
 _EXAMPLE = re2.compile(
-    rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|sample|output|looks like|template|format|response|"
+    rb"(?i)\b(?:examples?|e\.g\.|for instance|such as|(?:instructions|messages|requests|things|texts?) like|sample"
+    rb"|output|looks like|template|format|response|"
     rb"user (?:says|asks|input)"
     rb"|phrases?|prompts? like|trigger(?:s|ed)?)\b"
 )
@@ -89,7 +110,20 @@ _SENTENCE = re2.compile(rb"[.!?][\"')*_`]*\s+|\n\s*\n")
 
 def speaks_about(text: bytes) -> bool:
     """Whether a text is about bad things, or denies something."""
-    return _EITHER.search(text) is not None
+    return _ABOUT.search(text) is not None or _denial_from(text, 0, len(text)) is not None
+
+
+def tells(text: bytes) -> bool:
+    """Whether a text ends by telling to do what follows it."""
+    return _TELLS.search(text.rstrip(b" \t\n`:*_\"'(")) is not None
+
+
+def _denial_from(text: bytes, start: int, end: int) -> tuple[int, int] | None:
+    """Where the first denial begins and ends that does not urge on."""
+    for match in _DENIAL.finditer(text, start, end):
+        if not _URGES.match(text, match.start(), end):
+            return match.start(), match.end()
+    return None
 
 
 def warnings(text: bytes) -> Iterator[int]:
@@ -110,14 +144,16 @@ def title_says(text: bytes) -> Title:
     """Whether a title announces bad things; a whole sentence set as a heading is no title."""
     if len(text) > LONGEST_TITLE:
         return Title.PLAIN
+    if _ACTS.search(text):
+        return Title.PLAIN
     if _SUBJECT.search(text):
         return Title.SUBJECT
     return Title.CAUTION if _CAUTION.search(text) else Title.PLAIN
 
 
 def asks(text: bytes) -> bool:
-    """Whether a text tells to do what follows it."""
-    return _ASKS.search(text) is not None and not speaks_about(text)
+    """Whether a text asks for what follows it."""
+    return tells(text) or (_ASKS.search(text) is not None and not speaks_about(text))
 
 
 def gives_example(text: bytes) -> bool:
@@ -143,14 +179,14 @@ def warned_stretches(text: bytes, start: int, end: int) -> Iterator[tuple[int, i
     """The stretches of one sentence, each with the offset from which something in it is denied, or -1."""
     at = start
     while at < end:
-        denial = _DENIAL.search(text, at, end)
+        denial = _denial_from(text, at, end)
         if denial is None:
             yield at, end, -1
             return
-        turn = _TURN.search(text, denial.end(), end)
+        turn = _TURN.search(text, denial[1], end)
         stop = turn.end() if turn else end
         # One past the start: a match that begins with the denial itself is not denied by it.
-        yield at, stop, denial.start() + 1
+        yield at, stop, denial[0] + 1
         at = stop
 
 
@@ -164,14 +200,18 @@ def last_sentence(text: bytes) -> bytes:
 
 
 def marked_lines(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Stretches of code under a comment that calls them bad, up to one that calls the rest good."""
+    """Stretches of code under a comment that calls them bad, up to an empty line or one that calls the rest good."""
     since = -1
     at = start
     while at < end:
         stop = text.find(b"\n", at, end) % (end + 1)
         line = text[at:stop]
-        if line.lstrip()[:1] in b"#/-;r<R" and line.strip():
-            if since < 0 and _BAD_COMMENT.search(line):
+        if not line.strip():
+            if since >= 0:
+                yield since, at
+            since = -1
+        elif line.lstrip()[:1] in b"#/-;r<R":
+            if since < 0 and _BAD_COMMENT.search(line) and not _URGES.search(line):
                 since = at
             elif since >= 0 and _GOOD_COMMENT.search(line):
                 yield since, at

@@ -146,7 +146,7 @@ class PythonCode:
         if known is not NOTHING:
             return known
         base = node.child_by_field_name("object")
-        return self._value(base) if base is not None else NOTHING
+        return self._value(base).narrowed() if base is not None else NOTHING
 
     def _environment(self, node: Node) -> Value:
         """The whole environment; one variable of it is how honest programs are configured."""
@@ -170,7 +170,7 @@ class PythonCode:
         return NOTHING
 
     def on_subscript(self, node: Node) -> Value:
-        return join_values(map(self._value, node.named_children))
+        return join_values(map(self._value, node.named_children)).narrowed()
 
     def on_string(self, node: Node) -> Value:
         parts = []
@@ -235,6 +235,8 @@ class PythonCode:
             if value.tags:
                 self._program.assign(name, Value(value.tags))
         result = effect_of(call.name)(self._program, call, self._run_shell)
+        if call.last == "get" or (call.last in {"split", "partition"} and call.first.text == "="):
+            result = result.narrowed()
         returned = self._program.look_up(f"(){call.last}")
         return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
 

@@ -248,7 +248,9 @@ class Ruleset:
         return RuleNode(unit, **groups)
 
     def _leaf(self, rule: TextRule, condition: Condition, *, counts: bool) -> Leaf:
-        roles = condition.roles or (rule.roles if counts else tuple(ALL_ROLES))
+        # A comment beside code that runs does not make it harmless.
+        forbidding = ALL_ROLES if TextRole.COMMENT in rule.roles else ALL_ROLES - {TextRole.COMMENT}
+        roles = condition.roles or (rule.roles if counts else tuple(forbidding))
         # No title or sentence around it makes an indicator that is certain less so.
         anyhow = not counts or rule.certain
         polarity = condition.polarity or (tuple(ANY_POLARITY) if anyhow else rule.polarity)

@@ -25,6 +25,8 @@ _READERS = frozenset(
         "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil"
     )
 )
+#: Given a filter, they pass on what it picks.
+_PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
 _SEND_OPTIONS = words(
     "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
 )
@@ -232,7 +234,7 @@ class Shell:
             return self._interpreter(name, arguments, stdin, start, length)
         if name in _MANAGERS:
             self._install(name, arguments, start, length)
-        if name in _SENDERS:
+        if name in _SENDERS and not (name == "rsync" and not any(":" in one.text for one in arguments)):
             return self._sender(name, arguments, stdin, start, length)
         if name in _NAME_SERVICES and join_values(arguments).sensitive:
             return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
@@ -250,6 +252,8 @@ class Shell:
                 output = output | program.read_file(argument, start, length)
             output = Value(output.tags | argument.tags)
         texts = [argument.text for argument in arguments]
+        if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
+            output = output.narrowed()
         if name in {"base64", "base32", "xxd", "openssl"} and _decodes(name, texts):
             return program.decode(Value(output.tags, output.text), name, start, length)
         if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:

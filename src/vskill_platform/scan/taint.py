@@ -27,6 +27,8 @@ FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembl
 SECRET, STORED, PATH = "secret:", "file:", "path:"
 SOURCES = (SECRET, ENVIRONMENT)
 NO_TAGS: frozenset[str] = frozenset()
+#: Files of which one entry may be read and sent, but not all.
+SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
 
 
 _REFUSING = re2.compile(
@@ -49,6 +51,10 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
     def tagged(self, *tags: str) -> "Value":
         return Value(self.tags | frozenset(tags), self.text)
+
+    def narrowed(self) -> "Value":
+        """One entry of a file of settings, which is how an honest program is configured."""
+        return Value(self.tags - SETTINGS, self.text, self.literal) if self.tags & SETTINGS else self
 
     @property
     def sensitive(self) -> list[str]:
