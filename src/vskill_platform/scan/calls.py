@@ -32,6 +32,14 @@ class Call(msgspec.Struct, frozen=True):
         return join_values([*self.arguments, *self.keywords.values()])
 
     @property
+    def said(self) -> Value:
+        """Everything, but of what says who asks no keys."""
+        keywords = (
+            value.without_keys() if name in _HEADERS else value for name, value in self.keywords.items()
+        )
+        return join_values([*self.arguments, *keywords])
+
+    @property
     def first(self) -> Value:
         return self.arguments[0] if self.arguments else next(iter(self.keywords.values()), NOTHING)
 
@@ -39,17 +47,26 @@ class Call(msgspec.Struct, frozen=True):
 Effect = Callable[[Program, Call, RunShell], Value]
 
 
+#: What says who asks.
+_HEADERS = frozenset(words("headers auth cookies cert"))
+
+
 def _fetch(program: Program, call: Call, _: RunShell) -> Value:
     sends = any(name in call.keywords for name in ("data", "json", "files", "content", "body"))
     if sends or "POST" in call.everything.text or "PUT" in call.everything.text:
         return _send(program, call, _)
-    return program.fetch(call.everything, call.last, call.start, call.length)
+    program.note_target(call.first, call.last, call.start, call.length)
+    return program.fetch(call.said, call.last, call.start, call.length)
 
 
 def _send(program: Program, call: Call, _: RunShell) -> Value:
-    return program.send(
-        call.first, call.everything | Value(call.receiver.tags), call.last, call.start, call.length
-    )
+    program.note_target(call.first, call.last, call.start, call.length)
+    receiver = Value(call.receiver.tags).without_keys()
+    return program.send(call.first, call.said | receiver, call.last, call.start, call.length)
+
+
+def _pack(program: Program, call: Call, _: RunShell) -> Value:
+    return program.pack(call.everything, call.last, call.start, call.length)
 
 
 def _read(program: Program, call: Call, _: RunShell) -> Value:
@@ -103,7 +120,10 @@ def _evaluate(program: Program, call: Call, _: RunShell) -> Value:
 
 
 def _decode(program: Program, call: Call, _: RunShell) -> Value:
-    return program.decode(call.everything | call.receiver, call.last, call.start, call.length)
+    given = call.everything
+    content = given | call.receiver
+    literal = given.literal and not call.receiver.text
+    return program.decode(Value(content.tags, content.text, literal), call.last, call.start, call.length)
 
 
 def _assemble(program: Program, call: Call, _: RunShell) -> Value:
@@ -132,10 +152,17 @@ def _registry(program: Program, call: Call, _: RunShell) -> Value:
 
 
 def _same(_: Program, call: Call, __: RunShell) -> Value:
-    """Changes the form of a value, not what it is."""
-    return call.receiver | call.everything
+    """Changes the form of a value, not what it is; of a key, what a function that nobody knows gives back is no key."""
+    value = call.receiver | call.everything
+    return value if call.last in _KEEPS_KEYS else value.without_keys()
 
 
+_KEEPS_KEYS = frozenset(
+    words(
+        "encode decode strip trim str bytes dict format replace lower upper b64encode urlsafe_b64encode hexlify hex "
+        "quote urlencode toString btoa from encodeURIComponent String join items values append update concat split"
+    )
+)
 _OF_RECEIVER = frozenset(words("read_text read_bytes open rglob glob iterdir"))
 
 _FULL: tuple[tuple[Effect, str], ...] = (
@@ -184,6 +211,12 @@ _FULL: tuple[tuple[Effect, str], ...] = (
         binascii.unhexlify binascii.a2b_base64 codecs.decode zlib.decompress gzip.decompress
         lzma.decompress bz2.decompress atob unescape window.atob zlib.inflateSync zlib.gunzipSync
         zlib.unzipSync
+        """,
+    ),
+    (
+        _pack,
+        """
+        json.dumps pickle.dumps yaml.dump JSON.stringify
         """,
     ),
     (

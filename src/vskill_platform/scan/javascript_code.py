@@ -167,7 +167,7 @@ class JavaScriptCode:
             return known
         base = node.child_by_field_name("object")
         if base is not None and self._resolve(self._dotted_name(base)) == "process.env":
-            return NOTHING
+            return self._program.read_variable(name.rpartition(".")[2])
         return self._value(base).narrowed() if base is not None else NOTHING
 
     def _environment(self, node: Node) -> Value:
@@ -214,7 +214,12 @@ class JavaScriptCode:
             if key is not None and self._text(key) in {"method", "hostname", "host"}
             else EMPTY
         )
-        return named | self._value(value)
+        said = self._value(value)
+        return named | (said.without_keys() if key is not None and self._text(key) == "headers" else said)
+
+    def on_shorthand(self, node: Node) -> Value:
+        value = self.on_identifier(node)
+        return value.without_keys() if self._text(node) == "headers" else value
 
     def on_call(self, node: Node) -> Value:
         function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
@@ -342,7 +347,7 @@ _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
     ),
     "return_statement": JavaScriptCode.on_return,
     "identifier": JavaScriptCode.on_identifier,
-    "shorthand_property_identifier": JavaScriptCode.on_identifier,
+    "shorthand_property_identifier": JavaScriptCode.on_shorthand,
     "member_expression": JavaScriptCode.on_member,
     "subscript_expression": JavaScriptCode.on_subscript,
     "string": JavaScriptCode.on_string,

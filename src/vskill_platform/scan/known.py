@@ -268,6 +268,47 @@ def _harmless(text: str) -> bool:
     return text.endswith((".pub", "known_hosts", ".env.example", ".env.sample", ".env.template"))
 
 
+#: Services whose keys programs find in the environment: how the names of the keys begin, and words of their hosts.
+_SERVICES = (
+    ("OPENAI", "openai azure"), ("ANTHROPIC", "anthropic claude"), ("CLAUDE", "anthropic claude"),
+    ("GITHUB", "github ghcr"), ("GH", "github ghcr"), ("GITLAB", "gitlab"), ("BITBUCKET", "bitbucket atlassian"),
+    ("SLACK", "slack"), ("AWS", "amazonaws aws"), ("GCP", "google gcr"), ("GOOGLE", "google gcr"),
+    ("AZURE", "azure microsoft windows"), ("STRIPE", "stripe"), ("TWILIO", "twilio"), ("SENDGRID", "sendgrid"),
+    ("NPM", "npmjs npm github"), ("PYPI", "pypi pythonhosted"), ("DOCKER", "docker"), ("DATADOG", "datadog"),
+    ("DISCORD", "discord"), ("HEROKU", "heroku"), ("CLOUDFLARE", "cloudflare"), ("DIGITALOCEAN", "digitalocean"),
+    ("HUGGINGFACE", "huggingface"), ("HF", "huggingface hf"), ("MAILGUN", "mailgun"), ("NOTION", "notion"),
+    ("LINEAR", "linear"), ("JIRA", "atlassian jira"), ("VERCEL", "vercel"), ("NETLIFY", "netlify"),
+    ("SENTRY", "sentry"), ("PAGERDUTY", "pagerduty"), ("OKTA", "okta"), ("SHOPIFY", "shopify"),
+)  # fmt: skip
+_HOST_WORDS = {name: frozenset(words(hosts)) for name, hosts in _SERVICES}
+_KEY_ENDS = "KEY|TOKEN|SECRET|PASSWORD|PASSWD|PAT|CREDENTIALS"
+#: Keys that no service is given as they are: they sign, encrypt, or open the user's own things.
+_OWN_KEYS = (
+    r"(?:\w+_)?(?:SSH|RSA|SIGNING|WALLET|DEPLOY)_?(?:PRIVATE_)?KEY|(?:\w+_)?PRIVATE_KEY|JWT_SECRET|DATABASE_URL|DB_PASSWORD|"
+    r"PGPASSWORD|AWS_SECRET_ACCESS_KEY|(?:GCP|GOOGLE)_SERVICE_ACCOUNT(?:_KEY)?|MNEMONIC|SEED_PHRASE|SECRET_KEY_BASE"
+)
+#: What names the key of a service, as it stands in code.
+KEY_NAMES = rf"{_OWN_KEYS}|(?:{'|'.join(_HOST_WORDS)})_(?:\w+_)?(?:{_KEY_ENDS})"
+_KEY_NAME = re2.compile(rf"^(?:{KEY_NAMES})$")
+_OWN_KEY = re2.compile(rf"^(?:{_OWN_KEYS})$")
+
+
+@lru_cache(maxsize=4096)
+def is_service_key(name: str) -> bool:
+    """Whether a variable of this name holds a key of a service that we know, or one that is nobody else's."""
+    return _KEY_NAME.match(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_foreign(name: str, host: str) -> bool:
+    """Whether this key has no business at that host."""
+    if host_kind(host) in {"local", "private"}:
+        return False
+    if _OWN_KEY.match(name):
+        return True
+    return not any(word in host for word in _HOST_WORDS.get(name.partition("_")[0], ()))
+
+
 @lru_cache(maxsize=4096)
 def persists_at(text: str) -> str:
     """What survives a restart if the path that a literal names is written; "" for nothing."""

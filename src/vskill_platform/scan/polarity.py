@@ -25,7 +25,7 @@ _ABOUT = re2.compile(
     rb"|detect(?:s|ed|ing|ion|ions|or)? (?:\w+ ){0,4}(?:patterns?|attempts?|commands?|code|prompts?|"
     rb"phrases|strings|calls|usage|use)"
     rb"|(?:flag|block|reject|den(?:y|ies)|refuse|forbid|disallow|prohibit)(?:s|ed|ing|es)? (?:\w+ ){0,3}"
-    rb"(?:any|all|if|when|requests?|attempts?|commands?|skills?|inputs?|code|patterns?|following|these|"
+    rb"(?:any|all|if|when|requests?|attempts?|commands?|skills?|scripts?|inputs?|code|patterns?|following|these|"
     rb"such|things)"
     rb"|(?:is|are|was) (?:blocked|rejected|flagged|denied|refused|forbidden|prohibited|disallowed|banned)"
     rb"|block-?lists?|deny-?lists?|blacklists?|forbidden|prohibited|not (?:safe|allowed|permitted|acceptable)"

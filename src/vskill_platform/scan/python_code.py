@@ -89,7 +89,8 @@ class PythonCode:
                 self._program.assign(self._text(base), Value(value.tags))
         else:
             for child in target.named_children:
-                self._bind(child, Value(value.tags, value.text))
+                # Which of several values is the key cannot be told.
+                self._bind(child, Value(value.tags, value.text).without_keys())
 
     def on_for(self, node: Node) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -170,6 +171,9 @@ class PythonCode:
         return NOTHING
 
     def on_subscript(self, node: Node) -> Value:
+        base = node.child_by_field_name("value")
+        if base is not None and self._resolve(self._dotted_name(base)) == "os.environ":
+            return self._program.read_variable(self._text(node.named_children[-1]).strip("\"'"))
         return join_values(map(self._value, node.named_children)).narrowed()
 
     def on_string(self, node: Node) -> Value:
@@ -212,6 +216,8 @@ class PythonCode:
         return self._evaluate_call(call)
 
     def _evaluate_call(self, call: Call) -> Value:
+        if call.name in {"os.getenv", "os.environ.get"}:
+            return self._program.read_variable(call.first.text)
         if call.name in {"os.path.join", "Path", "pathlib.Path", "PurePath"}:
             return join_values(call.arguments, "/")
         if call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"} and call.first.text in {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from vskill_platform.scan.known import persists_at, secret_at
+from vskill_platform.scan.known import is_service_key, persists_at, secret_at
 from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, RunShell, Value, join_values, literal
 from vskill_platform.scan.words import words
 
@@ -30,7 +30,11 @@ _PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
 _SEND_OPTIONS = words(
     "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
 )
+_HEADER_OPTIONS = frozenset(words("-H --header -u --user -b --cookie --oauth2-bearer --proxy-user"))
 _SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks"))
+_SOCKETS = frozenset(words("nc ncat netcat socat"))
+#: What somebody at the other end of a socket says.
+SOCKET = "socket"
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
 _MANAGERS = frozenset(
     words(
@@ -188,8 +192,12 @@ class Shell:
             case "simple_expansion" | "expansion":
                 name = self._text(node).strip("${}").split(":")[0].split("/")[0]
                 known = self._program.look_up(name)
-                return Value(known.tags, known.text or self._text(node), literal=known.literal)
+                tags = known.tags if name in self._program.names else self._program.read_variable(name).tags
+                return Value(tags, known.text or self._text(node), literal=known.literal)
             case "command_substitution" | "process_substitution":
+                if is_service_key(name := self._text(node).strip("$()")):
+                    # How a makefile names a variable.
+                    return self._program.read_variable(name)
                 total = NOTHING
                 for child in node.named_children:
                     total = Value(total.tags | self.run(child).tags)
@@ -272,6 +280,7 @@ class Shell:
         program = self._program
         texts = [argument.text for argument in arguments]
         content, target, output_file = self._transfer(name, arguments, stdin)
+        program.note_target(target, name, start, length)
         sends = any(text.startswith(_SEND_OPTIONS) and not text.startswith("--data-dir") for text in texts)
         sends = sends or bool(content.sensitive)
         result = (
@@ -298,12 +307,15 @@ class Shell:
                 content = content | (stdin if path == "-" else self._program.read_file(literal(path), 0))
             elif "://" in text or (not target.text and "." in text and not text.startswith("-")):
                 target = target if "://" in target.text else argument
-            content = Value(content.tags | argument.tags, content.text)
-            expects = "file" if _names_file(name, text) else ""
+            said = argument.without_keys() if expects == "header" else argument
+            content = Value(content.tags | said.tags, content.text)
+            expects = "file" if _names_file(name, text) else "header" if text in _HEADER_OPTIONS else ""
         return content, target, "" if output_file == "-" else output_file
 
     def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         program = self._program
+        if SOCKET in stdin.tags:
+            program.fact("reverse.shell", start, length, how="pipe")
         for number, argument in enumerate(arguments):
             if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
                 script = join_values(arguments[number + 1 :], " ")
@@ -360,9 +372,10 @@ class Shell:
                 content = content | program.read_file(argument, start, length)
             content = Value(content.tags | argument.tags)
         texts = [argument.text for argument in arguments]
-        if name in {"nc", "ncat", "netcat", "socat"} and any(_runs_shell(text) for text in texts):
+        if name in _SOCKETS and any(_runs_shell(text) for text in texts):
             program.fact("reverse.shell", start, length, how=name)
-        return program.send(join_values(arguments, " "), content, name, start, length)
+        answer = program.send(join_values(arguments, " "), content, name, start, length)
+        return answer.tagged(SOCKET) if name in _SOCKETS else answer
 
     def on_remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))

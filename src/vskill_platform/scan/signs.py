@@ -11,7 +11,7 @@ from functools import cache
 
 import re2
 
-from vskill_platform.scan.known import TELLING_PATHS
+from vskill_platform.scan.known import KEY_NAMES, TELLING_PATHS
 from vskill_platform.scan.languages import PARSED
 from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
@@ -35,6 +35,8 @@ _SECRET = re2.compile(
     rb"environ(?:[^\w.\[]|\.(?:items|values|copy|keys)|$)|process\.env(?:[^\w.\[]|$)|printenv|"
     rb"(?:^|[\s;|&($`])(?:env(?:\s+-0)?|set|(?:export|declare)\s+-[px])\s*(?:$|[|>;)`])"
 )
+#: The key of a service that we know, taken from the environment.
+_KEYED = re2.compile(rb"(?:environ|getenv|\benv|\$)\W{0,4}(?:" + KEY_NAMES.encode() + rb")\b")
 _SENDING = re2.compile(
     rb"(?i)curl|wget|\bnc\b|ncat|netcat|socat|telnet|scp|sftp|ftp|rsync|mail|mutt|swaks|git|nslookup|\bdig\b|\bhost\b|"
     rb"\bping\b|https?:|socket|fetch|request|urlopen|urllib|httpx|aiohttp|axios|\bgot\b|superagent|smtp|beacon|"
@@ -157,6 +159,8 @@ class Telling:
         """What is downloaded and run, and what is decoded and run; of these only what the code holds at all."""
         code = self._code
         signs = list(self._always)
+        if code.holds(_KEYED):
+            signs += [_KEYED, _SENDING]
         if code.holds(_FETCHING) and code.runs(sign):
             signs += [_FETCHING, _RUNNING]
         elif code.holds(_ALONE):

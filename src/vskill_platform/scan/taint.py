@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 import re2
 
-from vskill_platform.scan.known import host_in, persists_at, secret_at
+from vskill_platform.scan.known import host_in, is_foreign, is_service_key, persists_at, secret_at
 from vskill_platform.scan.model import Fact
 
 #: Literals are remembered up to this length; more is never needed to tell a path or an address.
@@ -23,8 +23,13 @@ MOST_FACTS = 10_000
 #: Expressions between two looks at the clock.
 STEPS = 512
 
+#: A text of that length may hold an address.
+ADDRESS = 16
+
 FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
-SECRET, STORED, PATH = "secret:", "file:", "path:"
+#: Decoded from a text that stands in the program.
+COVERED = "covered"
+SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
 NO_TAGS: frozenset[str] = frozenset()
 #: Files of which one entry may be read and sent, but not all.
@@ -51,6 +56,16 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
     def tagged(self, *tags: str) -> "Value":
         return Value(self.tags | frozenset(tags), self.text)
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the services' keys in it."""
+        return sorted(tag.removeprefix(KEY) for tag in self.tags if tag.startswith(KEY))
+
+    def without_keys(self) -> "Value":
+        """What goes into a header is how a service is asked."""
+        kept = frozenset(tag for tag in self.tags if not tag.startswith(KEY))
+        return self if len(kept) == len(self.tags) else Value(kept, self.text, self.literal)
 
     def narrowed(self) -> "Value":
         """One entry of a file of settings, which is how an honest program is configured."""
@@ -182,9 +197,20 @@ class Program:
         self.fact("env.dump", start, length)
         return Value(frozenset({ENVIRONMENT}))
 
+    def read_variable(self, name: str) -> Value:
+        """A variable of the environment."""
+        return Value(frozenset({KEY + name})) if is_service_key(name) else NOTHING
+
+    def pack(self, content: Value, how: str, start: int, length: int = 0) -> Value:
+        """Making one text of a value. Keys of several services in one are there to be carried away together."""
+        if len({name.partition("_")[0] for name in content.keys}) > 1:
+            self.fact("keys.packed", start, length, how=how)
+        return content
+
     def fetch(self, target: Value, how: str, start: int, length: int = 0) -> Value:
         """Getting something; an address that a secret was put into is a way of sending it."""
         host = host_in(target.text) or "unknown"
+        self._note_keys(target, host, how, start, length)
         if target.sensitive:
             self.send(target, target, how, start, length)
         self.fact("net.fetch", start, length, to=host, how=how)
@@ -193,12 +219,23 @@ class Program:
     def send(self, target: Value, content: Value, how: str, start: int, length: int = 0) -> Value:
         host = host_in(target.text) or host_in(content.text) or "unknown"
         self.fact("net.send", start, length, to=host, how=how)
+        self._note_keys(target | content, host, how, start, length)
         for what in (target | content).sensitive:
             self.fact("flow", start, length, **{"from": what, "to": host, "how": how})
         for tag in content.tags:
             if tag.startswith(STORED):
                 self.sent[tag.removeprefix(STORED)] = self._offset + start
         return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
+
+    def _note_keys(self, content: Value, host: str, how: str, start: int, length: int) -> None:
+        for name in content.keys:
+            if host != "unknown" and is_foreign(name, host):
+                self.fact("key.sent", start, length, name=name, to=host, how=how)
+
+    def note_target(self, target: Value, how: str, start: int, length: int = 0) -> None:
+        """An address that was decoded from a text of the program itself was hidden from its reader."""
+        if COVERED in target.tags:
+            self.fact("net.decoded", start, length, how=how)
 
     def execute(
         self, content: Value, how: str, start: int, length: int = 0, *, dynamic: bool = False
@@ -219,7 +256,8 @@ class Program:
         layers = 1 + (DECODED in content.tags)
         if layers > 1 or len(content.text) >= PAYLOAD:
             self.fact("obfuscated", start, length, how=how, layers=str(layers))
-        return Value(content.tags | {DECODED}, content.text)
+        covered = {COVERED} if content.literal and len(content.text) >= ADDRESS else set()
+        return Value(content.tags | {DECODED} | covered, content.text)
 
 
 def base_name(path: str) -> str:
