@@ -94,7 +94,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
         await _end(claim, decision.next_state, recorded, decision.block)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
-    return VerifiedContent(msgspec.structs.replace(content, unblocked=unblocked), approved)
+    return VerifiedContent(msgspec.structs.replace(content, unblocked=unblocked, report=report), approved)
 
 
 async def _fetch(claim: HeldClaim) -> Content:

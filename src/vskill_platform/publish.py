@@ -21,6 +21,7 @@ from vskill_platform.domain.content import (
 from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.listing import About, about
 from vskill_platform.domain.naming import slug_of
+from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import (
     Certification,
     Publication,
@@ -41,6 +42,7 @@ from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.quotas import count_publication
+from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import alias_writes, place_of, skill_writes
 from vskill_platform.worker_context import require_env
 
@@ -60,6 +62,8 @@ class Content(msgspec.Struct, frozen=True):
     manifest: Manifest
     #: The blocklist at which no entry hit it, if this attempt has looked already.
     unblocked: Assert | None = None
+    #: What the scan of this attempt said about it.
+    report: StaticReport | None = None
 
 
 class _Seal(msgspec.Struct, frozen=True):
@@ -67,6 +71,7 @@ class _Seal(msgspec.Struct, frozen=True):
 
     key: SigningKey
     archives: ArchiveDigests
+    report: StaticReport
 
 
 class VerifiedContent(msgspec.Struct, frozen=True):
@@ -124,7 +129,8 @@ async def _make_seal(content: Content) -> _Seal | None:
         archives = archive_digests(content.files)
     else:
         archives = await asyncio.to_thread(archive_digests, content.files)
-    return _Seal(await signing.current(), archives)
+    report = content.report or await scan_once(content.files, content.digest)
+    return _Seal(await signing.current(), archives, report)
 
 
 async def _publication(
@@ -150,7 +156,7 @@ async def _publication(
     if seal is not None:
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)
-        statement = make_statement(registry, canonical, current, record, seal.archives)
+        statement = make_statement(registry, canonical, current, record, seal.archives, seal.report)
         operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),

@@ -6,6 +6,7 @@ import asyncio
 import msgspec
 
 from vskill_platform.actions.action import Services
+from vskill_platform.actions.capabilities import CardDifference, compare_cards
 from vskill_platform.actions.live_reviews import find_live_review
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
@@ -19,6 +20,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
+from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.skills import place_of
@@ -40,6 +42,8 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     #: Why the files cannot be shown.
     problem: str
     live: PublishedSkill | None
+    #: How its capability card differs from the live version's; None: nothing is live, or a card is missing.
+    cards: CardDifference | None = None
 
 
 async def read_run(
@@ -80,7 +84,20 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         files=files,
         problem=problem,
         live=live,
+        cards=await _compare_with_live(services, report, live),
     )
+
+
+async def _compare_with_live(
+    services: Services, report: StaticReport | None, live: PublishedSkill | None
+) -> CardDifference | None:
+    ref = newest_live(live)
+    if ref is None or report is None:
+        return None
+    before = await get_scan(ref.digest, report.ruleset) or await get_scan(
+        ref.digest, services.scanner.ruleset
+    )
+    return compare_cards(before, report)
 
 
 async def read_stored_files(services: Services, digest: str) -> tuple[tuple[SkillFile, ...], str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.capabilities import CapabilityView, card_view
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of
@@ -94,6 +95,8 @@ class FindingsAnswer(Wire, frozen=True):
     findings: tuple[FindingView, ...]
     #: what its author should correct in SKILL.md
     notes: tuple[FormNoteView, ...]
+    #: the capability card: what our rules found that it can do; null where nothing is known
+    capabilities: tuple[CapabilityView, ...] | None
 
 
 async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:
@@ -113,6 +116,7 @@ async def findings(_services: Services, actor: Principal, request: RunFindings) 
         score=result.score if result else None,
         findings=tuple(map(finding_view, ordered_findings(record, report))),
         notes=note_views(report),
+        capabilities=card_view(report),
     )
 
 

@@ -5,6 +5,7 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Services
 from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.capabilities import CapabilityView, card_view
 from vskill_platform.actions.findings import FindingView, FormNoteView, finding_view, note_views
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -79,6 +80,8 @@ class SecurityAnswer(Wire, frozen=True):
     findings: tuple[FindingView, ...]
     #: what its author should correct in SKILL.md
     notes: tuple[FormNoteView, ...]
+    #: the capability card: what our rules found that it can do; null where nothing is known
+    capabilities: tuple[CapabilityView, ...] | None
 
 
 class KnownReports(msgspec.Struct, frozen=True):
@@ -161,6 +164,7 @@ def security_of(
         providers=_refusing(providers, reason or "") if withheld else providers,
         findings=tuple(map(finding_view, findings)),
         notes=note_views(known.static),
+        capabilities=card_view(known.static),
     )
 
 

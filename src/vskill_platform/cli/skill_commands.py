@@ -3,6 +3,7 @@ name (owner/repository/skill) or a short one that means exactly one skill."""
 
 import click
 
+from vskill_platform.actions.capabilities import CapabilityView
 from vskill_platform.actions.catalogue import LIST_SKILLS, SkillsAnswer
 from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.skill_contents import LIST_FILES, FilesAnswer
@@ -11,6 +12,7 @@ from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, SkillState
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import UNKNOWN, console, plain, print_table
+from vskill_platform.domain.capability import CapabilityContext
 
 
 def show_state(changed: SkillState) -> None:
@@ -52,6 +54,21 @@ def show_files(found: FilesAnswer) -> None:
     print_table(f"{found.name} {found.version}", ("file", "mode", "bytes", "SHA-256"), rows)
 
 
+def show_card(card: tuple[CapabilityView, ...] | None) -> None:
+    """What acts; links are in the JSON."""
+    rows = [
+        (one.kind, one.value, f"{one.file}:{one.line}" if one.line else one.file, one.context)
+        for one in card or ()
+        if one.context != CapabilityContext.LINK
+    ]
+    if rows:
+        print_table(
+            "capability card (as far as our rules read it)", ("kind", "what", "where", "context"), rows
+        )
+    elif card is not None:
+        click.echo("Our rules found no host, command, file, secret, install or lasting change in what runs.")
+
+
 def show_security(found: SecurityAnswer) -> None:
     why = f": {found.reason}" if found.reason else ""
     console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}{why}"))
@@ -62,6 +79,7 @@ def show_security(found: SecurityAnswer) -> None:
     ]
     if places:
         print_table("findings", ("severity", "kind", "rule", "where", "why"), places)
+    show_card(found.capabilities)
     if found.notes:
         notes = [(one.code, f"SKILL.md:{one.line}", f"{one.sentence} {one.fix}") for one in found.notes]
         print_table("notes on form", ("note", "where", "what to do"), notes)

@@ -2,6 +2,7 @@
 installed skill, the registry is asked for its keys and whether it still vouches for the version. With a key at hand, or
 for a file on the server's machine, nothing is asked."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from vskill_platform.cli.install import fetch_keys, look_up_skill, split_version
 from vskill_platform.cli.installed import InstallRecord, read_record
 from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.cli.output import json_option, print_json, print_table
+from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, NotFound
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from vskill_platform.cli.caller import Caller
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
+    from vskill_platform.signing.statement import CapabilityCard
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -213,8 +216,18 @@ def _print(checked: "Checked", status: str | None) -> None:
         ("certification", f"{about.certification}, decided {about.decided_at}"),
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
         ("judge", f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else about.judge_status),
+        ("can do", _card_in_words(about.capability_card)),
     ]
     print_table("The attestation is genuine.", ("what", "value"), rows)
+
+
+def _card_in_words(card: "CapabilityCard | None") -> str:
+    """How many things of each kind our rules found, without links."""
+    if card is None:
+        return "no capability card"
+    kinds = Counter(one.kind for one in card.entries if one.context != CapabilityContext.LINK)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{counted} (--json lists them)" if counted else "nothing was found by the rules"
 
 
 def _view(checked: "Checked", status: str | None) -> VerifiedAttestation:

@@ -147,8 +147,8 @@ class StaticReport(msgspec.Struct, frozen=True, omit_defaults=True):
     duration_ms: int = 0
     #: what the author should correct in SKILL.md; it counts for nothing
     notes: tuple[FormNote, ...] = ()
-    #: the capability card
-    capabilities: tuple[SkillCapability, ...] = ()
+    #: the capability card; None in a report that was made before there were cards
+    capabilities: tuple[SkillCapability, ...] | None = None
 
     @property
     def score(self) -> int:

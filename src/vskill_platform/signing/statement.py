@@ -12,7 +12,7 @@ import msgspec
 from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.evidence import Evidence, JudgeWord
-from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.scan import Severity, StaticReport
 from vskill_platform.domain.skill import VersionRef
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
@@ -42,6 +42,26 @@ class Static(msgspec.Struct, frozen=True, rename="camel"):
     #: malice and mismatches, by severity
     findings: dict[str, int]
     capabilities: int
+
+
+class CardEntry(msgspec.Struct, frozen=True):
+    """One thing that the version can do; `SkillCapability` describes the members."""
+
+    kind: str
+    value: str
+    file: str
+    line: int
+    context: str
+    shell: bool
+
+
+class CapabilityCard(msgspec.Struct, frozen=True, rename="camel"):
+    """What our rules found that the version can do."""
+
+    ruleset: str
+    #: of the scan that made it; only `complete` has read everything
+    status: str
+    entries: tuple[CardEntry, ...]
 
 
 class Judgement(msgspec.Struct, frozen=True, rename="camel"):
@@ -79,6 +99,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     suppressed: tuple[str, ...]
     #: in UTC
     decided_at: str
+    #: None where nothing is known, and in statements from before there were cards
+    capability_card: CapabilityCard | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):
@@ -95,16 +117,24 @@ class Statement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def make_statement(
-    registry: str, canonical: str, version: VersionRef, record: Submission, archives: ArchiveDigests
+    registry: str,
+    canonical: str,
+    version: VersionRef,
+    record: Submission,
+    archives: ArchiveDigests,
+    report: StaticReport | None = None,
 ) -> Statement:
-    """What the registry vouches for about a version that this submission published."""
+    """What the registry vouches for about a version that this submission published; `report` is the scan of these
+    very bytes."""
     name = f"{canonical}@{version.number}"
     subjects = (
         Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
         Subject(f"{name}.zip", {"sha256": archives.zip}),
         Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
-    predicate = _predicate(registry, canonical, version, record)
+    predicate = msgspec.structs.replace(
+        _predicate(registry, canonical, version, record), capability_card=_card(report)
+    )
     return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
 
 
@@ -158,6 +188,16 @@ def _static(evidence: Evidence) -> Static:
         findings={level.value: evidence.findings.get(level, 0) for level in Severity},
         capabilities=evidence.capabilities,
     )
+
+
+def _card(report: StaticReport | None) -> CapabilityCard | None:
+    if report is None or report.capabilities is None:
+        return None
+    entries = (
+        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
+        for one in report.capabilities
+    )
+    return CapabilityCard(report.ruleset, report.status.value, tuple(entries))
 
 
 def _judgement(word: JudgeWord) -> Judgement:

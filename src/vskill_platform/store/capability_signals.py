@@ -29,7 +29,8 @@ MOST_DETAILS = 20
 async def capability_signals(identity: Identity, digest: str, report: StaticReport) -> tuple[Signal, ...]:
     """The signal of this content at its place, if it has one."""
     classes = require_env("settings").settings.review_new_capabilities
-    if not needing_review(report.capabilities, classes):
+    card = report.capabilities or ()
+    if not needing_review(card, classes):
         return ()
     _, _, skill, _ = await place_of(identity)
     live = newest_live(skill)
@@ -39,7 +40,7 @@ async def capability_signals(identity: Identity, digest: str, report: StaticRepo
     if before is None:
         reason = f"what is new since version {live.number} cannot be told: its files are gone or damaged"
         return (Signal(SignalKind.NEW_CAPABILITY, reason),)
-    gained = needing_review(new_capabilities(before, report.capabilities), classes)
+    gained = needing_review(new_capabilities(before, card), classes)
     if not gained:
         return ()
     details = tuple(f"{one.kind.value} {one.value} at {one.place}" for one in gained[:MOST_DETAILS])
@@ -56,7 +57,7 @@ async def live_card(digest: str) -> tuple[SkillCapability, ...] | None:
     """The card of a stored content by the rules of today; None where its files are gone or damaged."""
     env = require_env("scanner")
     known = await get_scan(digest, env.scanner.ruleset)
-    if known is not None:
+    if known is not None and known.capabilities is not None:
         return known.capabilities
     data = await env.blobs.get(digest)
     if data is None:

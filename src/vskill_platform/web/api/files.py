@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.capabilities import CapabilityChanges, changes_view, compare_cards
 from vskill_platform.actions.skill_contents import read_file, read_files, read_version
 from vskill_platform.actions.skill_names import find_installable, refuse_blocked, require_version
+from vskill_platform.actions.skill_security import read_reports
 from vskill_platform.actions.skill_views import summary_of
 from vskill_platform.actions.wire import Asked, Wire, encode
 from vskill_platform.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
@@ -100,6 +102,8 @@ class CompareAnswer(Wire, frozen=True):
     to: str
     diff_summary: str
     files: tuple[FileChangeView, ...]
+    #: what the capability cards of both differ in; null where a card is missing
+    capabilities: CapabilityChanges | None
 
 
 async def file_view(request: Request) -> Response:
@@ -157,7 +161,12 @@ async def compare_view(request: Request) -> Response:
         FileChangeView(one.filename, one.status, one.additions, one.deletions, one.patch, one.note)
         for one in await _changes(request, before, after)
     )
-    answer = CompareAnswer(before.number, after.number, await _summary(skill, before, after), shown)
+    services = services_of(request)
+    cards = [(await read_reports(services, ref.digest)).static for ref in (before, after)]
+    summary = await _summary(skill, before, after)
+    answer = CompareAnswer(
+        before.number, after.number, summary, shown, changes_view(compare_cards(cards[0], cards[1]))
+    )
     return tagged_json(request, encode(answer))
 
 

@@ -40,11 +40,12 @@ from starlette.types import Receive, Scope, Send
 from vskill_platform import __version__
 from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
 from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.actions.skill_security import SECURITY
+from vskill_platform.actions.skill_security import SECURITY, read_reports
 from vskill_platform.actions.skill_views import card, detail
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
@@ -86,7 +87,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GetSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Read one skill: its facts, its SKILL.md, its files, and the commands that install it."""
+    """Read one skill: its facts, its SKILL.md, its files, the commands that install it, and its capability card: the
+    hosts, commands, files, secrets, installs and lasting changes that our rules found, with their places."""
 
     name: Name
     version: Number = ""
@@ -131,7 +133,9 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
     ways = install_commands(public_address(request), skill)
     install = {way.id: list(way.commands) for way in ways}
-    return {**facts, "version": ref.number, "files": files, "install": install}
+    card = card_view((await read_reports(services, ref.digest)).static)
+    found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}
+    return {**facts, "version": ref.number, **found}
 
 
 async def get_security_report(asked: GetReport) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.capabilities import compare_cards
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
 from vskill_platform.actions.reports import FILE, REPORT_KINDS
@@ -154,7 +155,9 @@ async def changes(request: Request) -> Response:
     services = services_of(request)
     old, new = await read_dossier_files(services, before), await read_dossier_files(services, after)
     found = await compare(old, new, kept_of(request).diff_turn)
-    return await _render(request, "skill_changes.html", after, "versions", before=before.ref, changes=found)
+    cards = compare_cards(before.scan, after.scan)
+    shown: dict[str, Any] = {"before": before.ref, "changes": found, "cards": cards}
+    return await _render(request, "skill_changes.html", after, "versions", **shown)
 
 
 async def report(request: Request) -> Response:

@@ -18,6 +18,7 @@ from vskill_platform.actions.submission_views import PositionView, published_nam
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.capability import SkillCapability
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
@@ -74,6 +75,8 @@ class ShownSubmission(msgspec.Struct, frozen=True):
     notes: tuple[FormNote, ...]
     #: There is a report of this run.
     is_scanned: bool
+    #: The capability card; None: its report was made before there were cards.
+    card: tuple[SkillCapability, ...] | None
     #: What was looked at; None before the scan, and where it is blocked.
     words: VerdictWords | None
     remedies: tuple[str, ...]
@@ -122,6 +125,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
         notes=report.notes if report is not None else (),
         is_scanned=report is not None,
+        card=report.capabilities if report else None,
         words=_words(record, report),
         remedies=remedies_of(record),
         offers=await _offers(request, record) if record is current else Offers(),
