@@ -16,8 +16,10 @@ from tests.support.shelf import Shelf, open_shelf
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity
-from vskill_platform.store.blocklist import add_block
+from vskill_platform.domain.skill import StatusChange, StatusRole, take_down
+from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.skills import update_skill
 
 pytestmark = pytest.mark.anyio
 
@@ -272,6 +274,44 @@ async def test_check_updates_in_order_with_names_as_sent(vskill):
     await vskill.post("/api/v1/skills/check-updates", {"skills": asked * 21}, code=400)
     for wrong in ({}, {"skills": [{"currentVersion": "1.0.0"}]}, {"skills": "lint"}):
         await vskill.post("/api/v1/skills/check-updates", wrong, code=400)
+
+
+@pytest.mark.parametrize("known_by", ["number", "content"])
+async def test_a_client_that_has_a_recalled_version_is_told(vskill, known_by):
+    await vskill.shelf.publish("lint", "old")
+    bad = await vskill.shelf.publish("lint", "bad")
+    has = {"currentVersion": "1.0.1"} if known_by == "number" else {"sha": f"sha256:{bad.content_hash}"}
+    asked = {"skills": [{"name": NAME, **has}]}
+    (before,) = (await vskill.post("/api/v1/skills/check-updates", asked))["results"]
+    assert (before["revoked"], before["recall"]) == (False, None)
+
+    with active_env(vskill.shelf.env):
+        now, target = vskill.shelf.env.kv.now(), parse_target("digest", str(bad.current_digest))
+        await add_block(BlockEntry(target, Severity.CRITICAL, "steals tokens", "system", now, now))
+        await reapply_blocklist()
+    (after,) = (await vskill.post("/api/v1/skills/check-updates", asked))["results"]
+    told = {"revoked": True, "latest": "1.0.0", "updateAvailable": True}
+    assert after.items() >= told.items()
+    assert (after["recall"]["reason"], after["recall"]["replacement"]) == ("steals tokens", "1.0.0")
+    assert after["recall"]["since"].endswith("Z")
+    (other,) = (
+        await vskill.post(
+            "/api/v1/skills/check-updates", {"skills": [{"name": NAME, "currentVersion": "1.0.0"}]}
+        )
+    )["results"]
+    assert (other["revoked"], other["updateAvailable"]) == (False, False)
+
+
+async def test_a_client_that_has_a_version_that_was_taken_down_is_told(vskill):
+    skill = await vskill.shelf.publish("lint", "old")
+    with active_env(vskill.shelf.env):
+        change = StatusChange(StatusRole.REVIEWER, "admin:eve", 1_700_000_000_000, "its author asked for it")
+        await update_skill(skill.canonical, lambda known: take_down(known, change))
+    asked = {"skills": [{"name": NAME, "currentVersion": "1.0.0"}]}
+    (told,) = (await vskill.post("/api/v1/skills/check-updates", asked))["results"]
+    since = "2023-11-14T22:13:20.000Z"
+    recall = {"reason": "its author asked for it", "since": since, "replacement": None}
+    assert (told["revoked"], told["recall"], told["reason"]) == (True, recall, "withdrawn")
 
 
 async def test_the_blocklist_and_whether_one_is_on_it(vskill):

@@ -83,9 +83,10 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     content_hash: str = ""
     #: the front matter's version, where it had a valid one
     declared: str | None = None
-    #: who set the status last, and why
+    #: who set the status last, why and when; the time is 0 where nobody has since it was published
     by: str = ""
     reason: str = ""
+    status_at: int = 0
     #: yanked when it was taken down, so that bringing it back does not undo its owner's will
     owner_yanked: bool = False
     #: as its front matter names it; empty where an earlier release wrote it and the skill has kept its name since
@@ -510,6 +511,7 @@ def _with_status(
         status=status,
         by=change.by,
         reason=change.reason,
+        status_at=change.at,
         owner_yanked=owner_yanked,
         # Nothing is left to review of what was taken down; what was yanked may come back with its doubt.
         review=None if status is VersionStatus.TAKEN_DOWN else ref.review,

@@ -16,11 +16,11 @@ from vskill_platform.actions.downloads import InstallAnswer
 from vskill_platform.actions.installs import AT_ONCE, count_install_of, count_installs_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.wire import PLAIN, Sent, Wire
+from vskill_platform.actions.wire import PLAIN, Sent, Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.principal import principal_of, services_of
@@ -77,6 +77,16 @@ class UpdatesBody(Sent, frozen=True):
     skills: Annotated[tuple[Installed, ...], msgspec.Meta(max_length=MOST_SKILLS)]
 
 
+class RecallView(Wire, frozen=True):
+    """Why a version should be removed by whoever has it."""
+
+    reason: str
+    #: null where nobody knows
+    since: str | None
+    #: what to install instead; null where there is nothing
+    replacement: str | None
+
+
 class UpdateView(Wire, frozen=True):
     """What there is for one skill."""
 
@@ -92,6 +102,10 @@ class UpdateView(Wire, frozen=True):
     cert_score: int | None
     #: why there is no latest version
     reason: str | None
+    #: the version that the client has was blocked or taken down
+    revoked: bool
+    #: there if and only if it was
+    recall: RecallView | None
 
 
 class UpdatesAnswer(Wire, frozen=True):
@@ -149,11 +163,35 @@ async def _update(reader: Principal, installed: Installed, blocklist: Blocklist)
         return _none(installed, error.message)
     hits = blocklist.hits_skill(skill)
     if hits or skill.current_version is None:
-        return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn")
-    return _compare(installed, skill, skill.current_version)
+        recall = _recall(installed, skill, blocklist, None)
+        return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn", recall)
+    return _compare(
+        installed, skill, skill.current_version, _recall(installed, skill, blocklist, skill.current_version)
+    )
 
 
-def _none(installed: Installed, reason: str) -> UpdateView:
+def _recall(
+    installed: Installed, skill: PublishedSkill, blocklist: Blocklist, latest: str | None
+) -> RecallView | None:
+    """What became of the version that the client has. It is known by its content, else by its number; of a version that
+    nobody published here, only a block of the whole skill says something."""
+    ref = _installed_version(installed, skill)
+    hits = blocklist.hits_version(skill, ref) if ref is not None else blocklist.hits_skill(skill)
+    if hits:
+        return RecallView(hits[0].reason, iso_time(hits[0].discovered_at), latest)
+    if ref is None or ref.status is not VersionStatus.TAKEN_DOWN:
+        return None
+    return RecallView(ref.reason, iso_time(ref.status_at) if ref.status_at else None, latest)
+
+
+def _installed_version(installed: Installed, skill: PublishedSkill) -> VersionRef | None:
+    content = (installed.sha or "").removeprefix("sha256:")
+    found = (ref for ref in reversed(skill.versions) if content and ref.content_hash == content)
+    numbered = (ref for ref in skill.versions if ref.number == installed.current_version)
+    return next(found, None) or next(numbered, None)
+
+
+def _none(installed: Installed, reason: str, recall: RecallView | None = None) -> UpdateView:
     return UpdateView(
         installed.name,
         installed.current_version,
@@ -163,10 +201,14 @@ def _none(installed: Installed, reason: str) -> UpdateView:
         cert_tier=None,
         cert_score=None,
         reason=reason,
+        revoked=recall is not None,
+        recall=recall,
     )
 
 
-def _compare(installed: Installed, skill: PublishedSkill, latest: str) -> UpdateView:
+def _compare(
+    installed: Installed, skill: PublishedSkill, latest: str, recall: RecallView | None
+) -> UpdateView:
     have, there = parse_semver(installed.current_version), parse_semver(latest, 18)
     if installed.sha:
         newer = installed.sha.removeprefix("sha256:") != skill.content_hash
@@ -178,11 +220,14 @@ def _compare(installed: Installed, skill: PublishedSkill, latest: str) -> Update
         name=installed.name,
         installed=installed.current_version,
         latest=latest,
-        update_available=newer,
+        # Whoever has a recalled version should install another one, newer or not.
+        update_available=newer or recall is not None,
         version_bump=_bump(have, there) if newer else None,
         cert_tier=skill.certification.value if skill.certification else None,
         cert_score=skill.score,
         reason=None,
+        revoked=recall is not None,
+        recall=recall,
     )
 
 
