@@ -72,7 +72,7 @@ test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within
 
 test-all: test test-clients ## Run both
 
-test-clients: node browser ## Run what comes from outside: the commands of the documents, made-up calls, npm clients, pages in Chromium
+test-clients: node browser ## Run what comes from outside: documents' commands, made-up calls, faults, benchmarks in small, npm clients, Chromium
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "outside" $(ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)

@@ -10,6 +10,8 @@ from bench.scale import TINY
 from bench.web import ANSWERS, COLD, HOME, MOST_ROUND_TRIPS, WARM
 from bench.workshop import open_workshop
 
+pytestmark = pytest.mark.outside
+
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):

@@ -13,6 +13,8 @@ from bench.scaling.backlog import Servers, measure
 from bench.scaling.outcome import ALONE, FOUR, ONE, Sample, Setup, goals, report
 from tests.support import nats, postgres
 
+pytestmark = pytest.mark.outside
+
 SAMPLE = Sample(
     jobs=100,
     rate=50.0,
