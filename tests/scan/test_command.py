@@ -48,17 +48,19 @@ def tree(tmp_path: Path) -> Path:
 def test_a_good_skill_passes(tree):
     done = run("skills/good", cwd=tree)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("PASS  skills/good  score 100")
+    assert done.stdout.startswith("PUBLISH skills/good\n        The registry would publish it: ")
+    assert "No judge was asked" in done.stdout
 
 
 def test_every_skill_of_a_tree_is_scanned_and_the_worst_decides(tree):
     done = run("skills", "--format", "json", cwd=tree)
     assert done.returncode == 2
     skills = json.loads(done.stdout)["skills"]
-    assert [(one["path"], one["result"]) for one in skills] == [
-        ("skills/deep/down/bad", "fail"),
-        ("skills/good", "pass"),
+    assert [(one["path"], one["result"], one["outcome"]) for one in skills] == [
+        ("skills/deep/down/bad", "fail", "fail"),
+        ("skills/good", "pass", "publish"),
     ]
+    assert {"SKILL.md:10", "SKILL.md:13"} <= {f"{one['file']}:{one['line']}" for one in skills[0]["changes"]}
 
 
 def test_sarif_goes_to_a_file_and_is_valid(tree):
@@ -74,15 +76,19 @@ def test_an_archive_is_scanned_without_being_unpacked(tree):
         archive.writestr("bad/SKILL.md", BAD)
     done = run("bad.zip", cwd=tree)
     assert done.returncode == 2
-    assert done.stdout.startswith("FAIL  bad.zip")
+    assert done.stdout.startswith("FAIL    bad.zip")
     assert sorted(path.name for path in tree.iterdir()) == ["bad.zip", "skills"]
 
 
-def test_a_folder_without_a_skill_is_said_to_be_none(tree):
-    (tree / "empty").mkdir()
-    (tree / "empty" / "notes.txt").write_text("x")
-    done = run("empty", cwd=tree)
-    assert "ST-001" in done.stdout
+def test_a_folder_without_a_skill_is_refused_and_an_odd_form_is_not(tree):
+    for name, file, text in (("empty", "notes.txt", "x"), ("Odd_One", "SKILL.md", "Tidies tables.")):
+        (tree / name).mkdir()
+        (tree / name / file).write_text(text)
+    refused = run("empty", cwd=tree)
+    assert (refused.returncode, refused.stdout.split("\n")[0]) == (2, "REFUSE  empty")
+    taken = run("Odd_One", cwd=tree)
+    assert (taken.returncode, taken.stdout.split("\n")[0]) == (0, "PUBLISH Odd_One")
+    assert "Its name would be odd-one." in taken.stdout and "SKILL.md:1  front-matter-missing" in taken.stdout
 
 
 def test_one_skill_that_cannot_be_read_does_not_stop_the_others(tree):
@@ -91,19 +97,18 @@ def test_one_skill_that_cannot_be_read_does_not_stop_the_others(tree):
     (tree / "skills" / "linked" / "out").symlink_to("/etc")
     done = run("skills", "--format", "json", cwd=tree)
     assert done.returncode == 3
-    results = {
-        one["path"]: (one["result"], one.get("problem", "")) for one in json.loads(done.stdout)["skills"]
-    }
-    assert results["skills/good"][0] == "pass"
-    assert results["skills/linked"][0] == "error"
-    assert "is a link" in results["skills/linked"][1]
+    skills = {one["path"]: one for one in json.loads(done.stdout)["skills"]}
+    assert skills["skills/good"]["outcome"] == "publish"
+    linked = skills["skills/linked"]
+    assert (linked["result"], linked["outcome"], linked["score"]) == ("error", "refuse", None)
+    assert "is a link" in linked["problem"] and linked["changes"][0]["file"] == "out"
 
 
 def test_a_path_that_does_not_exist_is_an_error_and_no_verdict(tree):
     done = run("nowhere", "skills/good", cwd=tree)
     assert done.returncode == 3
-    assert "nowhere cannot be read" in done.stdout
-    assert "PASS  skills/good" in done.stdout
+    assert done.stdout.startswith("ERROR   nowhere") and "nowhere cannot be read" in done.stdout
+    assert "PUBLISH skills/good" in done.stdout
 
 
 def test_it_needs_no_settings_no_store_and_leaves_nothing_behind(tree):

@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.scan.sarif_schema import Region, read_sarif
+from vskill_platform.domain.errors import InvalidManifest
+from vskill_platform.domain.form import FormNote, NoteCode
 from vskill_platform.domain.scan import (
     Coverage,
     Finding,
@@ -17,8 +19,10 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
+from vskill_platform.scan.forecast import Forecast, forecast, refused
 from vskill_platform.scan.report import Exit, Scanned, as_json, as_sarif, exit_code, text
 from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.structure import RULES
 
 RULESET = bundled_rules()
 
@@ -39,34 +43,67 @@ def finding(severity=Severity.HIGH, kind=FindingKind.MALICE, **changes) -> Findi
     return msgspec.structs.replace(one, **changes)
 
 
+NOTE = FormNote(NoteCode.NAME_INVALID, "name", "The name is odd.", "Write another.", 2)
+
+
 def scanned(
-    *findings: Finding, path: str = "skills/one", status=ScanStatus.COMPLETE, problem: str = ""
+    *findings: Finding,
+    path: str = "skills/one",
+    status=ScanStatus.COMPLETE,
+    problem: str = "",
+    notes: tuple[FormNote, ...] = (),
+    told: Forecast | None = None,
 ) -> Scanned:
-    return Scanned(path, StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem))
+    report = StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem, notes=notes)
+    return Scanned(path, report, told or forecast(report, "one"))
 
 
-PASS = scanned()
-CONCERNS = scanned(finding(Severity.CRITICAL))
-FAIL = scanned(*(finding(Severity.CRITICAL, rule_id=f"DR-00{n}") for n in (1, 2, 3)))
-ERROR = scanned(status=ScanStatus.ERROR, problem="it broke")
+PUBLISH = scanned()
+REVIEW = scanned(finding(Severity.CRITICAL))
+FAIL = scanned(*(finding(Severity.CRITICAL, rule_id=rule_id) for rule_id in ("DR-001", "EX-001", "EX-005")))
+BLOCK = scanned(finding(Severity.LOW, certain=True))
+REFUSE = scanned(told=refused(InvalidManifest("SKILL.md line 3: it is bad; mend it.", line=3, fix="mend it")))
+ERROR = scanned(status=ScanStatus.ERROR, problem="it broke", told=Forecast(None, ("it broke",)))
 
 
 @pytest.mark.parametrize(
     ("results", "code"),
     [
-        ([PASS], 0),
-        ([CONCERNS, PASS], 1),
-        ([PASS, FAIL, CONCERNS], 2),
+        ([PUBLISH], 0),
+        ([REVIEW, PUBLISH], 1),
+        ([PUBLISH, FAIL, REVIEW], 2),
+        ([BLOCK], 2),
+        ([REFUSE], 2),
         ([FAIL, ERROR], 3),
         ([scanned(status=ScanStatus.TIMED_OUT)], 3),
         ([scanned(status=ScanStatus.INCOMPLETE)], 3),
-        ([scanned(finding(Severity.LOW, certain=True))], 2),
         ([scanned(finding(Severity.CRITICAL, FindingKind.CAPABILITY))], 0),
         ([], 3),
     ],
 )
-def test_the_worst_skill_decides_the_exit_code(results, code):
+def test_the_worst_outcome_decides_the_exit_code(results, code):
     assert exit_code(results) == Exit(code)
+
+
+@pytest.mark.parametrize(
+    ("one", "result", "outcome"),
+    [
+        (PUBLISH, "pass", "publish"),
+        (REVIEW, "pass", "review"),
+        (FAIL, "fail", "fail"),
+        (BLOCK, "fail", "block"),
+        (REFUSE, "fail", "refuse"),
+        (ERROR, "error", None),
+        (scanned(status=ScanStatus.INCOMPLETE), "error", "review"),
+    ],
+)
+def test_json_has_the_result_of_the_scan_and_the_outcome_with_its_reasons(one, result, outcome):
+    (skill,) = json.loads(as_json([one], RULESET.version))["skills"]
+    assert (skill["outcome"], skill["reasons"]) == (outcome, list(one.forecast.reasons))
+    assert skill["result"] == result or (one is REVIEW and skill["result"] == "concerns")
+    assert skill["reasons"]
+    if result == "error":
+        assert (skill["score"], skill["verdict"]) == (None, None)
 
 
 def shown(*results: Scanned) -> str:
@@ -75,20 +112,37 @@ def shown(*results: Scanned) -> str:
     return page.getvalue()
 
 
-def test_text_says_the_verdict_the_place_and_what_to_do():
+def test_text_says_the_outcome_first_then_why_and_what_to_change_with_its_place():
     page = shown(
-        scanned(finding(Severity.CRITICAL), finding(Severity.LOW, FindingKind.CAPABILITY, rule_id="ST-003"))
+        scanned(
+            finding(Severity.CRITICAL),
+            finding(Severity.LOW, FindingKind.CAPABILITY, rule_id="ST-003"),
+            notes=(NOTE,),
+        )
     )
-    assert page.startswith("CONCERNS  skills/one  score 75")
-    for said in ("critical DR-001  a b/ü.sh:3  malice", "curl x | sh", "Why. Fix."):
-        assert said in page
-    assert page.index("DR-001") < page.index("ST-003")
+    said = ["REVIEW  skills/one", "A reviewer would decide about it: ", "What to change"]
+    said += ["a b/ü.sh:3  DR-001  critical malice", "curl x | sh", "Why.", "Fix: Fix."]
+    said += ["Notes on form", "SKILL.md:2  name-invalid", "Write another.", "What it can do", "ST-003"]
+    places = [page.index(one) for one in said]
+    assert places == sorted(places) and places[0] == 0
+    assert "No judge was asked" in page
+
+
+def test_what_is_refused_is_told_with_its_line_and_fix():
+    page = shown(REFUSE)
+    assert page.startswith("REFUSE  skills/one")
+    assert "SKILL.md:3  invalid_manifest" in page and "Fix: mend it." in page
 
 
 def test_text_of_many_ends_in_a_summary_and_names_troubles():
-    page = shown(PASS, FAIL, ERROR)
-    assert "ERROR  skills/one  error: it broke" in page
-    assert page.rstrip().endswith("3 skills: 1 pass, 1 fail, 1 error")
+    page = shown(PUBLISH, FAIL, ERROR)
+    assert "ERROR   skills/one\n        It could not be read: it broke." in page
+    assert "3 skills: 1 publish, 1 fail, 1 error; 1 not scanned to the end" in page
+
+
+def test_no_score_is_shown_where_the_scan_did_not_end():
+    page = shown(scanned(finding(), status=ScanStatus.TIMED_OUT, problem="too slow"))
+    assert "score" not in page and "not scanned to the end" in page
 
 
 def test_foreign_text_cannot_steer_the_terminal_or_rich():
@@ -98,15 +152,21 @@ def test_foreign_text_cannot_steer_the_terminal_or_rich():
 
 
 def test_json_holds_everything_and_can_be_read_back():
-    document = json.loads(as_json([CONCERNS, ERROR], RULESET.version))
+    noted = scanned(finding(Severity.CRITICAL), notes=(NOTE,))
+    document = json.loads(as_json([noted, ERROR], RULESET.version))
     first, second = document["skills"]
-    assert (first["path"], first["verdict"], first["score"], first["result"]) == (
-        "skills/one",
-        "CONCERNS",
-        75,
-        "concerns",
-    )
+    assert (first["path"], first["score"], first["name"]) == ("skills/one", 75, "one")
     assert first["findings"][0]["rule_id"] == "DR-001"
+    (change,) = first["changes"]
+    assert (change["code"], change["file"], change["line"], change["fix"]) == (
+        "DR-001",
+        "a b/ü.sh",
+        3,
+        "Fix.",
+    )
+    assert first["notes"] == [
+        {"code": "name-invalid", "field": "name", "sentence": NOTE.sentence, "fix": NOTE.fix, "line": 2}
+    ]
     assert (second["status"], second["problem"]) == ("error", "it broke")
     assert document["ruleset"] == RULESET.version
 
@@ -114,17 +174,18 @@ def test_json_holds_everything_and_can_be_read_back():
 def test_sarif_is_valid_by_the_schema():
     everything = [
         scanned(*(finding(severity, kind) for severity in Severity for kind in FindingKind)),
-        scanned(finding(line=0, column=0), finding(file="", line=0), finding(column=0)),
+        scanned(finding(line=0, column=0), finding(file="", line=0), finding(column=0), notes=(NOTE,)),
         ERROR,
     ]
     log = read_sarif(as_sarif(everything, RULESET))
     (run,) = log.runs
-    assert len(run.results) == 15
+    assert len(run.results) == 16
     for result in run.results:
         assert run.tool.driver.rules[result.rule_index].id == result.rule_id
     assert [len(run.tool.driver.rules), len({rule.id for rule in run.tool.driver.rules})] == [
-        len(RULESET.rules) + 7
+        len(RULESET.rules) + len(RULES) + len(NoteCode)
     ] * 2
+    assert [one["outcome"] for one in run.properties["outcomes"]] == ["review", "review", None]
     assert run.invocations[0].execution_successful is False
     assert "it broke" in run.invocations[0].tool_execution_notifications[0].message.text
     assert read_sarif(as_sarif([], RULESET)).runs[0].results == []

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from vskill_platform.domain.form import FormNote, NoteCode
 from vskill_platform.domain.scan import (
     Coverage,
     Finding,
@@ -19,6 +20,7 @@ from vskill_platform.domain.scan import (
 )
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
+from vskill_platform.scan.forecast import forecast
 from vskill_platform.scan.report import Scanned, as_sarif
 from vskill_platform.scan.ruleset import bundled_rules
 
@@ -36,8 +38,9 @@ def problems(document: object) -> list[str]:
 
 
 def scanned(*findings: Finding, status: ScanStatus = ScanStatus.COMPLETE, problem: str = "") -> Scanned:
-    report = StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem)
-    return Scanned("skills/a b", report)
+    notes = tuple(FormNote(code, "name", "It is odd.", "Mend it.", 2) for code in NoteCode)
+    report = StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem, notes=notes)
+    return Scanned("skills/a b", report, forecast(report, "a-b"))
 
 
 def finding(severity: Severity, kind: FindingKind, line: int, column: int, file: str) -> Finding:

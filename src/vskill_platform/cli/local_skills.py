@@ -9,10 +9,12 @@ from typing import NoReturn
 
 from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded
-from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.identity import SKILL_FILE, upload_identity
+from vskill_platform.domain.naming import slugify
 
 #: What a checkout holds beside the skill itself.
 BESIDE_THE_SKILL = frozenset({".git"})
+ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
 #: What no skill lies in.
 WITHOUT_SKILLS = BESIDE_THE_SKILL | {"node_modules", ".venv", "__pycache__"}
 
@@ -29,6 +31,19 @@ def _skill_folders(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if name not in WITHOUT_SKILLS]
         if SKILL_FILE in names:
             yield Path(current)
+
+
+def skill_name_at(place: Path) -> str:
+    """What the skill is called in its namespace: as its folder, or as its archive without the ending; in the form of a
+    slug where no address can hold that name."""
+    name = place.resolve().name
+    if place.is_file():
+        ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
+        name = name[: len(name) - len(ending)]
+    try:
+        return upload_identity("local", name).path
+    except InvalidInput:
+        return slugify(name)
 
 
 def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
@@ -71,7 +86,8 @@ def _file(folder: Path, path: Path, room: int, limits: ContentLimits) -> SkillFi
     info = path.lstat()
     if not stat.S_ISREG(info.st_mode):
         message = f"{path} is a link or a special file."
-        raise InvalidInput(message, field="PATH", fix="replace it by a plain file")
+        place = path.relative_to(folder).as_posix()
+        raise InvalidInput(message, field="PATH", fix="replace it by a plain file", path=place)
     if info.st_size > room:
         raise _too_much(folder, f"{limits.bytes_total} bytes")
     mode: Mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"

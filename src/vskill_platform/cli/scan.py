@@ -1,11 +1,12 @@
-"""`scan`: the static tier by itself, offline, on folders and archives: the same engine in the same processes as the
-worker's, with the same budgets.
+"""`scan`: what the registry would do with skills on this machine, offline: the same reading of the manifest, the same
+engine in the same processes with the same budgets, and the same decision as the worker's.
 """
 
 import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from vskill_platform.domain.content import SkillFile
-    from vskill_platform.scan.pool import PooledScanner
+    from vskill_platform.scan.contract import Scanner
     from vskill_platform.scan.report import Scanned
 
 
@@ -34,11 +35,20 @@ if TYPE_CHECKING:
     "--processes", type=click.IntRange(0, 256), default=0, help="How many processes scan; 0 is one per core."
 )
 def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: int) -> None:
-    """Scan skills offline, on this machine.
+    """Say what the registry would do with skills on this machine, offline.
 
     A PATH is a folder, an archive, or a tree with many skills. Every folder with a SKILL.md at or below a PATH is a
-    skill. Exit code 0: all pass. 1: concerns. 2: a failure. 3: something could not be scanned to the end.
+    skill. The outcome is publish, review, fail, block, or refuse (for its form), with the reason and what to change.
+
+    Exit code 0: all would be published. 1: one would wait for a reviewer. 2: one would fail, be blocked or be refused.
+    3: one could not be scanned to the end.
+
+    No judge is asked; a registry with one (VSKILL_JUDGE_URL) may decide otherwise. Known-bad content
+    (VSKILL_KNOWN_BAD_DIGESTS) is read from this machine's settings. Only the registry knows its trusted vendors
+    (VSKILL_TRUSTED_OWNERS), its blocklist, what its reviewers decided, and the version before.
     """
+    # Loaded before the loop runs: an import reads files.
+    import vskill_platform.bootstrap  # noqa: F401
     from vskill_platform.cli.local_skills import skills_at
     from vskill_platform.cli.process import run_async
     from vskill_platform.scan.report import exit_code
@@ -50,40 +60,62 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
 
 
 async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
-    from vskill_platform.intake.manifest import read_manifest
-    from vskill_platform.scan.pool import PooledScanner
+    from msgspec.structs import replace
+
+    from vskill_platform.bootstrap import open_scanner
+    from vskill_platform.settings import process_settings
 
     processes = processes or min(len(places), os.cpu_count() or 1)
-    scanner = await PooledScanner.open(read_manifest, processes=processes)
+    # Nothing is kept on this machine from one call to the next.
+    settings = replace(process_settings(), store="memory:", scan_processes=processes)
     # Only as many skills are in memory as can be scanned at the same time.
     room = asyncio.Semaphore(2 * processes)
-    try:
+    async with AsyncExitStack() as stack:
+        scanner = await open_scanner(settings, stack)
         with _Advance(len(places)) as advance:
             return await asyncio.gather(*(_scan_one(scanner, place, room, advance) for place in places))
-    finally:
-        await scanner.close()
 
 
 async def _scan_one(
-    scanner: "PooledScanner", place: Path, room: asyncio.Semaphore, advance: "_Advance"
+    scanner: "Scanner", place: Path, room: asyncio.Semaphore, advance: "_Advance"
 ) -> "Scanned":
+    async with room:
+        scanned = await _foretell(scanner, place)
+    advance()
+    return scanned
+
+
+async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
+    """What the registry would do. Files that it would refuse are scanned all the same, where they can be read."""
     from vskill_platform.domain.errors import PlatformError
     from vskill_platform.domain.scan import ScanStatus, StaticReport
+    from vskill_platform.intake.manifest import admit_skill
+    from vskill_platform.scan import forecast
     from vskill_platform.scan.report import Scanned
 
-    async with room:
-        try:
-            report = await scanner.scan(await asyncio.to_thread(_files, place))
-        except PlatformError as error:
-            report = StaticReport(scanner.ruleset, ScanStatus.ERROR, problem=error.message)
-    advance()
-    return Scanned(place.as_posix(), report)
+    path = place.as_posix()
+    try:
+        name, files = await asyncio.to_thread(_read, place)
+    except PlatformError as error:
+        report = StaticReport(scanner.ruleset, ScanStatus.ERROR, problem=error.message)
+        # A file that this machine does not let us read says nothing about the registry.
+        is_local = isinstance(error.__cause__, OSError)
+        told = forecast.unreadable(error) if is_local else forecast.refused(error)
+        return Scanned(path, report, told)
+    report = await scanner.scan(files)
+    try:
+        manifest = admit_skill(files, name)
+    except PlatformError as error:
+        return Scanned(path, report, forecast.refused(error))
+    return Scanned(path, report, forecast.forecast(report, manifest.name))
 
 
-def _files(place: Path) -> "tuple[SkillFile, ...]":
-    from vskill_platform.cli.local_skills import read_file, read_folder
+def _read(place: Path) -> "tuple[str, tuple[SkillFile, ...]]":
+    """What the skill would be called in its namespace, and its files."""
+    from vskill_platform.cli.local_skills import read_file, read_folder, skill_name_at
 
-    return read_file(place) if place.is_file() else read_folder(place)
+    files = read_file(place) if place.is_file() else read_folder(place)
+    return skill_name_at(place), files
 
 
 def _print(scanned: "Sequence[Scanned]", form: str, output: Path | None) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.errors import one_line
-from vskill_platform.cli.local_skills import read_file, read_folder, skills_at
+from vskill_platform.cli.local_skills import read_file, read_folder, skill_name_at, skills_at
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
@@ -31,8 +31,6 @@ AT_ONCE = 8
 SOURCE = "cli"
 #: The exit code after Ctrl-C, as of a shell.
 INTERRUPTED = 130
-
-ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -260,8 +258,8 @@ async def _from_skill_folder(
 ) -> SubmittedSkill:
     try:
         files = await asyncio.to_thread(read_folder, folder)
-        whole = await asyncio.to_thread(folder.resolve)
-        return await _upload(caller, str(folder), files, options, whole.name)
+        name = await asyncio.to_thread(skill_name_at, folder)
+        return await _upload(caller, str(folder), files, options, name)
     except PlatformError as error:
         if alone:
             raise
@@ -270,9 +268,8 @@ async def _from_skill_folder(
 
 async def _from_archive(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
     files = await asyncio.to_thread(read_file, Path(target))
-    name = Path(target).name
-    ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
-    return [await _upload(caller, target, files, options, name[: len(name) - len(ending)])]
+    name = await asyncio.to_thread(skill_name_at, Path(target))
+    return [await _upload(caller, target, files, options, name)]
 
 
 async def _upload(
