@@ -112,7 +112,9 @@ _FOR_ACCOUNTS = {
 
 _FOR_REVIEWERS = {
     "GET /admin": "Is all well, what waits for a person, what do the jobs do",
-    "GET /admin/review": "What waits for a person",
+    "GET /admin/review": "What waits for a person, the most urgent first",
+    "POST /admin/review/ticked": "What a decision about those ticked would do; changes nothing",
+    "GET /admin/rules": "How often each rule fired here, and how often reviewers agreed",
     "GET /admin/review/{submission_id}": "The evidence for one decision",
     "POST /admin/review/{submission_id}/approve": "Approve exactly these bytes; a worker publishes them",
     "POST /admin/review/{submission_id}/reject": "Reject it",

@@ -38,6 +38,7 @@ from vskill_platform.store.blocklist import (
 from vskill_platform.store.capability_signals import capability_signals
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.grounds import Grounds, grounds_for
+from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
 from vskill_platform.worker_context import require_env
 
@@ -88,6 +89,13 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
     signals = await capability_signals(claim.record.identity, content.digest, report)
+    if signals:
+        noticed = msgspec.structs.replace(
+            evidence,
+            signals=tuple(one.reason for one in signals),
+            signal_places=tuple(place for one in signals for place in one.details),
+        )
+        claim.learn(evidence=noticed)
     decision = decide(report, judge, **grounds, signals=signals)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
@@ -139,8 +147,9 @@ async def _end(
         target = _target(record, block)
         if target is not None:
             audience = await audience_of_block(target, record.audience)
-            return await block_writes(_entry(record, target, decision, audience)), changes
-        return (await require_unblocked(targets_for(record)),), changes
+            written = await block_writes(_entry(record, target, decision, audience))
+            return (*written, *count_fired(record)), changes
+        return (await require_unblocked(targets_for(record)), *count_fired(record)), changes
 
     await claim.end(state, decision.reason, together)
 

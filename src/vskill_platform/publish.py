@@ -42,6 +42,7 @@ from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.quotas import count_publication
+from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import alias_writes, place_of, skill_writes
 from vskill_platform.worker_context import require_env
@@ -92,18 +93,21 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
         nonlocal unblocked
         # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
         asserted, unblocked = unblocked, None
-        return await _publication(record, content, seal, asserted)
+        operations, changes = await _publication(record, content, seal, asserted)
+        # What was approved before was counted when it was decided.
+        return (*operations, *(count_fired(record) if verified is not None else ())), changes
 
     approved = verified.approved if verified is not None else None
     await claim.end(State.PUBLISHED, "published", together, approved)
 
 
-async def require_publishable(record: Submission) -> None:
-    """Raise what publishing the stored bytes now would fail with: Blocked, LowerVersion or SourceGone."""
+async def require_publishable(record: Submission) -> tuple[PublishedSkill, PublishedSkill | None]:
+    """The skill as publishing the stored bytes now would leave it, and as it is. Raises what publishing would fail
+    with: Blocked, LowerVersion or SourceGone."""
     content = await _read_content(record)
     await require_unblocked(_targets(record, content))
     _, canonical, skill, _ = await place_of(record.identity)
-    publish_version(skill, _facts(record, content, canonical))
+    return publish_version(skill, _facts(record, content, canonical))[0], skill
 
 
 def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:

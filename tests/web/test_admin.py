@@ -2,6 +2,7 @@
 command line does, and nothing dangerous happens without a reason and a confirmation."""
 
 import html
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from tests.support.html import Page
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
 from tests.support.system_reads import get_submission
@@ -39,7 +41,7 @@ from vskill_platform.domain.scan import (
 )
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.settings import Settings, describe_settings
@@ -119,6 +121,7 @@ async def waiting(env, name: str = "doubtful", *, extra: tuple[SkillFile, ...] =
         digest=digest,
         upload=digest,
         evidence=evidence_of(digest, report, judge),
+        decision=RecordedDecision("the judge is not sure", ("EX-001",)),
     )
     await put_record(env, record)
     return record
@@ -190,17 +193,19 @@ async def test_the_evidence_stands_side_by_side(env, rob):
         "1 capability (informational)",
         'id="L3"',
     ):
-        assert wanted in page, wanted
-    other = html.unescape((await rob.get(f"/admin/review/{record.id}?file=SKILL.md")).text)
+        assert wanted in page or wanted in _text(page), wanted
+    other = _text((await rob.get(f"/admin/review/{record.id}?file=SKILL.md")).text)
     assert "A small skill called doubtful." in other
 
 
 async def test_the_evidence_shows_what_changed_since_the_live_version(env, rob):
     skill = await published(env, "doubtful")
     record = await waiting(env)
-    page = html.unescape((await rob.get(f"/admin/review/{record.id}")).text)
-    assert f"Changes since {skill.current_version}" in page
-    assert "+curl x | sh" in page and "added" in page
+    page = _text((await rob.get(f"/admin/review/{record.id}")).text)
+    assert f"Changes since {skill.current_version}, which is live" in page
+    assert "added: curl x | sh" in page and "new in this version" in page
+    # Only what changed: a line that both have is shown as context or not at all, never as added.
+    assert "added: ---" not in page
 
 
 async def test_hidden_characters_and_attacks_in_a_skill_are_shown_inert(env, ada):
@@ -215,7 +220,7 @@ async def test_hidden_characters_and_attacks_in_a_skill_are_shown_inert(env, ada
         assert page.status_code == 200
         assert "<script>alert" not in page.text and "<img src=x" not in page.text
     page = (await ada.get(f"/admin/review/{record.id}", params={"file": "a'b<c>.md"})).text
-    assert "&lt;U+202E&gt;evil&lt;U+200B&gt;&lt;U+001B&gt;[31m" in page
+    assert "<U+202E>evil<U+200B><U+001B>[31m" in _text(page)
     assert "<script>alert" not in page
 
 
@@ -258,9 +263,49 @@ async def test_a_decision_leads_to_the_next_that_waits(env, rob, action):
         answer = await rob.send(path, reason="seen", run=record.run, digest=record.digest)
         return str(answer.headers["location"])
 
-    assert await decide(middle) == f"/admin/review/{old.id}"
-    assert await decide(old) == f"/admin/review/{new.id}"
-    assert await decide(new) == "/admin/review"
+    # From here down, then from the top.
+    assert await decide(middle) == f"/admin/review/{new.id}"
+    assert await decide(new) == f"/admin/review/{old.id}"
+    assert await decide(old) == "/admin/review"
+
+
+def _text(page: str) -> str:
+    """Without the elements that colour it."""
+    return html.unescape(re.sub("<[^>]*>", "", page))
+
+
+async def test_those_ticked_are_previewed_and_then_decided_with_one_reason(env, rob):
+    """Nothing is decided by the preview; what cannot be approved is said and left out."""
+    first, second = await waiting(env, "first"), await waiting(env, "second")
+    lost = make_submission("lost", state=State.NEEDS_REVIEW, at=env.kv.now(), digest="f" * 64)
+    await put_record(env, lost)
+    ticks = [first.id, second.id, lost.id]
+    shown = await rob.send("/admin/review/ticked", verb="approve", tick=ticks)
+    page = _text(shown.text)
+    assert page.count("Version 1.0.0 is published as ") == 2
+    assert "It is left out: " in page and "no longer kept" in page
+    assert (await get_submission(first.id)).state is State.NEEDS_REVIEW
+    items = [one["value"] for one in Page(shown.text).all("input") if one.get("name") == "item"]
+    assert items == [f"{one.id} 1 {one.digest}" for one in (first, second)]
+    told = await rob.do("/admin/bulk", verb="approve", reason="both read", item=items, confirm="yes")
+    assert told == "Applied to 2 submissions."
+    assert (await get_submission(second.id)).history[-1].reason == "both read"
+    for sent, complaint in (
+        ({"verb": "approve"}, "Nothing is ticked"),
+        ({"tick": lost.id}, "Nothing was chosen"),
+    ):
+        assert complaint in await rob.do("/admin/review/ticked", **sent)
+
+
+async def test_the_rules_page_and_the_reference_tell_reviewers_how_rules_did(env, rob):
+    for number in range(3):
+        record = await waiting(env, f"fine-{number}")
+        await rob.do(
+            f"/admin/review/{record.id}/approve", reason="read it", run=record.run, digest=record.digest
+        )
+    for path in ("/admin/rules", "/docs/docs/reference/rules.md"):
+        page = _text((await rob.get(path)).text)
+        assert "Mostly wrong here: EX-001." in page and "agreed 0, disagreed 3" in page, path
 
 
 @pytest.mark.parametrize("action", ["approve", "reject", "again"])

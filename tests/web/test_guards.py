@@ -67,6 +67,8 @@ REVIEWERS = (
     "/admin/reports",
     "/admin/blocklist",
     "/admin/suppressions",
+    "/admin/rules",
+    "/admin/bulk",
 )
 
 

@@ -361,6 +361,7 @@ ASKED: tuple[Ask, ...] = (
     post("/api/v1/skills/{name}/take-down", f"{NOTES}/take-down", who="root", body={"reason": ""}),
     post("/api/v1/skills/{name}/restore", f"{NOTES}/restore", who="root", body={"reason": ""}),
     *get("/api/v1/review", who="root"),
+    *get("/api/v1/rules", who="root"),
     post(
         "/api/v1/review/bulk",
         who="root",

@@ -10,7 +10,8 @@ import msgspec
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, REVIEW, DecideSubmission, require_same
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, DecideSubmission, require_same
+from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import CANCEL, CancelSubmission, RerunSubmission
 from vskill_platform.actions.visibility import audiences_of
@@ -140,8 +141,8 @@ BULK = Action(
     request=DecideMany,
     answer=ManyDecided,
     path=f"{REVIEW}/bulk",
-    right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
     summary="Decide about many submissions at once",
     about="Each item names the run and the digest that were looked at. What has changed since is left alone.",
     tag="review",

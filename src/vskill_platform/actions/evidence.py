@@ -22,6 +22,8 @@ from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
 from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
+from vskill_platform.store.rule_figures import RuleFigures, read_rule_figures
+from vskill_platform.store.rulings import SimilarRuling, find_similar, subjects_of
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.skills import place_of
 from vskill_platform.store.suppressions import list_suppressions
@@ -44,6 +46,10 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     live: PublishedSkill | None
     #: How its capability card differs from the live version's; None: nothing is live, or a card is missing.
     cards: CardDifference | None = None
+    #: What reviewers decided about what has something in common with it.
+    similar: tuple[SimilarRuling, ...] = ()
+    #: How the rules did here.
+    figures: dict[str, RuleFigures] = {}
 
 
 async def read_run(
@@ -65,8 +71,9 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
     if live is not None and not may_read(live.audience, audiences_of(reader)):
         live = None
     if digest is None:
+        similar = await find_similar(record, subjects_of(record, (), ()))
         return ContentEvidence(
-            None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live
+            None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live, similar=similar
         )
     ruleset = record.evidence.ruleset if record.evidence else services.scanner.ruleset
     report = await get_scan(digest, ruleset)
@@ -85,6 +92,8 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         problem=problem,
         live=live,
         cards=await _compare_with_live(services, report, live),
+        similar=await find_similar(record, subjects_of(record, ordered, files)),
+        figures=await read_rule_figures(),
     )
 
 

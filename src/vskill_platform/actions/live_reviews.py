@@ -15,7 +15,7 @@ from vskill_platform.domain.skill import PublishedSkill, StatusChange, StatusRol
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Event, RecordedDecision, Step, Submission
 from vskill_platform.store.skills import list_under_review, read_skill
-from vskill_platform.store.withdrawals import alter_skill
+from vskill_platform.store.withdrawals import MoreWrites, alter_skill
 from vskill_platform.submission_store import RecordChange, get_submission, get_submissions
 
 
@@ -81,9 +81,9 @@ def _live_review(record: Submission, published: PublishedSkill) -> LiveReview | 
 
 
 async def decide_live_review(
-    services: Services, actor: Principal, found: LiveReview, reason: str, *, stays: bool
+    services: Services, actor: Principal, found: LiveReview, reason: str, *, stays: bool, more: MoreWrites
 ) -> Submission:
-    """Keep the version, or take it down with the submission that is PUBLISHED with it. One commit."""
+    """Keep the version, or take it down with the submission that is PUBLISHED with it. One commit, with `more`."""
     if stays:
         require_other_eyes(services, actor, found.item)
     digest, reason = found.version.digest, mark_own(actor, found.item, reason)
@@ -115,5 +115,6 @@ async def decide_live_review(
         by=actor.actor,
         reason=reason,
         follow=reject_submission,
+        more=more,
     )
     return await get_submission(found.item.id, audiences=audiences_of(actor))

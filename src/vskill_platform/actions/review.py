@@ -6,20 +6,17 @@ import msgspec
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSize, Reason, SubmissionId
+from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
+from vskill_platform.actions.evidence import read_stored_files
+from vskill_platform.actions.findings import ordered_findings, report_of
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
-from vskill_platform.actions.live_reviews import (
-    LiveReview,
-    decide_live_review,
-    find_live_review,
-    list_live_reviews,
-)
+from vskill_platform.actions.live_reviews import LiveReview, decide_live_review, find_live_review
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import (
     Blocked,
@@ -36,11 +33,12 @@ from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import require_publishable
 from vskill_platform.store.blocklist import find_hits, targets_for
-from vskill_platform.submission_store import RecordChange, count_submissions, get_submission, list_submissions
-
-REVIEW = "/api/v1/review"
+from vskill_platform.store.rule_figures import count_decided, rules_that_held
+from vskill_platform.store.rulings import RulingSubject, ruling_writes, subjects_of
+from vskill_platform.submission_store import RecordChange, get_submission
 
 
 class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
@@ -55,77 +53,10 @@ class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-class ListWaiting(ActionRequest, frozen=True, kw_only=True):
-    """Which page of what waits."""
-
-    #: the `after` of the page before
-    after: Cursor | None = None
-    #: how many to show on a page
-    limit: PageSize = 50
-
-
-class WaitingSubmission(Wire, frozen=True):
-    """A submission that waits for a reviewer: what a decision names, and what the list shows."""
-
-    id: str
-    run: int
-    digest: str | None
-    skill_name: str
-    repo_url: str
-    skill_path: str
-    #: why it waits
-    reason: str
-    #: of the static scan; null where there was none
-    score: int | None
-    #: null where nobody was signed in
-    submitter: str | None
-    since: str
-
-
-class WaitingPage(Wire, frozen=True):
-    """A page of what waits."""
-
-    items: tuple[WaitingSubmission, ...]
-    #: asks for the next page; null on the last
-    after: str | None
-    #: how many wait in all
-    total: int
-    #: records that could not be read; the log names them
-    skipped: int
-
-
-async def list_waiting(_services: Services, actor: Principal, request: ListWaiting) -> WaitingPage:
-    audiences = audiences_of(actor)
-    found = await list_submissions(
-        [State.NEEDS_REVIEW], audiences=audiences, after=request.after, limit=request.limit
-    )
-    counts = await count_submissions(audiences=audiences)
-    live = await list_live_reviews(audiences)
-    # People install these already, so they come first.
-    shown = (*(live if request.after is None else ()), *found.items)
-    total = counts.by_state[State.NEEDS_REVIEW] + len(live)
-    return WaitingPage(tuple(map(_waiting, shown)), found.after, total, found.skipped)
-
-
-def _waiting(record: Submission) -> WaitingSubmission:
-    return WaitingSubmission(
-        id=record.id,
-        run=record.run,
-        digest=record.digest,
-        skill_name=record.skill_name,
-        repo_url=record.repo_url,
-        skill_path=record.skill_path,
-        reason=record.why,
-        score=record.evidence.score if record.evidence else None,
-        submitter=record.submitter,
-        since=iso_time(record.updated_at),
-    )
-
-
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     if (live := await _live_review(actor, request)) is not None:
-        kept = await decide_live_review(services, actor, live, request.reason, stays=True)
-        return await view_of(services, actor, kept)
+        return await _decide_live(services, actor, live, request.reason, stays=True)
+    subjects = await _read_subjects(services, actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
@@ -148,7 +79,10 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
             ),
         )
         await _require_publishable(approved)
-        return RecordChange(approved, (submission_send(record.id, record.run),))
+        remembered = ruling_writes(record, step, subjects, approved=True)
+        counted = count_decided(rules_that_held(record), agreed=False)
+        send = submission_send(record.id, record.run)
+        return RecordChange(approved, (send, *remembered, *counted))
 
     changed = await change_submission(
         services, actor, request.submission_id, "approve", request.reason, decide
@@ -158,8 +92,8 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     if (live := await _live_review(actor, request)) is not None:
-        taken_down = await decide_live_review(services, actor, live, request.reason, stays=False)
-        return await view_of(services, actor, taken_down)
+        return await _decide_live(services, actor, live, request.reason, stays=False)
+    subjects = await _read_subjects(services, actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_same(record, request)
@@ -168,7 +102,12 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
         if record.appeals_block and await find_hits(targets_for(record)):
             # The block stands, so the run ends as blocked again.
             to = State.BLOCKED
-        return RecordChange(submission.move(record, to, step, decision=RecordedDecision(step.reason)))
+        rejected = submission.move(record, to, step, decision=RecordedDecision(step.reason))
+        if record.state is not State.NEEDS_REVIEW:
+            return RecordChange(rejected)
+        remembered = ruling_writes(record, step, subjects, approved=False)
+        counted = count_decided(rules_that_held(record), agreed=True)
+        return RecordChange(rejected, (*remembered, *counted))
 
     changed = await change_submission(
         services, actor, request.submission_id, "reject", request.reason, decide
@@ -184,6 +123,35 @@ async def _live_review(actor: Principal, request: DecideSubmission) -> LiveRevie
         return None
     require_same(found.item, request)
     return found
+
+
+async def _decide_live(
+    services: Services, actor: Principal, live: LiveReview, reason: str, *, stays: bool
+) -> SubmissionView:
+    """Keep a live version that newer rules doubt, or take it down."""
+    subjects = await _subjects_of(services, live.item)
+    step = Step(services.clock.new_id(), services.kv.now(), actor.actor, reason)
+
+    async def remember() -> tuple[Operation, ...]:
+        remembered = ruling_writes(live.item, step, subjects, approved=stays)
+        return (*remembered, *count_decided(rules_that_held(live.item), agreed=not stays))
+
+    decided = await decide_live_review(services, actor, live, reason, stays=stays, more=remember)
+    return await view_of(services, actor, decided)
+
+
+async def _read_subjects(
+    services: Services, actor: Principal, request: DecideSubmission
+) -> tuple[RulingSubject, ...]:
+    """What the decision is remembered by. The bytes are those that the request names, or nothing is decided."""
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    return await _subjects_of(services, record)
+
+
+async def _subjects_of(services: Services, record: Submission) -> tuple[RulingSubject, ...]:
+    report = await report_of(record)
+    files, _ = await read_stored_files(services, record.digest) if record.digest and report else ((), "")
+    return subjects_of(record, ordered_findings(record, report), files)
 
 
 def require_same(record: Submission, request: DecideSubmission) -> None:
@@ -254,20 +222,4 @@ LOOK_AGAIN = Action(
     mcp=_NO_TOOL,
 )
 
-WAITING = Action(
-    name="review.list",
-    run=list_waiting,
-    request=ListWaiting,
-    answer=WaitingPage,
-    method="GET",
-    path=REVIEW,
-    right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
-    summary="List submissions that wait for a reviewer, the latest first",
-    tag="review",
-    page="/admin/review",
-    command="review list",
-    mcp=_NO_TOOL,
-)
-
-ACTIONS = (APPROVE, REJECT, LOOK_AGAIN, WAITING)
+ACTIONS = (APPROVE, REJECT, LOOK_AGAIN)

@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
-from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, WAITING, WaitingPage
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.review_queue import WAITING, WaitingPage
+from vskill_platform.actions.rule_figures import RULE_FIGURES, RuleFiguresAnswer
 from vskill_platform.actions.submissions import CANCEL, SHOW, SubmissionRequest
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
@@ -43,10 +45,29 @@ async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any
 
 
 def show_waiting(found: WaitingPage) -> None:
-    rows = [(one.id, one.skill_name, one.since, one.reason) for one in found.items]
-    print_table(f"{found.total} wait for a reviewer", ("submission", "skill", "since (UTC)", "why"), rows)
+    rows = [(one.id, one.risk_words, one.skill_name, one.since, one.reason) for one in found.items]
+    columns = ("submission", "risk", "skill", "since (UTC)", "why")
+    print_table(f"{found.total} wait for a reviewer", columns, rows)
+    if found.beyond:
+        click.echo(f"{found.beyond} more wait and are not ordered yet.")
     if found.after is not None:
         click.echo(f"More: --after {found.after}")
+
+
+def show_rules(found: RuleFiguresAnswer) -> None:
+    seen = [one for one in found.rules if one.fired or one.agreed or one.disagreed]
+    rows = [
+        (
+            one.rule,
+            str(one.fired),
+            str(one.agreed),
+            str(one.disagreed),
+            "mostly wrong here" if one.mostly_wrong else "",
+        )
+        for one in seen
+    ]
+    columns = ("rule", "fired", "reviewers agreed", "disagreed", "")
+    print_table(f"{len(seen)} of {len(found.rules)} rules have fired here", columns, rows)
 
 
 def show_suppression(done: SuppressionChange) -> None:
@@ -78,6 +99,7 @@ _CONTENT: dict[str, Any] = {
 
 COMMANDS = (
     command_for(WAITING, show_waiting),
+    command_for(RULE_FIGURES, show_rules),
     command_for(APPROVE, show_state, fill=look_up_run, filled=_LOOKED_UP),
     command_for(REJECT, show_state, fill=look_up_run, filled=_LOOKED_UP),
     command_for(CANCEL, show_state),

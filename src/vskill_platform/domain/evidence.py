@@ -5,11 +5,12 @@ The pipeline writes it together with the decision, because whoever publishes may
 later on a reviewer's word; the attestation repeats it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from vskill_platform.domain.scan import (
+    Finding,
     FindingKind,
     JudgeReport,
     JudgeStatus,
@@ -43,6 +44,15 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     score: int
     #: malice and mismatches, by severity
     findings: dict[Severity, int] = {}
+    #: of those the malice, by severity; empty in records of earlier releases
+    malice: dict[Severity, int] = {}
+    #: known-bad hashes and indicators
+    certain: int = 0
+    #: the rules of those findings, each once
+    rules: tuple[str, ...] = ()
+    #: what the registry noticed that no scan can see: sentences, and the places that they speak of
+    signals: tuple[str, ...] = ()
+    signal_places: tuple[str, ...] = ()
     capabilities: int = 0
     judge_status: JudgeStatus = JudgeStatus.NONE
     judge: JudgeWord | None = None
@@ -67,13 +77,21 @@ def evidence_of(
         status=static.status,
         verdict=static.verdict,
         score=static.score,
-        findings={level: sum(finding.severity is level for finding in counted) for level in Severity},
+        findings=_by_severity(counted),
+        malice=_by_severity(one for one in counted if one.kind is FindingKind.MALICE),
+        certain=sum(finding.certain for finding in counted),
+        rules=tuple(sorted({finding.rule_id for finding in counted})),
         capabilities=len(static.findings) - len(counted),
         judge_status=judge.status,
         judge=word_of(judge),
         suppressed=tuple(sorted(suppressed)),
         trusted_vendor=trusted_vendor,
     )
+
+
+def _by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
+    found = [finding.severity for finding in findings]
+    return {level: found.count(level) for level in Severity}
 
 
 def word_of(judge: JudgeReport) -> JudgeWord | None:

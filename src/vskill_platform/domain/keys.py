@@ -26,6 +26,10 @@ ATTESTATION = "attestation:"
 #: public keys that have signed something in this store
 SIGNER = "signer:"
 SUPPRESS = "suppress:"
+#: what a reviewer decided, by what a later submission may have in common with it
+RULING = "ruling:"
+#: how often a rule fired, and how often reviewers agreed
+RULE_FIGURE = "rule_figure:"
 OWNER = "owner:"
 NAMESPACE = "namespace:"
 TEAM = "team:"
@@ -80,6 +84,8 @@ PARTS: dict[str, int] = {
     ATTESTATION: 2,
     SIGNER: 1,
     SUPPRESS: 2,
+    RULING: 3,
+    RULE_FIGURE: 2,
     OWNER: 1,
     NAMESPACE: 1,
     TEAM: 1,
@@ -197,6 +203,21 @@ def suppress(digest: str, rule_id: str) -> str:
 def suppressions_of(digest: str) -> str:
     """The prefix of all suppressions for one content."""
     return _key(SUPPRESS, digest) + ":"
+
+
+def ruling(kind: str, value: str, moment: str) -> str:
+    """`moment` sorts later decisions first."""
+    return _key(RULING, kind, value, moment)
+
+
+def rulings_on(kind: str, value: str) -> str:
+    """The prefix of all decisions about what has this in common, the latest first."""
+    return _key(RULING, kind, value) + ":"
+
+
+def rule_figure(rule_id: str, what: str) -> str:
+    """A counter; `what` is `fired`, `agreed` or `disagreed`."""
+    return _key(RULE_FIGURE, rule_id, what)
 
 
 def owner(identity: Identity) -> str:

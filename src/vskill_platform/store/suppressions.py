@@ -12,6 +12,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit
+from vskill_platform.store.rule_figures import count_decided
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
@@ -108,7 +109,9 @@ async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: s
             reason=reason,
             details={"digest": digest},
         )
-        await env.kv.commit([Put(key, msgspec.json.encode(changed), version), audit])
+        # A suppression says that the rule was wrong here; removing it takes that back.
+        counted = count_decided([rule_id], agreed=False, n=1 if active else -1)
+        await env.kv.commit([Put(key, msgspec.json.encode(changed), version), audit, *counted])
         return changed
 
     return await persist(write)

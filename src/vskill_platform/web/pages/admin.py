@@ -15,6 +15,7 @@ from vskill_platform.web.pages import (
     admin_queue,
     admin_reports,
     admin_review,
+    admin_rules,
     admin_skills,
     admin_suppressions,
     admin_system,
@@ -39,6 +40,7 @@ async def dashboard(request: Request) -> Response:
 ENDPOINTS = (
     page("/admin", dashboard, action=SHOW_OVERVIEW),
     *admin_review.ENDPOINTS,
+    *admin_rules.ENDPOINTS,
     *admin_reports.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,
     *admin_suppressions.ENDPOINTS,

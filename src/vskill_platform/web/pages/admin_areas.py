@@ -13,7 +13,8 @@ from vskill_platform.actions.jobs import LIST_JOBS
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import STATUS
 from vskill_platform.actions.reports import FILED
-from vskill_platform.actions.review import WAITING
+from vskill_platform.actions.review_queue import WAITING
+from vskill_platform.actions.rule_figures import RULE_FIGURES
 from vskill_platform.actions.suppressions import SUPPRESSED
 from vskill_platform.actions.system import SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE
 from vskill_platform.actions.takedowns import TAKE_DOWN
@@ -26,6 +27,7 @@ AREAS: tuple[tuple[str, str, Action[Any, Any]], ...] = (
     ("/admin/review", "Review", WAITING),
     ("/admin/reports", "Reports", FILED),
     ("/admin/blocklist", "Blocklist", BLOCKS),
+    ("/admin/rules", "Rules", RULE_FIGURES),
     ("/admin/suppressions", "Suppressions", SUPPRESSED),
     ("/admin/skills", "Skills", TAKE_DOWN),
     ("/admin/collections", "Collections", CREATE_COLLECTION),

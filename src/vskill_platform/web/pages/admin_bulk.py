@@ -11,7 +11,7 @@ from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.states import State
 from vskill_platform.web.auth import values_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
 
@@ -74,7 +74,7 @@ async def do_bulk(request: Request) -> Response:
     text = f"Applied to {len(done.done)} submissions."
     if done.refused:
         text += f" {len(done.refused)} were skipped: {done.refused[0].reason}"
-    return see_other(request, PLACE, text)
+    return see_other(request, await back_of(request, PLACE), text)
 
 
 def _parse_item(value: str) -> dict[str, object]:

@@ -1,24 +1,31 @@
-"""What waits for a person: the list, the evidence side by side, and the decision. Approving names the bytes that were
-looked at, so nothing else is ever approved by it."""
+"""What waits for a person: the list in the order of risk, the evidence beside what each decision will do, and the
+decision, alone or about those that are ticked. Approving names the bytes that were looked at, so nothing else is ever
+approved by it. After each decision comes the next item."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.appeals import OTHERS_ONLY_MS
+from vskill_platform.actions.bulk import BULK, BulkVerb
 from vskill_platform.actions.evidence import gather_evidence, read_run
-from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, WAITING, ListWaiting
+from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.review_preview import preview_decision, preview_many
+from vskill_platform.actions.review_queue import WAITING, ListWaiting, order_queue
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.review_risk import risk_of
 from vskill_platform.domain.states import State
+from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
-from vskill_platform.web.pages.evidence import choose, compare
+from vskill_platform.web.pages.evidence import choose, compare, place_findings, read_live_files
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
 
 LIST = "/admin/review"
-#: Among how many that wait the next one is looked for.
-NEXT_OF = 200
+#: Of the boxes in a list.
+MOST_TICKED = 100
 
 
 class ReviewQuery(Asked, frozen=True):
@@ -46,15 +53,21 @@ async def evidence(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     record, current = await read_run(services, reader, submission_id, asked.run)
     found = await gather_evidence(services, reader, record)
+    live = await read_live_files(services, found)
+    decidable = record.run == current.run and record.state is State.NEEDS_REVIEW
     return admin_page(
         request,
         "evidence.html",
         record=record,
         current=current,
-        decidable=record.run == current.run and record.state is State.NEEDS_REVIEW,
+        decidable=decidable,
+        risk=risk_of(record),
+        queue=await order_queue(reader),
+        preview=await preview_decision(services, reader, record) if decidable else None,
         found=found,
+        places=place_findings(found, live),
         shown=choose(found, asked.file),
-        differences=await compare(services, found),
+        differences=await compare(found, live),
         here=f"{LIST}/{submission_id}",
         others_only_ms=OTHERS_ONLY_MS,
     )
@@ -62,25 +75,53 @@ async def evidence(request: Request) -> Response:
 
 @acting(LIST)
 async def approve(request: Request) -> Response:
+    following = await _find_following(request)
     approved = await act_by_form(request, APPROVE)
     told = f"{approved.skill_name} is approved and will be published."
-    return await _lead_on(request, approved, told)
+    return _lead_on(request, approved, told, following)
 
 
 @acting(LIST)
 async def reject(request: Request) -> Response:
+    following = await _find_following(request)
     rejected = await act_by_form(request, REJECT)
-    return await _lead_on(request, rejected, f"{rejected.skill_name} is rejected.")
+    return _lead_on(request, rejected, f"{rejected.skill_name} is rejected.", following)
 
 
-async def _lead_on(request: Request, decided: SubmissionView, told: str) -> Response:
-    """Redirect to the next waiting submission, from here down and then from the top; to the list if there is none."""
-    waits = await WAITING(services_of(request), principal_of(request), ListWaiting(limit=NEXT_OF))
-    began = decided.history[-2].at if len(decided.history) > 1 else ""
-    rest = [one for one in waits.items if one.since <= began] or list(waits.items)
-    if not rest:
+async def _find_following(request: Request) -> tuple[str | None, int]:
+    """The one that comes after this one, and how many wait beside it."""
+    queue = await order_queue(principal_of(request))
+    submission_id = request.path_params["submission_id"]
+    others = sum(record.id != submission_id for record in queue.records)
+    return queue.following(submission_id), others
+
+
+def _lead_on(
+    request: Request, decided: SubmissionView, told: str, following: tuple[str | None, int]
+) -> Response:
+    """Redirect to the next waiting submission, or to the list if nothing else waits."""
+    submission_id, others = following
+    if submission_id is None or submission_id == decided.id:
         return see_other(request, LIST, f"{told} Nothing else waits.")
-    return see_other(request, f"{LIST}/{rest[0].id}", f"{told} This is the next one of {waits.total}.")
+    return see_other(request, f"{LIST}/{submission_id}", f"{told} This is the next one of {others}.")
+
+
+@acting(LIST)
+async def preview_ticked(request: Request) -> Response:
+    """What a decision about those that are ticked would do; nothing is changed."""
+    verb = await text_of(request, "verb", 20)
+    if verb not in (BulkVerb.APPROVE, BulkVerb.REJECT):
+        raise InvalidInput("Nothing was chosen to be done.", field="verb", fix="choose approve or reject")
+    ids = [value for value in await values_of(request, "tick") if value][:MOST_TICKED]
+    if not ids:
+        raise InvalidInput("Nothing is ticked.", field="tick", fix="tick at least one submission")
+    services, reader = services_of(request), principal_of(request)
+    BULK.admit(reader)
+    found = await preview_many(services, reader, ids)
+    previews = [(record, risk_of(record), preview) for record, preview in found]
+    return admin_page(
+        request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=len(ids) - len(found)
+    )
 
 
 @acting(LIST)
@@ -100,6 +141,7 @@ _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
     page(LIST, waiting, action=WAITING, query=ReviewQuery),
+    form(f"{LIST}/ticked", preview_ticked, action=BULK),
     page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),

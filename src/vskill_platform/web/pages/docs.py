@@ -3,12 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.rule_figures import RULE_FIGURES, ListRuleFigures, RuleFiguresAnswer
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.web.documents import DOCUMENTS, sections
 from vskill_platform.web.markdown import Style, render_aside
+from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 
+RULES_PAGE = "docs/reference/rules.md"
 _KNOWN = frozenset(DOCUMENTS)
 
 
@@ -27,7 +30,16 @@ async def document(request: Request) -> Response:
         return RedirectResponse(DOCUMENTS[short].address, 302)
     style = Style(base="/docs/", folder=found.folder, anchors=True, known=_KNOWN)
     shown = await render_aside(found.text, style)
-    return render(request, "docs_page.html", document=found, body=shown, sections=sections())
+    figures = await _rule_figures(request) if path == RULES_PAGE else None
+    return render(request, "docs_page.html", document=found, body=shown, sections=sections(), found=figures)
+
+
+async def _rule_figures(request: Request) -> RuleFiguresAnswer | None:
+    """How the rules did here, for those who may know."""
+    reader = principal_of(request)
+    if not RULE_FIGURES.allows(reader):
+        return None
+    return await RULE_FIGURES(services_of(request), reader, ListRuleFigures())
 
 
 def _spellings(path: str) -> tuple[str, ...]:
