@@ -2,6 +2,7 @@
 the Python package `mcp`. A member's token installs; without one, or with any other, it is as if there were nothing."""
 
 import base64
+import html
 import io
 import tarfile
 import zipfile
@@ -140,6 +141,22 @@ def test_every_address_answers_of_it_as_of_a_name_that_is_not_there(private, who
     assert said[0][0] in (401, 404)
 
 
+# Pages.
+
+
+def test_its_page_shows_commands_with_a_token_and_a_public_one_without(private):
+    def shown(path: str) -> str:
+        headers = {**bearer(private.member), "accept": "text/html"}
+        return html.unescape(private.registry.get(path, headers=headers).text)
+
+    hidden, public = shown(f"/skills/{HIDDEN}"), shown("/skills/upload~tests/skills/open")
+    for words in ("login --token TOKEN", "Bearer TOKEN", f"npx skills add {private.repository}"):
+        assert words in hidden
+    assert "TOKEN" not in public and "Not everybody may read this skill" not in public
+    about = shown("/docs/clients")
+    assert "npx skills add" in about and SLUG not in about
+
+
 # MCP.
 
 
@@ -164,6 +181,7 @@ async def test_an_agent_finds_and_reads_it_with_a_token(private, sent):
         assert [one["name"] for one in found["results"]] == [HIDDEN]
         skill = (await client.call_tool("get_skill", {"name": SLUG})).structured_content
         assert skill["content"] == FILES["SKILL.md"].decode()
+        assert skill["install"]["skills"] == [f"npx skills add {private.repository}"]
         report = (await client.call_tool("get_security_report", {"name": HIDDEN})).structured_content
         assert report["overallVerdict"] == "PASS"
         uri = next(one.uri for one in (await client.list_resources()).resources if one.name == HIDDEN)

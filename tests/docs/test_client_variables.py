@@ -112,8 +112,10 @@ def test_a_client_in_a_document_is_pointed_at_the_registry_by_what_it_reads(path
     assert [wrong for run in commands_in(without_parts(PAGES[path])) for wrong in wrong_commands(run)] == []
 
 
-def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads():
-    ways = install_commands("http://registry.test", PublishedSkill("a/b/demo", identity()))
+@pytest.mark.parametrize("with_token", [False, True])
+def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads(with_token):
+    skill = PublishedSkill("a/b/demo", identity())
+    ways = install_commands("http://registry.test", skill, with_token=with_token)
     assert {way.id for way in ways} >= set(CLIENTS)
     for way in ways:
         assert wrong_commands(list(way.commands)) == []

@@ -6,7 +6,7 @@ are shown; who submitted it, which account acted and which machine worked on it 
 import msgspec
 
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.audience import Audiences, Everything, may_read
 from vskill_platform.domain.errors import NotSignedIn
 from vskill_platform.domain.namespace import (
     Directory,
@@ -128,3 +128,10 @@ def reads_as_public(services: Env, reader: Principal) -> bool:
     """Whether those who did not sign in may read the same."""
     known = services.kept.directory
     return known is not None and audiences_of(reader) == public_form(known[1])
+
+
+def needs_token(services: Env, audience: str) -> bool:
+    """Whether a program must say who it is to read a record of this audience. What a process has not read is taken for
+    hidden."""
+    known = services.kept.directory
+    return known is None or not may_read(audience, public_form(known[1]))

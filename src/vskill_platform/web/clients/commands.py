@@ -8,6 +8,8 @@ import msgspec
 from vskill_platform.actions.flat_names import kebab_name
 from vskill_platform.domain.skill import PublishedSkill
 
+_SAME = "The archive is the same bytes every time."
+
 
 class Way(msgspec.Struct, frozen=True):
     """One client: its tab, and what to type."""
@@ -18,22 +20,19 @@ class Way(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def install_commands(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
+def install_commands(base_url: str, skill: PublishedSkill, *, with_token: bool) -> tuple[Way, ...]:
     """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
-    without a slash."""
+    without a slash. `with_token` is for a skill that not everybody may read."""
+    return _with_token(base_url, skill) if with_token else _for_everybody(base_url, skill)
+
+
+def _for_everybody(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
     name, canonical = kebab_name(skill.canonical, is_shared=False), skill.canonical
     place = _word(f"{base_url}/{canonical}")
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (
         Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
-        Way(
-            "vskill",
-            "vskill",
-            (
-                f"export VSKILL_API_BASE={base_url} VSKILL_API_URL={base_url}",
-                f"npx vskill install {_word(canonical)}",
-            ),
-        ),
+        Way("vskill", "vskill", (_vskill_variables(base_url), f"npx vskill install {_word(canonical)}")),
         Way(
             "clawhub",
             "clawhub",
@@ -48,13 +47,46 @@ def install_commands(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
             ),
             "Inside Claude Code; a marketplace of the whole owner is one address up.",
         ),
-        Way(
-            "curl",
-            "curl",
-            (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"),
-            "The archive is the same bytes every time.",
-        ),
+        Way("curl", "curl", (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"), _SAME),
     )
+
+
+def _with_token(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
+    name, canonical = kebab_name(skill.canonical, is_shared=False), skill.canonical
+    repository = _word(f"{base_url}/marketplace/{canonical}.git")
+    clawhub = f"npx clawhub --registry {base_url}/clawhub"
+    archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
+    curl = f'curl -fsSL -H "Authorization: Bearer TOKEN" -o {name}.zip {archive}'
+    return (
+        Way(
+            "skills",
+            "skills",
+            (f"npx skills add {repository}",),
+            "Needs Node 22, and the token in git's credential helper.",
+        ),
+        Way(
+            "vskill",
+            "vskill",
+            (_vskill_variables(base_url), "npx vskill auth login", f"npx vskill install {_word(canonical)}"),
+            "It signs in with GitHub, where the registry offers that.",
+        ),
+        Way(
+            "clawhub",
+            "clawhub",
+            (f"{clawhub} login --token TOKEN", f"{clawhub} install {_word(flat_name(canonical))}"),
+        ),
+        Way(
+            "claude",
+            "Claude Code",
+            (f"/plugin install {name}@{marketplace_name(canonical)}",),
+            f"Once the settings of Claude Code name {base_url}/{canonical}/marketplace.json with the token.",
+        ),
+        Way("curl", "curl", (curl, f"unzip {name}.zip -d {name}"), _SAME),
+    )
+
+
+def _vskill_variables(base_url: str) -> str:
+    return f"export VSKILL_API_BASE={base_url} VSKILL_API_URL={base_url}"
 
 
 def _word(text: str) -> str:

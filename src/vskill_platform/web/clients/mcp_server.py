@@ -47,6 +47,7 @@ from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.skill_security import SECURITY, read_reports
 from vskill_platform.actions.skill_views import card, detail
+from vskill_platform.actions.visibility import needs_token
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings
@@ -131,7 +132,8 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     text = await read_skill_text(services, ref.digest)
     facts = msgspec.to_builtins(detail(skill, await current_blocklist(services), text))
     files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
-    ways = install_commands(public_address(request), skill)
+    with_token = needs_token(services, skill.audience)
+    ways = install_commands(public_address(request), skill, with_token=with_token)
     install = {way.id: list(way.commands) for way in ways}
     card = card_view((await read_reports(services, ref.digest)).static)
     found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}

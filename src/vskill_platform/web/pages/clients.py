@@ -5,6 +5,8 @@ from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_unblocked
 from vskill_platform.actions.collections import read_collections
+from vskill_platform.actions.visibility import common_reader
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
@@ -18,10 +20,11 @@ SEVERAL = 10
 
 
 async def clients(request: Request) -> Response:
-    """The example is a skill that can be installed here, where there is one."""
+    """The example is a skill that everybody can install whom the registry lets in, where there is one."""
     base = public_address(request)
     services, reader = services_of(request), principal_of(request)
-    found = await list_unblocked(services, reader, sort=Sort.INSTALLS, limit=SEVERAL)
+    everybody = await common_reader(reader, PUBLIC)
+    found = await list_unblocked(services, everybody, sort=Sort.INSTALLS, limit=SEVERAL)
     example = next(iter(found.items), None)
     return render(
         request,

@@ -12,6 +12,8 @@ def base_address(request: Request) -> str:
     return public_address(request)
 
 
-def ways_to_install(request: Request, dossier: Dossier) -> tuple[Way, ...]:
+def ways_to_install(request: Request, dossier: Dossier, *, with_token: bool) -> tuple[Way, ...]:
     """The command of each client; nothing for what cannot be installed."""
-    return install_commands(base_address(request), dossier.skill) if dossier.installable else ()
+    if not dossier.installable:
+        return ()
+    return install_commands(base_address(request), dossier.skill, with_token=with_token)

@@ -18,6 +18,7 @@ from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
+from vskill_platform.actions.visibility import needs_token
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
@@ -188,6 +189,7 @@ async def _render(
     request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
 ) -> Response:
     base = base_address(request)
+    with_token = needs_token(services_of(request), dossier.skill.audience)
     place = ActionObject(dossier.skill.identity)
     shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
     rendered = render(
@@ -200,7 +202,8 @@ async def _render(
         tab=tab,
         place=_address(dossier),
         base=base,
-        ways=ways_to_install(request, dossier),
+        ways=ways_to_install(request, dossier, with_token=with_token),
+        with_token=with_token,
         why=_why_not(dossier),
         words=_words(dossier),
         trust=_trust_figure(dossier, unfolded=tab == "security"),
