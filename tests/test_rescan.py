@@ -22,7 +22,7 @@ from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.task import TaskState
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.rescan import MOST_OPEN, RESCAN, request_due_rescans, request_rescan
+from vskill_platform.rescan import MOST_OPEN, RESCAN, release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import read_task
 
@@ -85,6 +85,8 @@ async def skill():
 
 async def rescan_all(env) -> None:
     await request_due_rescans("rules-1")
+    await run_until_quiet(env)
+    await release_take_downs()
     await run_until_quiet(env)
 
 

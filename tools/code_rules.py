@@ -101,6 +101,7 @@ READ_EVERYTHING = {
     "store/blocklist.py": "an entry is for the readers of what it hits, in every namespace",
     "store/collections.py": "reads what an admin is about to change",
     "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
+    "store/brake.py": "counts live skills, for the brake of rescans",
     "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",
 }
 NO_EVERYTHING = (

@@ -143,6 +143,7 @@ _FOR_ADMINS = {
     "POST /admin/collections/delete": "Delete a collection",
     "GET /admin/queue": "What is stuck, dead letters, and the pause",
     "POST /admin/queue/requeue-all": "Send the missing messages of all pending work",
+    "POST /admin/jobs/continue-rescans": "Let new rules take down what they stopped at",
     "POST /admin/queue/pause": "Pause the queue for a while",
     "POST /admin/queue/resume": "End the pause",
     "POST /admin/queue/replay": "Replay a dead letter: a new run of its submission",

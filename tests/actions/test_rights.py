@@ -185,6 +185,8 @@ MATRIX = {
     "dead-letter.discard": Row(ADMIN, "admin", {"letter_id": 1}),
     "job.list": Row(ADMIN, "admin"),
     "job.run": Row(ADMIN, "admin", {"job": "recover"}),
+    "rescan.show": Row(ADMIN, "admin"),
+    "rescan.continue": Row(ADMIN, "admin", {"ruleset": "rules-2", **WHY}),
 }
 BY_NAME = {action.name: action for action in ACTIONS}
 #: What a token with this scope may do as well.

@@ -23,6 +23,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.scan("d", "r1"), "scan:d:r1"),
         (keys.judge("d", "r1", "llama3:8b", "v1"), "judge:d:r1:llama3%3A8b:v1"),
         (keys.extscan("d", "semgrep"), "extscan:d:semgrep"),
+        (keys.rescan("r1", "a/b/c", "d"), "rescan:r1:a/b/c:d"),
         (keys.skill("a/b/c"), "skill:a/b/c"),
         (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
         (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
@@ -57,6 +58,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
+        (keys.CONTROL_RESCANS, "control:rescans"),
         (keys.CONTROL_SETUP, "control:setup"),
         (keys.CONTROL_STREAMS, "control:streams"),
     ]
@@ -76,6 +78,7 @@ def test_every_prefix_has_a_builder_and_a_row() -> None:
         keys.CONTROL_BLOCKLIST,
         keys.CONTROL_NAMESPACES,
         keys.CONTROL_QUEUE,
+        keys.CONTROL_RESCANS,
         keys.CONTROL_SETUP,
         keys.CONTROL_STREAMS,
     }

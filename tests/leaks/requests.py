@@ -35,6 +35,7 @@ PLAIN_PARTS = {
     "webhook_id": "01webhook",
     "letter_id": "1",
     "job": "recover",
+    "ruleset": "rules-2",
     "account": "zoe",
     "member": "user:zoe",
     "principal": "user:zoe",

@@ -400,6 +400,8 @@ ASKED: tuple[Ask, ...] = (
         who="root",
     ),
     *get("/api/v1/admin/queue/jobs", who="root"),
+    *get("/api/v1/admin/queue/rescans", who="root"),
+    post("/api/v1/admin/queue/rescans/continue", who="root", body={"ruleset": "none", "reason": "looked"}),
     post("/api/v1/admin/queue/jobs/{job}/run", "/api/v1/admin/queue/jobs/none/run", who="root"),
     *get("/api/v1/repositories", who="root"),
     *get("/api/v1/repositories/health", f"/api/v1/repositories/health?repoUrl={REPO}", who="root"),

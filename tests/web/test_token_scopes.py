@@ -150,6 +150,8 @@ NEEDS = {
     "POST /admin/queue/replay": "admin",
     "POST /admin/queue/discard": "admin",
     "POST /admin/jobs/run": "admin",
+    "POST /admin/jobs/continue-rescans": "admin",
+    "POST /api/v1/admin/queue/rescans/continue": "admin",
     "POST /api/v1/admin/queue/pause": "admin",
     "POST /api/v1/admin/queue/resume": "admin",
     "POST /api/v1/admin/queue/recover": "admin",

@@ -25,6 +25,7 @@ from vskill_platform.actions import (
     queue,
     reports,
     repositories,
+    rescans,
     review,
     review_queue,
     rule_figures,
@@ -79,4 +80,5 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *queue.ACTIONS,
     *dead_letters.ACTIONS,
     *jobs.ACTIONS,
+    *rescans.ACTIONS,
 )

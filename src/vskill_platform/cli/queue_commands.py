@@ -24,6 +24,7 @@ from vskill_platform.actions.queue import (
     QueueStatus,
     StuckList,
 )
+from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, BrakeView
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import UNKNOWN, Duration, print_table, show_duration, show_text_time
 
@@ -118,6 +119,21 @@ def show_run(done: JobRun) -> None:
     _print_jobs(f"{done.job.name} has run.", (done.job,))
 
 
+def show_rescans(found: BrakeView) -> None:
+    if found.ruleset is None:
+        click.echo("No rules have stopped.")
+        return
+    rows = [
+        (one.skill, one.version, "taken down" if one.done else "live", one.reason) for one in found.take_downs
+    ]
+    title = f"The rules {found.ruleset} would take down {found.skills} of {found.live} live skills"
+    print_table(title, ("skill", "version", "state", "reason"), rows)
+    if found.stopped:
+        click.echo(f"Stopped. To go on: queue rescans continue {found.ruleset} --reason WHY")
+    else:
+        click.echo(f"{found.continued_by} let them go on.")
+
+
 def _print_jobs(title: str, jobs: tuple[JobView, ...]) -> None:
     rows = [
         (job.name, "stale" if job.stale else "ok", show_text_time(job.last_success), job.last_error)
@@ -163,5 +179,10 @@ COMMANDS = (
         "jobs",
         help="Look at the scheduled jobs, and run one now.",
         commands=[command_for(LIST_JOBS, show_jobs), command_for(RUN_JOB, show_run)],
+    ),
+    click.Group(
+        "rescans",
+        help="Look at what new rules would take down, and let them go on.",
+        commands=[command_for(SHOW_RESCANS, show_rescans), command_for(CONTINUE_RESCANS, show_rescans)],
     ),
 )

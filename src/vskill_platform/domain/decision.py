@@ -13,6 +13,7 @@ import msgspec
 from vskill_platform.domain.scan import (
     NO_JUDGE,
     Finding,
+    FindingCategory,
     JudgeReport,
     JudgeStatus,
     ScanStatus,
@@ -135,6 +136,8 @@ class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     certification: Certification | None = None
     block: BlockScope = BlockScope.NONE
     score: int = 0
+    #: the operator listed it, as blocked or as known to be bad: no brake holds that
+    at_once: bool = False
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -256,7 +259,9 @@ def decide_rescan(
     if found.outcome is not RescanOutcome.TAKE_DOWN:
         return found
     state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
-    return msgspec.structs.replace(found, next_state=state)
+    listed = any(one.certain and one.category is FindingCategory.KNOWN_BAD for one in static.findings)
+    at_once = decision.row is DecisionRow.BLOCKLISTED or (decision.row is DecisionRow.CERTAIN and listed)
+    return msgspec.structs.replace(found, next_state=state, at_once=at_once)
 
 
 def _rescan_outcome(decision: Decision, static: StaticReport, judge: JudgeReport) -> RescanOutcome:

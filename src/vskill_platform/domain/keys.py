@@ -18,6 +18,8 @@ SUB_ALIAS = "sub_alias:"
 SCAN = "scan:"
 JUDGE = "judge:"
 EXTSCAN = "extscan:"
+#: what a rule set would take down, or took down
+RESCAN = "rescan:"
 SKILL = "skill:"
 #: within `SKILL`: what lists skills must leave these out before it reads anything
 ALIAS = "skill:alias:"
@@ -65,6 +67,8 @@ CONTROL_BLOCKLIST = "control:blocklist"
 CONTROL_QUEUE = "control:queue"
 #: the registry's mode; its version rises with every change of a namespace or a team
 CONTROL_NAMESPACES = "control:namespaces"
+#: the rule set that stopped before its first take-down
+CONTROL_RESCANS = "control:rescans"
 #: the key that seals the cursors of event streams
 CONTROL_STREAMS = "control:streams"
 #: the one-time link that makes the first admin
@@ -79,6 +83,7 @@ PARTS: dict[str, int] = {
     SCAN: 2,
     JUDGE: 4,
     EXTSCAN: 2,
+    RESCAN: 3,
     SKILL: 1,
     VERSION: 2,
     ATTESTATION: 2,
@@ -158,6 +163,16 @@ def extscan(digest: str, provider: str) -> str:
 def extscans_of(digest: str) -> str:
     """The prefix of all external scans of one content."""
     return _key(EXTSCAN, digest) + ":"
+
+
+def rescan(ruleset: str, canonical: str, digest: str) -> str:
+    """What these rules would do to one version."""
+    return _key(RESCAN, ruleset, canonical, digest)
+
+
+def rescans_by(ruleset: str) -> str:
+    """The prefix of everything that one rule set would take down."""
+    return _key(RESCAN, ruleset) + ":"
 
 
 def skill(canonical: str) -> str:

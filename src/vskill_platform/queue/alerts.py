@@ -12,6 +12,7 @@ import msgspec
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.brake import Brake
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
 from vskill_platform.queue.schedule import JobHealth
@@ -37,6 +38,7 @@ class AlertCode(enum.StrEnum):
     DEAD_LETTERS_GROWING = "dead_letters_growing"
     JUDGE_STALE = "judge_stale"
     NAMESPACE_PREPARING = "namespace_preparing"
+    RESCANS_STOPPED = "rescans_stopped"
 
     @property
     def meaning(self) -> str:
@@ -51,6 +53,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
     AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
+    AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
 }
 
@@ -86,6 +89,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     judge: JudgeWatch
     #: How long a namespace has been prepared, the longest; None where none is.
     preparing_ms: int | None = None
+    #: The rule set that stopped before its first take-down; None where none has.
+    brake: Brake | None = None
 
 
 async def look_at_dead_letters(audiences: Audiences) -> DeadLetters | QueueUnavailable:
@@ -146,6 +151,7 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
         *_of_jobs(facts.jobs),
         *_of_the_judge(facts),
         *_of_namespaces(facts),
+        *_of_rescans(facts),
     )
 
 
@@ -194,3 +200,13 @@ def _of_namespaces(facts: AlertFacts) -> Iterator[Alert]:
         minutes = facts.preparing_ms // 60_000
         text = f"A namespace has been prepared for {minutes} min and is not hidden yet; look at the job namespaces."
         yield Alert(AlertCode.NAMESPACE_PREPARING, text)
+
+
+def _of_rescans(facts: AlertFacts) -> Iterator[Alert]:
+    brake = facts.brake
+    if brake is not None and brake.holds:
+        text = (
+            f"The rules {brake.ruleset} would take down {brake.skills} of {brake.live} live skills; none is taken down "
+            "until an admin looks at the list and continues."
+        )
+        yield Alert(AlertCode.RESCANS_STOPPED, text, brake.ruleset)

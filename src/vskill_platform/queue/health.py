@@ -25,6 +25,7 @@ from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_al
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.records import audience_of, decode
+from vskill_platform.store.brake import read_brake
 from vskill_platform.store.preparing import longest_preparing_ms
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
@@ -102,6 +103,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         dead_letters=await look_at_dead_letters(audiences),
         judge=await watch_judge(audiences=audiences),
         preparing_ms=await longest_preparing_ms() if audiences is EVERYTHING else None,
+        brake=(await read_brake())[0] if audiences is EVERYTHING else None,
     )
     return QueueHealth(
         healthy=healthy,

@@ -9,7 +9,7 @@ from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
-from vskill_platform.rescan import request_due_rescans, request_rescan
+from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import refresh_standing
@@ -68,8 +68,12 @@ async def notify(state: JobState) -> JobState:
 
 
 async def request_rescans(state: JobState) -> JobState:
-    """Ask for rescans until the current rules have seen every live version."""
-    return {"finished": await request_due_rescans(_text(state.get("finished")))}
+    """Ask for rescans until the current rules have judged every live version, then apply what they held."""
+    finished = _text(state.get("finished"))
+    asked = await request_due_rescans(_text(state.get("asked")) or finished)
+    if asked is not None and asked != finished and await release_take_downs():
+        finished = asked
+    return {"asked": asked, "finished": finished}
 
 
 async def look_after(state: JobState) -> JobState:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from vskill_platform.actions.dead_letters import DISCARD, LIST_LETTERS, REPLAY, ListLetters
 from vskill_platform.actions.jobs import LIST_JOBS, RUN_JOB, EveryJob
 from vskill_platform.actions.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck, WholeQueue
+from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import (
     act_by_form,
@@ -75,8 +76,10 @@ async def discard(request: Request) -> Response:
 
 
 async def jobs(request: Request) -> Response:
-    found = await LIST_JOBS(services_of(request), principal_of(request), EveryJob())
-    return admin_page(request, "jobs.html", jobs=found.jobs)
+    services, reader = services_of(request), principal_of(request)
+    found = await LIST_JOBS(services, reader, EveryJob())
+    rescans = await SHOW_RESCANS(services, reader, StoppedRescans())
+    return admin_page(request, "jobs.html", jobs=found.jobs, rescans=rescans)
 
 
 @acting(JOBS_PLACE)
@@ -84,6 +87,14 @@ async def run_now(request: Request) -> Response:
     done = await act_by_form(request, RUN_JOB)
     name = done.job.name
     text = f"{name} has run; see the table for the result." if done.ran else f"{name} is running already."
+    return see_other(request, JOBS_PLACE, text)
+
+
+@acting(JOBS_PLACE)
+async def continue_rescans(request: Request) -> Response:
+    await require_confirmed(request)
+    done = await act_by_form(request, CONTINUE_RESCANS)
+    text = f"The rules {done.ruleset} go on: {done.skills} skills are judged once more and taken down."
     return see_other(request, JOBS_PLACE, text)
 
 
@@ -96,4 +107,5 @@ ENDPOINTS = (
     form(f"{PLACE}/discard", discard, action=DISCARD),
     page(JOBS_PLACE, jobs, action=LIST_JOBS),
     form(f"{JOBS_PLACE}/run", run_now, action=RUN_JOB),
+    form(f"{JOBS_PLACE}/continue-rescans", continue_rescans, action=CONTINUE_RESCANS),
 )
