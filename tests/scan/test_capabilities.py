@@ -17,7 +17,9 @@ from vskill_platform.domain.capability import (
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.capabilities import MOST_PLACES, capabilities_of
+from vskill_platform.scan.capability_words import LASTING, SECRETS
 from vskill_platform.scan.command_lines import command_lines
+from vskill_platform.scan.known import _PERSISTENCE, _SECRETS
 from vskill_platform.scan.limits import Budget, Limits
 from vskill_platform.scan.normal import normalise_text
 from vskill_platform.scan.reading import Reading
@@ -252,6 +254,8 @@ def test_files_outside_the_skill(card):
         ("a.sh", 'FOO_TOKEN=$(make-one)\necho "$FOO_TOKEN"\n', []),
         ("a.sh", 'FOO_TOKEN="${FOO_TOKEN:-}"\necho "$FOO_TOKEN"\n', ["environment variable FOO_TOKEN"]),
         ("a.sh", "cat ~/.ssh/id_rsa\n", ["SSH keys"]),
+        ("a.sh", "cp ~/.ssh/id_rsa here\n", ["SSH keys"]),
+        ("a.sh", "cp .env.example .env\n", []),
         ("a.py", 'k = open(os.path.expanduser("~/.ssh/id_rsa")).read()\n', ["SSH keys"]),
         ("a.py", 'BLOCKED_PATTERNS = ["~/.ssh/id_rsa", "id_ed25519"]\n', []),
     ],
@@ -270,6 +274,12 @@ def test_secrets_that_are_read(card, path, text, secrets):
 )
 def test_what_outlives_the_session(card, path, text, what):
     assert places(card(**{path: text}), CapabilityKind.PERSISTENCE) == [(what, f"{path}:1", CODE)]
+
+
+def test_every_kind_of_secret_and_of_persistence_has_words():
+    tables = ((_SECRETS, SECRETS), (_PERSISTENCE, LASTING))
+    for table, names in tables:
+        assert {name for name, _ in table} <= names.keys()
 
 
 # What could not be read.

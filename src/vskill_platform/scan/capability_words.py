@@ -19,6 +19,7 @@ SECRETS = {
     "browser": "browser data",
     "keychain": "a system keychain",
     "agent": "an agent's settings or credentials",
+    "agent-config": "an agent's configuration",
     "chat": "messenger data",
     "vault": "a password manager",
     "system": "system accounts",

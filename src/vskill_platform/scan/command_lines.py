@@ -38,10 +38,10 @@ _STARTERS = frozenset(
     word.encode() for word in words("sudo doas env nohup timeout nice xargs command exec setsid")
 )
 _PROMPTS = frozenset((b"$", b"%", b">"))
+_PROMPT_SIGNS = (b"$ ", b"% ", b"> ")
 _REDIRECTS = frozenset((b"<", b">"))
 #: `command -v` asks whether there is a program.
 _QUESTIONS = ([b"-v"], [b"-V"])
-_QUOTES = {ord("'"): "", ord('"'): ""}
 
 
 class CommandLine(msgspec.Struct, frozen=True, gc=False):
@@ -72,7 +72,7 @@ def command_lines(
     `plain` is what `blank_quoted` made of the text, if somebody did.
     """
     plain = blank_quoted(text) if plain is None else plain
-    prompted = _PROMPT.search(text) is not None
+    prompted = any(sign in text for sign in _PROMPT_SIGNS) and _PROMPT.search(text) is not None
     at = 0
     begins_line = True
     for segment in plain.translate(_ENDS).split(b"\n"):
@@ -83,7 +83,8 @@ def command_lines(
             first, starters = _first_word(given, 1 if has_prompt else 0)
             if first < len(given) and given[first] not in ignored:
                 offset = _offset_of(plain, given[: first + 1], start)
-                words = text[offset : at - 1][:LONGEST].decode("utf-8", "replace").translate(_QUOTES).split()
+                written = text[offset : min(at - 1, offset + LONGEST)].replace(b'"', b"").replace(b"'", b"")
+                words = written.decode("utf-8", "replace").split()
                 if words:
                     is_piped = plain[at - 1 : at] == b"|"
                     yield CommandLine(offset, tuple(words[:MOST_WORDS]), is_piped, starters)

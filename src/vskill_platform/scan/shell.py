@@ -255,7 +255,8 @@ class Shell:
         """Reads its files or its input, and passes them on."""
         program = self._program
         output = stdin
-        for argument in arguments:
+        # The last word of these is what they write.
+        for argument in arguments[:-1] if name in {"cp", "mv"} else arguments:
             if secret_at(argument.text) or STORED + argument.text.rpartition("/")[2] in program.names:
                 output = output | program.read_file(argument, start, length)
             output = Value(output.tags | argument.tags)
