@@ -1,10 +1,12 @@
 """Rescans: when the rules change, every live version is judged again, and the skill follows the new verdict."""
 
+import msgspec
 import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
+from vskill_platform.domain import keys
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
@@ -115,6 +117,20 @@ async def test_a_worse_verdict_takes_the_version_down_and_a_better_one_keeps_it(
     assert (await skill()).withdrawn
     tainted = await get_submission(record.id)
     assert tainted.state is State.NEEDS_REVIEW and "rescan" in tainted.history[-1].reason
+
+
+async def test_a_skill_with_the_bytes_of_another_is_judged_too(env):
+    """A scan of the same bytes, by whichever way it came, decides about neither."""
+    files = skill_files("demo")
+    for namespace in ("tests", "others"):
+        await submit_upload(files, namespace=namespace, slug="demo")
+    await run_until_quiet(env)
+    env.scanner.ruleset, env.scanner.findings = "rules-2", FAILING
+    scan = StaticReport("rules-2", ScanStatus.COMPLETE, FAILING)
+    await env.kv.put(keys.scan(digest_of_files(files), "rules-2"), msgspec.json.encode(scan))
+    await rescan_all(env)
+    for namespace in ("tests", "others"):
+        assert (await get_skill(f"upload~{namespace}/skills/demo")).withdrawn
 
 
 async def test_a_judge_that_is_down_changes_nothing_and_is_asked_again(env):

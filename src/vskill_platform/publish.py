@@ -19,6 +19,7 @@ from vskill_platform.domain.content import (
     unpack,
 )
 from vskill_platform.domain.errors import SourceGone
+from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.listing import About, about
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.scan import StaticReport
@@ -182,7 +183,7 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
 
 def _facts(record: Submission, content: Content, canonical: str) -> Publication:
     env = require_env("kv")
-    decision = record.decision
+    decision, evidence = record.decision, _evidence_of(record, content.digest)
     certification = decision.certification if decision else None
     version = SkillVersion(
         canonical=canonical,
@@ -207,6 +208,7 @@ def _facts(record: Submission, content: Content, canonical: str) -> Publication:
         front_matter_version=content.manifest.version,
         about=_about(content.manifest),
         trust=_trust(record, content.digest),
+        ruleset=evidence.ruleset if evidence else "",
     )
 
 
@@ -220,9 +222,13 @@ def _about(manifest: Manifest) -> About:
     )
 
 
+def _evidence_of(record: Submission, digest: str) -> Evidence | None:
+    return record.evidence if record.evidence and record.evidence.digest == digest else None
+
+
 def _trust(record: Submission, digest: str) -> TrustFacts:
     """What both tiers said about these very bytes; the skill's standing is kept by a job."""
-    evidence = record.evidence if record.evidence and record.evidence.digest == digest else None
+    evidence = _evidence_of(record, digest)
     judge = evidence.judge if evidence else None
     reviewed = record.approval is not None and record.approval.digest == digest
     return TrustFacts(

@@ -41,7 +41,7 @@ from vskill_platform.store.brake import (
 )
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.scans import get_scan, scan_once
+from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import get_skill, iter_skills
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for, read_task
@@ -166,8 +166,9 @@ async def _open_tasks() -> int:
 
 
 async def _is_seen(skill: PublishedSkill, ref: VersionRef, ruleset: str) -> bool:
-    """These rules have looked at it, or a task is there that sees to it."""
-    if await get_scan(ref.digest, ruleset) is not None:
+    """These rules judged it for its publication, or a task is there that sees to it. A scan of the same bytes tells
+    nothing: it may be another skill's, and this one was not decided about."""
+    if ref.ruleset == ruleset:
         return True
     task, _ = await read_task(RESCAN, _task_id(skill.canonical, ref.digest, ruleset))
     return task is not None

@@ -592,3 +592,22 @@ def test_an_outage_changes_nothing_but_an_unreadable_file_is_a_doubt(
 def test_certification_is_updated_in_place(judge: JudgeReport, before: str, after: str) -> None:
     again = decide_rescan(StaticReport("r2"), judge, certification=Certification(before))
     assert (again.outcome, again.certification) == (RescanOutcome.KEEP, after)
+
+
+LISTED = Finding("KB-1", Severity.LOW, FindingCategory.KNOWN_BAD, FindingKind.MALICE, certain=True)
+
+
+@pytest.mark.parametrize(
+    ("findings", "known", "at_once"),
+    [
+        ((LISTED,), {}, True),
+        ((msgspec.structs.replace(LISTED, certain=False), *FINDINGS["certain"]), {}, False),
+        (FINDINGS["certain"], {}, False),
+        (FINDINGS["fail"], {}, False),
+        (FINDINGS["clean"], {"blocklist_hit": "on the blocklist"}, True),
+    ],
+)
+def test_only_what_the_operator_listed_is_taken_down_without_the_brake(findings, known, at_once) -> None:
+    static = StaticReport("r2", findings=findings)
+    again = decide_rescan(static, NO_JUDGE, certification=Certification.VERIFIED, **known)
+    assert (again.outcome, again.at_once) == (RescanOutcome.TAKE_DOWN, at_once)

@@ -34,6 +34,7 @@ from vskill_platform.domain.numbering import next_version, parse_semver
 from vskill_platform.domain.scan import Verdict
 from vskill_platform.domain.skill import (
     Certification,
+    OpenReview,
     Publication,
     PublishedSkill,
     SkillVersion,
@@ -42,7 +43,11 @@ from vskill_platform.domain.skill import (
     VersionRef,
     VersionStatus,
     certification_for,
+    is_under_review,
+    keep_live,
+    newest_under_review,
     publish_version,
+    put_under_review,
     recertify,
     restore,
     take_down,
@@ -811,3 +816,56 @@ def test_a_block_does_not_replace_the_word_of_a_reviewer_and_a_reviewer_not_that
 def test_a_block_that_is_applied_again_changes_nothing() -> None:
     again = StatusChange(StatusRole.SYSTEM, "system", 70, f"{BLOCK_REASON}: more")
     assert take_down(blocked("A"), again).versions[0].reason == f"{BLOCK_REASON}: malware"
+
+
+# Under review.
+
+DOUBT = OpenReview("1 finding of malice (X-1) needs a reviewer", 60, ("X-1",))
+
+
+def test_what_is_under_review_stays_live_and_keeps_its_first_time() -> None:
+    skill = published("A", "B")
+    marked = put_under_review(skill, digest("B"), DOUBT, 60)
+    assert (marked.current_version, marked.updated_at) == (skill.current_version, 60)
+    assert [ref.review for ref in marked.versions] == [None, DOUBT]
+    assert statuses(marked) == statuses(skill) and is_under_review(marked)
+    again = put_under_review(marked, digest("B"), OpenReview("worse", 70), 70)
+    assert again.versions[-1].review == OpenReview("worse", 60)
+    assert put_under_review(again, digest("B"), OpenReview("worse", 90), 90) == again
+
+
+def test_only_the_current_version_makes_a_skill_under_review_and_the_newest_is_reviewed_first() -> None:
+    skill = put_under_review(published("A", "B", "C"), digest("A"), DOUBT, 60)
+    assert not is_under_review(skill) and newest_under_review(skill) == skill.versions[0]
+    skill = put_under_review(skill, digest("B"), DOUBT, 60)
+    assert newest_under_review(skill) == skill.versions[1]
+    assert newest_under_review(published("A")) is None and not is_under_review(published("A"))
+
+
+def test_a_reviewer_keeps_it_live_and_certified() -> None:
+    skill = keep_live(put_under_review(published("A"), digest("A"), DOUBT, 60), digest("A"), "admin:ada", 70)
+    (ref,) = skill.versions
+    assert (ref.review, ref.kept_by, ref.certification) == (None, "admin:ada", Certification.CERTIFIED)
+    assert (skill.certification, skill.updated_at) == (Certification.CERTIFIED, 70)
+
+
+def test_better_rules_end_a_review() -> None:
+    skill = put_under_review(published("A"), digest("A"), DOUBT, 60)
+    (ref,) = recertify(skill, digest("A"), Certification.VERIFIED, 97, 70).versions
+    assert (ref.review, ref.certification, ref.score) == (None, Certification.VERIFIED, 97)
+
+
+def test_taking_down_ends_a_review_and_yanking_does_not() -> None:
+    skill = put_under_review(published("A"), digest("A"), DOUBT, 60)
+    yanked = yank(skill, by(StatusRole.OWNER, 70))
+    assert newest_under_review(yanked) is None
+    assert newest_under_review(unyank(yanked, by(StatusRole.OWNER, 80), number="1.0.0")) is not None
+    gone = take_down(skill, by(StatusRole.SYSTEM, 70))
+    assert gone.versions[0].review is None
+    assert put_under_review(gone, digest("A"), DOUBT, 80) == gone
+    assert keep_live(gone, digest("A"), "admin:ada", 80) == gone
+
+
+def test_a_version_names_the_rules_that_judged_it() -> None:
+    skill, _ = publish_version(None, publication(ruleset="rules-1"))
+    assert skill.versions[0].ruleset == "rules-1"

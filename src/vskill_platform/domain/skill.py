@@ -95,6 +95,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     review: OpenReview | None = None
     #: the reviewer who decided after a rescan that these bytes stay live
     kept_by: str = ""
+    #: the rules that judged it for its publication; empty where an earlier release published it
+    ruleset: str = ""
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -188,6 +190,8 @@ class Publication(msgspec.Struct, frozen=True):
     front_matter_version: str | None = None
     about: About = About()
     trust: TrustFacts = TrustFacts()
+    #: the rules that judged it
+    ruleset: str = ""
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -228,7 +232,7 @@ def publish_version(
         return recertify(skill, version.digest, *facts, version.published_at), None
     version = _number_version(skill, publication)
     return _derive_current(
-        skill, (*skill.versions, _ref(version, publication.by)), version.published_at
+        skill, (*skill.versions, _ref(version, publication)), version.published_at
     ), version
 
 
@@ -371,7 +375,7 @@ def _number_version(skill: PublishedSkill, publication: Publication) -> SkillVer
     )
 
 
-def _ref(version: SkillVersion, by: str) -> VersionRef:
+def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
     return VersionRef(
         number=version.number,
         digest=version.digest,
@@ -380,8 +384,9 @@ def _ref(version: SkillVersion, by: str) -> VersionRef:
         score=version.score,
         content_hash=version.content_hash,
         declared=version.declared,
-        by=by,
+        by=publication.by,
         reason="published",
+        ruleset=publication.ruleset,
         name=version.name,
     )
 
