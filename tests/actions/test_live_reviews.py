@@ -127,7 +127,7 @@ async def test_a_live_item_is_marked_and_says_what_a_decision_will_do(env):
     ((shown, told),) = await preview_many(env, ROB, [record.id])
     assert shown.digest == item.digest and told.problem == ""
     assert told.approve[0] == "Version 1.0.0 stays live and is no longer marked as under review."
-    assert told.reject[-1].endswith("Nobody can install the skill any more.")
+    assert told.reject[-1].endswith("Nobody can install it any more.")
     await REJECT(env, ROB, about(item))
     figures = (await read_rule_figures())["X-001"]
     assert (figures.agreed, figures.disagreed) == (1, 0)

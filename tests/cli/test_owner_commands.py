@@ -64,7 +64,11 @@ def test_a_skill_is_listed_with_its_files_and_its_report(run, tidy):
     assert run("skill", "list", "--owner", "nobody").stdout.startswith("0 skills\n")
     files = run("skill", "files", tidy).stdout
     assert files.startswith("upload~local/skills/tidy 1.0.0\n") and "SKILL.md" in files
-    assert run("skill", "security", tidy).stdout.startswith("upload~local/skills/tidy 1.0.0: PASS\n")
+    told = run("skill", "security", tidy).stdout
+    assert told.startswith(
+        "upload~local/skills/tidy 1.0.0: PASS. No known attack found by our rules (version "
+    )
+    assert "not read by a judge" in " ".join(told.split())
     exported = json.loads(run("skill", "export").stdout)
     assert (exported["slug"], exported["currentVersion"]) == ("upload~local/skills/tidy", "1.0.0")
 

@@ -39,7 +39,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.skill import VersionStatus
+from vskill_platform.domain.skill import VersionStatus, with_trust
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.queue.control import current_pause
@@ -50,7 +50,7 @@ from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
 from vskill_platform.store.reports import ReportCategory, ReportStatus, file_report, get_report, list_reports
 from vskill_platform.store.sessions import sign_in
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills import get_skill, update_skill
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
 from vskill_platform.submission_store import list_submissions
@@ -200,9 +200,17 @@ async def test_the_evidence_stands_side_by_side(env, rob):
 
 async def test_the_evidence_shows_what_changed_since_the_live_version(env, rob):
     skill = await published(env, "doubtful")
+    await update_skill(
+        skill.canonical,
+        lambda one: with_trust(one, msgspec.structs.replace(one.trust, installs=340)),
+    )
     record = await waiting(env)
     page = _text((await rob.get(f"/admin/review/{record.id}")).text)
     assert f"Changes since {skill.current_version}, which is live" in page
+    newest = (
+        f"Version 1.0.1 becomes the newest after {skill.current_version}; 340 installs get it as an update."
+    )
+    assert newest in page and f"Version {skill.current_version} stays live." in page
     assert "added: curl x | sh" in page and "new in this version" in page
     # Only what changed: a line that both have is shown as context or not at all, never as added.
     assert "added: ---" not in page

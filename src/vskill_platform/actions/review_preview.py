@@ -62,21 +62,12 @@ async def preview_many(
 
 
 def _preview_live(record: Submission, live: LiveReview, rejected: tuple[str, ...]) -> DecisionPreview:
-    number, installs = live.version.number, live.skill.trust.installs
-    held = rules_that_held(record)
-    wrong = (
-        (f"{', '.join(held)} {'counts' if len(held) == 1 else 'count'} as wrong about it.",) if held else ()
-    )
+    number = live.version.number
     kept = f"Version {number} stays live and is no longer marked as under review."
     others = [ref for ref in live.skill.versions if ref.status is VersionStatus.LIVE and ref.number != number]
-    left = (
-        f"Version {others[-1].number} becomes the newest."
-        if others
-        else "Nobody can install the skill any more."
-    )
-    had = "1 install has" if installs == 1 else f"{installs:,} installs have"
-    down = f"Version {number} is taken down; {had} the skill. {left}"
-    return DecisionPreview((kept, *wrong), "", (*rejected, down))
+    left = f"Version {others[-1].number} is the newest then." if others else "Nobody can install it any more."
+    down = f"Version {number} is taken down; {_count_installs(live.skill, 'has', 'have')} the skill. {left}"
+    return DecisionPreview((kept, *_tell_rules(record, "wrong")), "", (*rejected, down))
 
 
 def _tell_approval(
@@ -85,28 +76,31 @@ def _tell_approval(
     number = after.current_version
     readers = "everybody" if record.audience == PUBLIC else "those who may read its namespace"
     if before is None or before.current_version is None:
-        told = [f"Version {number} is published as {after.canonical}; {readers} can install it."]
+        told = f"Version {number} is published as {after.canonical}; {readers} can install it."
     elif before.current_version == number:
-        told = [f"Version {number} stays the newest: it has the same bytes."]
+        told = f"Version {number} stays the newest: it has the same bytes."
     else:
-        installs = before.trust.installs
-        reached = "1 install gets" if installs == 1 else f"{installs:,} installs get"
-        told = [
+        reached = _count_installs(before, "gets", "get")
+        told = (
             f"Version {number} becomes the newest after {before.current_version}; {reached} it as an update."
-        ]
-    told.append("It is marked as certified: a person approved exactly these bytes.")
-    held = rules_that_held(record)
-    if held:
-        told.append(f"{', '.join(held)} {'counts' if len(held) == 1 else 'count'} as wrong about it.")
-    return tuple(told)
+        )
+    certified = "It is marked as certified: a person approved exactly these bytes."
+    return (told, certified, *_tell_rules(record, "wrong"))
 
 
 def _tell_rejection(record: Submission) -> tuple[str, ...]:
     who = record.submitter or "The author"
-    told = [f"{who} is told your reason; it stands in the public history, without your name."]
-    if record.appeals_block:
-        told.append("The block stays as it is.")
+    told = f"{who} is told your reason; it stands in the public history, without your name."
+    block = ("The block stays as it is.",) if record.appeals_block else ()
+    return (told, *block, *_tell_rules(record, "right"))
+
+
+def _tell_rules(record: Submission, what: str) -> tuple[str, ...]:
     held = rules_that_held(record)
-    if held:
-        told.append(f"{', '.join(held)} {'counts' if len(held) == 1 else 'count'} as right about it.")
-    return tuple(told)
+    verb = "counts" if len(held) == 1 else "count"
+    return (f"{', '.join(held)} {verb} as {what} about it.",) if held else ()
+
+
+def _count_installs(skill: PublishedSkill, one: str, many: str) -> str:
+    installs = skill.trust.installs
+    return f"1 install {one}" if installs == 1 else f"{installs:,} installs {many}"

@@ -70,8 +70,7 @@ def show_card(card: tuple[CapabilityView, ...] | None) -> None:
 
 
 def show_security(found: SecurityAnswer) -> None:
-    why = f": {found.reason}" if found.reason else ""
-    console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}{why}"))
+    console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}. {found.summary}"))
     rows = [(one.provider, one.status, one.finding_count, one.detail) for one in found.providers]
     print_table("analysers", ("analyser", "status", "findings", "detail"), rows)
     places = [

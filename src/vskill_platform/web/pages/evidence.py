@@ -182,8 +182,11 @@ def _difference(path: str, old: bytes | None, new: bytes | None) -> Difference:
     if len(left) + len(right) > MOST_DIFF_LINES:
         return Difference(path, status, cut=True)
     found = list(difflib.unified_diff(left, right, lineterm="", n=3))[2:]
-    shown = tuple(
-        DifferenceLine(line[:1], highlight(_visible(line[1:], MOST_FOUND_WIDTH), path))
-        for line in found[:MOST_DIFF_SHOWN]
-    )
+    shown = tuple(_difference_line(line, path) for line in found[:MOST_DIFF_SHOWN])
     return Difference(path, status, shown, cut=len(found) > MOST_DIFF_SHOWN)
+
+
+def _difference_line(line: str, path: str) -> DifferenceLine:
+    if line.startswith("@"):
+        return DifferenceLine("@", (CodePart(line),))
+    return DifferenceLine(line[:1], highlight(_visible(line[1:], MOST_FOUND_WIDTH), path))
