@@ -119,6 +119,7 @@ async def test_persistence_and_secrets_wait_by_default(env, text, said):
 
 
 PYTHON = 'import urllib.request\nurllib.request.urlopen("https://{}/x")\n'
+STARTING = PYTHON + 'import subprocess\nsubprocess.run(["git", "status"])\n'
 INSTALLS = "Run `pip install requests` first."
 
 
@@ -180,6 +181,31 @@ HISTORIES = [
     ("one more local command", script(QUIET), "", script(QUIET + "git status\n"), "", False),
     ("the script moves", script(QUIET), "", script(QUIET, "scripts/run.sh"), "", False),
     ("a second service", script(QUIET), "", script(QUIET + "curl https://api.tides-example.dev\n"), "", True),
+    ("a command in the text", (), "", (), "```bash\ncurl https://api.tides-example.dev\n```", True),
+    (
+        "a host in a comment",
+        script(QUIET),
+        "",
+        script(QUIET + "# https://api.tides-example.dev\n"),
+        "",
+        False,
+    ),
+    (
+        "a host in a program that starts commands",
+        script(STARTING.format("api.weather.gov"), "run.py"),
+        "",
+        script(STARTING.format("api.tides-example.dev"), "run.py"),
+        "",
+        True,
+    ),
+    (
+        "a host in a program that starts none",
+        script(PYTHON.format("api.weather.gov"), "run.py"),
+        "",
+        script(PYTHON.format("api.tides-example.dev"), "run.py"),
+        "",
+        False,
+    ),
     (
         "a token for the service",
         script(QUIET),
