@@ -32,6 +32,7 @@ from vskill_platform.kv.sqlite_fields import derive_again
 from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
+from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, read_indicators
 from vskill_platform.scan.judge import HttpJudge, make_client
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import Settings, check_settings, keys_folder, shown_location, variable
@@ -265,11 +266,23 @@ async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
     scanner = await PooledScanner.open(
         read_manifest,
         (*settings.known_bad_digests, *await asyncio.to_thread(known_bad_digests)),
+        indicators=await asyncio.to_thread(_operators_indicators, settings),
         processes=settings.scan_processes,
         cache=None if in_memory else Path(settings.data_dir) / "scanner",
     )
     stack.push_async_callback(scanner.close)
     return scanner
+
+
+def _operators_indicators(settings: Settings) -> Indicators:
+    if not settings.indicators_file:
+        return NO_INDICATORS
+    try:
+        return read_indicators(Path(settings.indicators_file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        name = variable("indicators_file")
+        fix = "name a text file that this process may read"
+        raise InvalidSettings(f"{name} cannot be read: {error}; {fix}.", setting=name, fix=fix) from None
 
 
 def _split(setting: str, location: str) -> tuple[str, str]:

@@ -45,6 +45,7 @@ BlobLocation = Annotated[
     str, msgspec.Meta(min_length=1, description="a location such as files:FOLDER or memory:")
 ]
 Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path")]
+FilePath = Annotated[str, msgspec.Meta(description="a file's path")]
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
 Count = Annotated[int, _whole(1, 1000)]
@@ -185,6 +186,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scan_processes: Processes = 0
     #: Content digests that are blocked without asking the judge.
     known_bad_digests: tuple[Digest, ...] = ()
+    #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
+    indicators_file: FilePath = ""
     #: Name of the registry in its attestations.
     registry_name: Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.

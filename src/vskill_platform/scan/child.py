@@ -19,6 +19,7 @@ import msgspec
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.engine import Engine
+from vskill_platform.scan.indicators import with_indicators
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.scan.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
 
@@ -42,7 +43,8 @@ def main(descriptor: int) -> None:
 
 def engine_of(setup: Setup) -> tuple[Engine, dict[str, bytes] | None]:
     """The engine, and its compiled patterns where those that were given are missing or cannot be used."""
-    given = (bundled_rules(), imported(setup.check_manifest), setup.known_bad_digests, setup.limits)
+    rules = with_indicators(bundled_rules(), setup.indicators)
+    given = (rules, imported(setup.check_manifest), setup.known_bad_digests, setup.limits)
     if setup.compiled is not None:
         with contextlib.suppress(Exception):
             return Engine(*given, setup.compiled), None

@@ -117,7 +117,7 @@ class _Scan:
         self._ruleset = ruleset
         self._matcher = matcher
         self._budget = budget
-        self.reading = Reading(budget)
+        self.reading = Reading(budget, ruleset.known_files)
         self.findings: list[Finding] = []
         self.notes: list[FormNote] = []
         self._layers: list[Layer] = []

@@ -20,6 +20,7 @@ import msgspec
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.scan.compiled import load_compiled, store_compiled
+from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, with_indicators
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.scan.structure import CheckManifest
@@ -57,6 +58,7 @@ class PooledScanner:
         check_manifest: CheckManifest,
         known_bad_digests: Collection[str] = (),
         *,
+        indicators: Indicators = NO_INDICATORS,
         processes: int = 0,
         limits: Limits = DEFAULT_LIMITS,
         memory_bytes: int = MEMORY_BYTES,
@@ -66,10 +68,10 @@ class PooledScanner:
 
         `cache` is a folder in which compiled patterns are kept from one start to the next.
         """
-        version = (await asyncio.to_thread(bundled_rules)).version
+        version = (await asyncio.to_thread(lambda: with_indicators(bundled_rules(), indicators))).version
         compiled = await asyncio.to_thread(load_compiled, cache, version) if cache is not None else None
         name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
-        setup = Setup(name, tuple(known_bad_digests), limits, memory_bytes, compiled)
+        setup = Setup(name, tuple(known_bad_digests), indicators, limits, memory_bytes, compiled)
         return cls(version, setup, processes or os.cpu_count() or 1, cache)
 
     @property

@@ -2,7 +2,7 @@
 archives in memory under limits. What it could not read it remembers, so that the scan is not called clean.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -32,8 +32,10 @@ class ReadText(msgspec.Struct, frozen=True):
 class Reading:
     """Reads one skill, and remembers how much of it was seen."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, known_files: Collection[str] = ()) -> None:
+        """`known_files` are the hashes of files that the operator has listed."""
         self._budget = budget
+        self._known_files = known_files
         self._limits = budget.limits
         self._skill_md = b""
         self._unpacked = 0
@@ -59,7 +61,8 @@ class Reading:
     def _read(self, path: str, data: bytes, depth: int) -> Iterator[ReadText]:
         self.path = path
         self._budget.check()
-        yield ReadText(path, findings=tuple(structure.binary_findings(path, data)))
+        listed = structure.listed_files(path, data, self._known_files)
+        yield ReadText(path, findings=(*listed, *structure.binary_findings(path, data)))
         kind = archive_type(path, data)
         if kind:
             self._count(len(data), depth)

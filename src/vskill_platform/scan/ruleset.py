@@ -158,7 +158,9 @@ class RuleNode(msgspec.Struct, frozen=True):
 class Ruleset:
     """All rules that are applied together, and the name of exactly this set."""
 
-    def __init__(self, rules: Iterable[TextRule]) -> None:
+    def __init__(self, rules: Iterable[TextRule], known_files: Iterable[str] = ()) -> None:
+        """`known_files` are the hashes of files that the operator has listed."""
+        self.known_files = frozenset(known_files)
         self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
         self.leaves: list[Leaf] = []
         self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
@@ -170,6 +172,8 @@ class Ruleset:
     @cached_property
     def version(self) -> str:
         canonical = msgspec.json.encode(self.rules, order="sorted")
+        if self.known_files:
+            canonical += msgspec.json.encode(sorted(self.known_files))
         return f"{ENGINE_VERSION}-{hashlib.sha256(canonical).hexdigest()[:12]}"
 
     @cached_property

@@ -175,7 +175,36 @@ KNOWN_BAD = Rule(
     certain=True,
 )
 
-RULES = (NO_SKILL_FILE, BAD_MANIFEST, LONG_SKILL_FILE, BINARY, LARGE_FILE, OPAQUE, KNOWN_BAD)
+LISTED_ADDRESS = Rule(
+    "KB-002",
+    Severity.CRITICAL,
+    FindingCategory.KNOWN_BAD,
+    FindingKind.MALICE,
+    why="The operator has listed this host or account as malicious.",
+    remedy="Do not use it.",
+    certain=True,
+)
+LISTED_FILE = Rule(
+    "KB-003",
+    Severity.CRITICAL,
+    FindingCategory.KNOWN_BAD,
+    FindingKind.MALICE,
+    why="The operator has listed exactly this file as malicious.",
+    remedy="Do not use it.",
+    certain=True,
+)
+
+RULES = (
+    NO_SKILL_FILE,
+    BAD_MANIFEST,
+    LONG_SKILL_FILE,
+    BINARY,
+    LARGE_FILE,
+    OPAQUE,
+    KNOWN_BAD,
+    LISTED_ADDRESS,
+    LISTED_FILE,
+)
 
 
 def findings(
@@ -209,6 +238,12 @@ def _skill_file(
     lines = skill_md.data.count(b"\n") + 1
     if lines > SKILL_LINES:
         yield LONG_SKILL_FILE.found(SKILL_FILE, excerpt=f"{lines} lines")
+
+
+def listed_files(path: str, data: bytes, known_files: Collection[str]) -> Iterator[Finding]:
+    """Whether the operator has listed the file by its hash."""
+    if known_files and (digest := hashlib.sha256(data).hexdigest()) in known_files:
+        yield LISTED_FILE.found(path, excerpt=f"sha256 {digest}")
 
 
 def binary_type(data: bytes) -> str | None:

@@ -6,6 +6,7 @@ import struct
 
 import msgspec
 
+from vskill_platform.scan.indicators import Indicators
 from vskill_platform.scan.limits import Limits
 
 HEADER = struct.Struct(">I")
@@ -19,6 +20,7 @@ class Setup(msgspec.Struct, frozen=True):
     #: `module:function`, imported by the child
     check_manifest: str
     known_bad_digests: tuple[str, ...]
+    indicators: Indicators
     limits: Limits
     #: of memory it may map
     memory_bytes: int
