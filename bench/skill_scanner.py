@@ -18,7 +18,7 @@ HOME = Path(sys.prefix) / "peers" / "skill-scanner"
 MISSING = f"not compared: {PACKAGE} is not installed (`python -m bench.skill_scanner install` says why)"
 #: Where its import would ask the network for a list of prices.
 _OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
-PATIENCE_S = 300
+PATIENCE_S = 1800
 
 
 def installed() -> bool:
@@ -40,6 +40,11 @@ def install() -> None:
 
 def cpu_seconds(folder: Path, *, thorough: bool = False) -> list[float]:
     """Processor time for each skill of the folder, in the order of their names."""
+    return [seconds for seconds, _ in outcomes(folder, thorough=thorough)]
+
+
+def outcomes(folder: Path, *, thorough: bool = False) -> list[tuple[float, bool]]:
+    """Processor time for each skill of the folder, in the order of their names, and whether it is flagged."""
     # Our folder must stay out of its path: a module of ours has the name of one of the standard library.
     command = [str(HOME / "bin" / "python"), "-P", str(Path(__file__)), "scan", str(folder)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder.parent), **_OFFLINE}
@@ -51,10 +56,11 @@ def cpu_seconds(folder: Path, *, thorough: bool = False) -> list[float]:
         env=environment,
         timeout=PATIENCE_S,
     )
-    return [float(seconds) for seconds in json.loads(done.stdout.splitlines()[-1])]
+    answers = json.loads(done.stdout.splitlines()[-1])
+    return [(float(seconds), bool(flagged)) for seconds, flagged in answers]
 
 
-def _scan(folder: Path, *, thorough: bool) -> list[float]:
+def _scan(folder: Path, *, thorough: bool) -> list[tuple[float, bool]]:
     """Runs inside the peer's environment. `thorough` adds its data-flow analysis, which is off by default."""
     scanner = importlib.import_module("skill_scanner").SkillScanner()
     if thorough:
@@ -65,8 +71,10 @@ def _scan(folder: Path, *, thorough: bool) -> list[float]:
     taken = []
     for skill in skills:
         began = time.process_time()
-        scanner.scan_skill(skill)
-        taken.append(time.process_time() - began)
+        result = scanner.scan_skill(skill)
+        seconds = time.process_time() - began
+        severities = {str(getattr(one.severity, "value", one.severity)).lower() for one in result.findings}
+        taken.append((seconds, not severities.isdisjoint({"high", "critical"})))
     return taken
 
 
