@@ -325,8 +325,11 @@ class _Cutter:
             self._sentences(start, end, role)
         if b"`" in stretch:
             self._code_spans(first, start, end, role)
-        quotes = self.block.lead.quotes_attacks or polarity.gives_example(stretch)
-        if b'"' in stretch and role is TextRole.FOLLOW and quotes:
+        if (
+            b'"' in stretch
+            and role is TextRole.FOLLOW
+            and (polarity.gives_example(stretch) or self.block.lead.quotes_attacks)
+        ):
             speech = _SPEECH.finditer(self.text, start, end)
             self._overlay_from(first, [Stretch(one.start(), one.end(), TextRole.QUOTE) for one in speech])
 

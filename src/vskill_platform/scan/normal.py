@@ -114,13 +114,21 @@ def normalise_text(written: str) -> Normal:
         return Normal(written.encode())
     mixed = _MIXED.search(written) is not None
     table = _PLAIN_AND_LATIN if mixed else _PLAIN
-    text = written.translate(table).encode("utf-8", "replace")
-    normal = Normal(text, written)
+    normal = Normal(_plain_text(written, table).encode("utf-8", "replace"), written)
     if mixed:
         normal.facts.extend(_lookalikes(written, table))
     if _INVISIBLE.search(written):
         _uncover(written, table, normal)
     return normal
+
+
+def _plain_text(written: str, table: dict[int, str | None]) -> str:
+    """The same as `translate`, several times as fast where few of the characters occur."""
+    for char in {char for char in set(written) if not char.isascii()}:
+        plain = table.get(ord(char), char)
+        if plain != char:
+            written = written.replace(char, plain or "")
+    return written
 
 
 def written_column(written: str, line: int, column: int) -> int:

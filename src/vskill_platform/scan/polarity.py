@@ -120,9 +120,10 @@ def tells(text: bytes) -> bool:
 
 def _denial_from(text: bytes, start: int, end: int) -> tuple[int, int] | None:
     """Where the first denial begins and ends that does not urge on."""
-    for match in _DENIAL.finditer(text, start, end):
+    while match := _DENIAL.search(text, start, end):
         if not _URGES.match(text, match.start(), end):
             return match.start(), match.end()
+        start = match.end()
     return None
 
 
@@ -144,11 +145,9 @@ def title_says(text: bytes) -> Title:
     """Whether a title announces bad things; a whole sentence set as a heading is no title."""
     if len(text) > LONGEST_TITLE:
         return Title.PLAIN
-    if _ACTS.search(text):
-        return Title.PLAIN
     if _SUBJECT.search(text):
-        return Title.SUBJECT
-    return Title.CAUTION if _CAUTION.search(text) else Title.PLAIN
+        return Title.PLAIN if _ACTS.search(text) else Title.SUBJECT
+    return Title.CAUTION if _CAUTION.search(text) and not _ACTS.search(text) else Title.PLAIN
 
 
 def asks(text: bytes) -> bool:

@@ -64,6 +64,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
     def without_keys(self) -> "Value":
         """What goes into a header is how a service is asked."""
+        if not self.tags:
+            return self
         kept = frozenset(tag for tag in self.tags if not tag.startswith(KEY))
         return self if len(kept) == len(self.tags) else Value(kept, self.text, self.literal)
 
