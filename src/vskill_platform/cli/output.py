@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, TypeVar
+from typing import IO, BinaryIO, TypeVar
 
 import click
 import msgspec
@@ -27,7 +27,18 @@ def json_option(command: F) -> F:
 def print_json(value: object) -> None:
     from vskill_platform.actions.wire import camel
 
-    click.echo(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
+    print_document(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
+
+
+def print_document(document: bytes, stream: BinaryIO | None = None) -> None:
+    """Write all of it and a line end, to stdout unless told otherwise. With PYTHONUNBUFFERED a signal can cut a write
+    to a pipe short, and nobody but the caller writes the rest."""
+    sys.stdout.flush()
+    out = sys.stdout.buffer if stream is None else stream
+    rest = memoryview(document + b"\n")
+    while rest:
+        rest = rest[out.write(rest) or 0 :]
+    out.flush()
 
 
 def console(file: IO[str] | None = None) -> Console:

@@ -119,6 +119,7 @@ def _read(place: Path) -> "tuple[str, tuple[SkillFile, ...]]":
 
 
 def _print(scanned: "Sequence[Scanned]", form: str, output: Path | None) -> None:
+    from vskill_platform.cli.output import print_document
     from vskill_platform.scan import report
     from vskill_platform.scan.ruleset import bundled_rules
 
@@ -131,7 +132,7 @@ def _print(scanned: "Sequence[Scanned]", form: str, output: Path | None) -> None
         else report.as_json(scanned, bundled_rules().version)
     )
     if output is None:
-        click.echo(document)
+        print_document(document)
     else:
         output.write_bytes(document + b"\n")
 

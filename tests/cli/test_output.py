@@ -1,0 +1,25 @@
+"""How commands print."""
+
+import io
+import json
+
+from vskill_platform.cli.output import print_document
+
+
+class Interrupted(io.RawIOBase):
+    """A pipe whose writes are cut short, as signals do it where stdout is unbuffered."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: object) -> int:
+        part = bytes(memoryview(data)[:7])  # type: ignore[arg-type]  # any buffer, as the real one takes
+        self.written += part
+        return len(part)
+
+
+def test_a_document_is_written_whole_where_writes_are_cut_short():
+    pipe = Interrupted()
+    document = json.dumps({"skills": list(range(100))}).encode()
+    print_document(document, pipe)  # type: ignore[arg-type]  # raw, as stdout is with PYTHONUNBUFFERED
+    assert pipe.written == document + b"\n"
