@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -53,7 +54,9 @@ class Registry:
                 env={**others, **self._variables},
                 prog_name="vskill-platform",
             ).result(PATIENCE_S)
-        assert done.exit_code == code, done.output
+        # Click ends without a word where a pipe breaks, so it is told where that was.
+        where = "".join(traceback.format_exception(done.exception)) if done.exception is not None else ""
+        assert done.exit_code == code, done.output + where
         return done.stdout
 
     def publish(self, slug: str, files: Mapping[str, bytes], *, namespace: str = "tests") -> str:

@@ -4,6 +4,7 @@ helper. Without one it is as if there were nothing."""
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,14 @@ def test_a_document_that_was_downloaded_is_a_marketplace(private, claude):
     keep_for_git(claude.home, private.url, private.member)
     claude.plugin("install", PLUGIN)
     assert read_files(claude.folder(MARKETPLACE, SLUG)) == FILES
+
+
+def test_connects_over_mcp_with_the_token_in_a_header(private, claude):
+    """The command of the page about clients."""
+    (shown,) = re.findall(r"`claude (mcp add [^`]+)`", PAGE.read_text("utf-8"))
+    pasted = shown.replace("http://127.0.0.1:8080", private.url).replace("TOKEN", private.member)
+    claude.run(*shlex.split(pasted))
+    assert re.search(rf"{private.url}/mcp.* Connected", claude.run("mcp", "list").text)
 
 
 @pytest.mark.parametrize("who", ["no token", "another team", "expired"])
