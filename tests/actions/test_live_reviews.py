@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.people import browser
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
 from tests.test_rescan import Rules, malice
@@ -25,6 +26,7 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.rule_figures import read_rule_figures
 from vskill_platform.store.skills import get_skill
+from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -178,3 +180,14 @@ async def test_four_eyes_hold_for_what_is_live(tmp_path):
         with pytest.raises(NotPermitted):
             await APPROVE(env, ROB, about(item))
         await APPROVE(env, principal_for("admin:ada"), about(item))
+
+
+async def test_the_skill_says_that_it_is_under_review(env):
+    await publish(env)
+    await judge_again(env, "rules-2")
+    async with browser(create_app(env)) as client:
+        page = (await client.get(f"/skills/{CANONICAL}")).text
+        answer = (await client.get(f"/api/v1/skills/{CANONICAL}")).json()
+        versions = (await client.get(f"/api/v1/skills/{CANONICAL}/versions")).json()
+    assert "This version is under review." in page and "needs a reviewer" in page
+    assert answer["skill"]["underReview"] and versions["versions"][0]["underReview"]

@@ -22,6 +22,7 @@ from vskill_platform.actions.queue import (
     WholeQueue,
 )
 from vskill_platform.broker.contract import DeliveryEnd, Settlement
+from vskill_platform.domain.brake import HeldTakeDown
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.token import TokenScope
@@ -30,6 +31,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
+from vskill_platform.store.brake import hold_take_down, stop_rescans
 from vskill_platform.store.tasks import ask_for
 
 pytestmark = pytest.mark.anyio
@@ -222,5 +224,26 @@ async def test_the_other_verbs_leave_the_same_audit_entry(tmp_path, monkeypatch,
     by_form = await doors.by_form(form, **fields)
     assert any("admin:rob" in one for one in by_form)
     assert by_form == await doors.by_json(path)
+    assert by_form == await doors.by_command(*words)
+    assert by_form == await doors.by_remote_command(*words)
+
+
+async def test_rules_that_stopped_are_continued_through_every_entry_point_alike(tmp_path, monkeypatch):
+    """By page, JSON and command, here and remotely: the same audit entry, and the page lists what would go."""
+
+    async def prepare(env) -> dict[str, str]:
+        held = HeldTakeDown("acme/tools/pdf", "d" * 64, "1.0.0", "failed the static scan", 1, ("X-1",))
+        await env.kv.commit([hold_take_down("rules-2", held)])
+        await stop_rescans("rules-2", 6, 10)
+        return {}
+
+    doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.ADMIN)
+    by_form = await doors.by_form(
+        "/admin/jobs/continue-rescans", ruleset="rules-2", reason="looked", confirm="yes"
+    )
+    assert any("rescan continue" in one and "admin:rob" in one for one in by_form)
+    path = "/api/v1/admin/queue/rescans/continue"
+    assert by_form == await doors.by_json(path, ruleset="rules-2", reason="looked")
+    words = ("queue", "rescans", "continue", "--ruleset", "rules-2", "--reason", "looked")
     assert by_form == await doors.by_command(*words)
     assert by_form == await doors.by_remote_command(*words)

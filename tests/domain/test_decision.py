@@ -361,6 +361,8 @@ def test_the_judge_is_asked_only_where_an_answer_leads_to_another_row() -> None:
     failed = StaticReport("r1", findings=FINDINGS["fail"])
     assert not judge_can_change(failed)
     assert judge_can_change(failed, suppressed={"malice-high-1", "malice-high-2"})
+    vendors = StaticReport("r1", findings=found(Severity.HIGH) + found(Severity.HIGH, 3, MISMATCH))
+    assert not judge_can_change(vendors) and judge_can_change(vendors, trusted_vendor=True)
 
 
 CONFIRMS = JudgeReport(

@@ -26,6 +26,7 @@ from tests.support.system_reads import get_submission
 from vskill_platform.actions.system import view_settings
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.brake import HeldTakeDown
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import (
@@ -48,6 +49,7 @@ from vskill_platform.settings import Settings, describe_settings
 from vskill_platform.store.accounts import Role, get_user
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.blocklist import list_blocks
+from vskill_platform.store.brake import hold_take_down, stop_rescans
 from vskill_platform.store.reports import ReportCategory, ReportStatus, file_report, get_report, list_reports
 from vskill_platform.store.sessions import sign_in
 from vskill_platform.store.skills import get_skill, update_skill
@@ -451,6 +453,18 @@ async def test_a_discarded_letter_is_gone(env, ada):
     letter = await dead_letter(env)
     assert "was discarded" in await ada.do("/admin/queue/discard", letter_id=str(letter), confirm="yes")
     assert await list_dead_letters() == []
+
+
+async def test_an_admin_sees_what_new_rules_would_take_down_and_lets_them_go_on(env, ada):
+    held = HeldTakeDown("acme/tools/pdf", "d" * 64, "1.0.0", "failed the static scan", 1)
+    await env.kv.commit([hold_take_down("rules-2", held)])
+    await stop_rescans("rules-2", 6, 10)
+    page = (await ada.get("/admin/jobs")).text
+    assert "would take down 6 of 10 live skills" in page and "acme/tools/pdf" in page
+    assert "rules-2 would take down 6 of 10" in (await ada.get("/admin")).text
+    done = await ada.do("/admin/jobs/continue-rescans", ruleset="rules-2", reason="looked", confirm="yes")
+    assert "The rules rules-2 go on" in done
+    assert "New rules stopped" not in (await ada.get("/admin/jobs")).text
 
 
 async def test_a_job_runs_now_and_its_success_is_shown(env, ada):

@@ -129,7 +129,7 @@ def show_rescans(found: BrakeView) -> None:
     title = f"The rules {found.ruleset} would take down {found.skills} of {found.live} live skills"
     print_table(title, ("skill", "version", "state", "reason"), rows)
     if found.stopped:
-        click.echo(f"Stopped. To go on: queue rescans continue {found.ruleset} --reason WHY")
+        click.echo(f"Stopped. To go on: queue rescans continue --ruleset {found.ruleset} --reason WHY")
     else:
         click.echo(f"{found.continued_by} let them go on.")
 

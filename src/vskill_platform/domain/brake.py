@@ -6,8 +6,8 @@ hundred, go by themselves; beyond that an admin looks at the list first.
 
 import msgspec
 
-#: What one rule set may take down without an admin: as many skills, or as many of a hundred live ones.
-MOST_SKILLS, MOST_PERCENT = 5, 1
+#: What one rule set may take down without an admin: so many skills, or one of so many that are live.
+MOST_SKILLS, ONE_OF = 5, 100
 
 
 class HeldTakeDown(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,4 +42,4 @@ class Brake(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def needs_brake(skills: int, live: int) -> bool:
     """Whether taking down so many of the live skills needs an admin."""
-    return skills > MOST_SKILLS and skills * 100 > live * MOST_PERCENT
+    return skills > MOST_SKILLS and skills * ONE_OF > live
