@@ -20,7 +20,7 @@ import tree_sitter_typescript
 from vskill_platform.scan.javascript_code import JavaScriptCode
 from vskill_platform.scan.languages import PARSED
 from vskill_platform.scan.model import CodeBlock, Fact, Layer, TextRole
-from vskill_platform.scan.overlay import Stretch, overlay
+from vskill_platform.scan.overlay import Overlaid, Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.shell import Shell
 from vskill_platform.scan.signs import Telling
@@ -68,7 +68,11 @@ def refine(
             stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
         kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
-        layer.cut = overlay(layer.pieces, kept)
+        cut = layer.cut
+        if isinstance(cut, list) or callable(cut):
+            layer.cut = overlay(layer.pieces, kept)
+        else:
+            layer.cut = Overlaid(cut, kept)
         layer.roles |= {TextRole.COMMENT, TextRole.QUOTE}
 
 

@@ -230,8 +230,8 @@ class Layer(msgspec.Struct):
     def _line(self, offset: int) -> int:
         """Counted from 0. The index pays off in large files with many matches."""
         if not self.lines:
-            lengths = (len(line) + 1 for line in self.text.split(b"\n"))
-            self.lines = [0, *accumulate(lengths)][:-1]
+            lengths = map(len, self.text.split(b"\n"))
+            self.lines = [0, *accumulate(map((1).__add__, lengths))][:-1]
         return bisect_right(self.lines, offset) - 1
 
 
