@@ -436,7 +436,7 @@ def _needs_reviewer(findings: tuple[Finding, ...], what: str) -> str:
 def _count(findings: tuple[Finding, ...], what: str) -> str:
     """`2 critical findings (A-1, B-2)`: each rule once, as it counts."""
     count = len(_rule_ids(findings))
-    things = what if count == 1 else what.replace("finding", "findings", 1)
+    things = what if count == 1 else what.replace("finding", "findings")
     return f"{count} {things} ({_names(findings)})"
 
 
