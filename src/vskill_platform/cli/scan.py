@@ -43,9 +43,9 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     Exit code 0: all would be published. 1: one would wait for a reviewer. 2: one would fail, be blocked or be refused.
     3: one could not be scanned to the end.
 
-    No judge is asked; a registry with one (VSKILL_JUDGE_URL) may decide otherwise. Known-bad content
-    (VSKILL_KNOWN_BAD_DIGESTS) is read from this machine's settings. Only the registry knows its trusted vendors
-    (VSKILL_TRUSTED_OWNERS), its blocklist, what its reviewers decided, and the version before.
+    No judge is asked; a registry with one (VSKILL_JUDGE_URL) may decide otherwise. Known-bad content and indicators
+    (VSKILL_KNOWN_BAD_DIGESTS, VSKILL_INDICATORS_FILE) are those of this machine's settings. Only the registry knows its
+    trusted vendors (VSKILL_TRUSTED_OWNERS), its blocklist, what its reviewers decided, and the version before.
     """
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
