@@ -83,7 +83,7 @@ def test_it_runs_without_development_packages(installed, tmp_path):
 def test_it_scans_and_submits_from_where_it_is_installed(installed, tmp_path):
     (tmp_path / "tidy").mkdir()
     (tmp_path / "tidy" / "SKILL.md").write_text("---\nname: tidy\ndescription: Sorts files.\n---\n# Tidy\n")
-    assert "PASS" in run(installed, tmp_path, "scan", "tidy", "--processes", "1")
+    assert "PUBLISH tidy" in run(installed, tmp_path, "scan", "tidy", "--processes", "1")
     assert json.loads(run(installed, tmp_path, "submit", "tidy", "--no-watch", "--json"))
     code = (
         "import vskill_platform, sys; from vskill_platform.web.app import ENDPOINTS; "

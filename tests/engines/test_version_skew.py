@@ -34,7 +34,7 @@ FIRST_RELEASE = (
 
 
 #: Objects that are no records but tables, whose keys mean something.
-TABLES = {"findings", "subject"}
+TABLES = {"findings", "malice", "subject"}
 
 
 def with_unknown(value: Any) -> Any:

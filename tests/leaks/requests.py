@@ -84,6 +84,7 @@ PLAIN: dict[str, Any] = {
     "trust": None,
     "agent": None,
     "licence": None,
+    "ruleset": "6-rules",
     "version": "1.0.0",
     "status": None,
     "path": "SKILL.md",
