@@ -19,6 +19,8 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.domain.content import digest_of_files
 
+pytestmark = pytest.mark.outside
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-m", "vskill_platform"]
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.scan.sarif_schema import read_sarif
 
+pytestmark = pytest.mark.outside
+
 GOOD = "---\nname: good\ndescription: Tidies tables.\n---\n# Good\n\nRun `npm run build`.\n"
 BAD = """---
 name: bad

@@ -10,6 +10,8 @@ from simulator.history import History
 from simulator.plan import Fault
 from vskill_platform.domain.states import State
 
+pytestmark = pytest.mark.outside
+
 SEEDS = range(int(os.environ.get("SEEDS", "100")))
 
 

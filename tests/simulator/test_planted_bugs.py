@@ -6,6 +6,8 @@ import pytest
 from simulator.history import History
 from simulator.planted import Bug
 
+pytestmark = pytest.mark.outside
+
 MOST_SEEDS = 2_000
 
 #: What the find must look like; a crash of the simulator itself would be no find.
