@@ -24,8 +24,8 @@ MINUTES ?= 30
 ARGS ?=
 # Tests start processes by the hundred: what Python has compiled for one is kept for the next.
 unexport PYTHONDONTWRITEBYTECODE
-# One test process more than there are cores, because many tests wait for others; WORKERS=0 runs in one.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two test processes more than there are cores, because many tests wait for others; WORKERS=0 runs in one.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade)
