@@ -44,10 +44,12 @@ _NOT_NEWLINE = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(2
 
 def blank_comments(source: bytes) -> bytes:
     """Python without long runs of comments."""
+    written: list[bytes] = []
+    last = 0
     for run in _COMMENTS.finditer(source):
-        blank = run.group().translate(_NOT_NEWLINE)
-        source = source[: run.start()] + blank + source[run.end() :]
-    return source
+        written += (source[last : run.start()], run.group().translate(_NOT_NEWLINE))
+        last = run.end()
+    return b"".join((*written, source[last:]))
 
 
 def slice_code(source: bytes, language: str, seeds: Collection[int]) -> tuple[bytes, int]:
@@ -58,9 +60,12 @@ def slice_code(source: bytes, language: str, seeds: Collection[int]) -> tuple[by
     lines = {source.rfind(b"\n", 0, seed) + 1 for seed in seeds}
     for _ in range(ROUNDS):
         found = _names_of(source, lines) - names
-        if not found or len(names) + len(found) > MOST_NAMES:
+        if not found:
             break
         names |= found
+        if len(names) > MOST_NAMES:
+            # What cannot be followed is not left out: the parser is given all of it.
+            return source, len(source)
         places = [match.start() for match in _mentions(found).finditer(source)]
         wanted.update(bisect_right(starts, place) - 1 for place in places)
         if len(places) > MOST_MENTIONS:
