@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from vskill_platform.broker.contract import Message
@@ -22,10 +22,12 @@ async def take_claim(
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        with suppress(PlatformError):
+        try:
             claim = await task
             if not isinstance(claim, NotClaimed):
                 await hand_back(claim)
+        except PlatformError as error:
+            require_env("log").log.info("claim not handed back; it will end", reason=str(error))
         raise
 
 
