@@ -68,6 +68,7 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     identity: Identity | None = None
     current_digest: str | None = None
     about: About = About()
+    listed_as: dict[str, str] = {}
     withdrawn: bool = False
 
 
@@ -250,6 +251,7 @@ def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
         identity=fields.identity,
         current_digest=fields.current_digest,
         about=fields.about,
+        listed_as=fields.listed_as,
     )
 
 

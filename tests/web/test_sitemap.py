@@ -10,15 +10,12 @@ from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_platform.actions.catalogue import iterate_catalogue
-from vskill_platform.actions.flat_names import all_shared_slugs, shared_slugs
 from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.web.app import create_app
 from vskill_platform.web.sitemap import MOST_ADDRESSES, PAGES, make_sitemap
@@ -186,21 +183,3 @@ async def test_the_marketplace_of_everything_names_a_skill_as_a_narrower_one_doe
     assert [whole[one["homepage"]] for one in several] == several
     (single,) = [one for one in parts if one["author"]["name"] == "Other"]
     assert {**whole[single["homepage"]], "name": "lint"} == single
-
-
-async def test_shared_slugs_are_the_same_by_one_walk_and_one_by_one(shelf):
-    pairs = [
-        ("pdf", "a/b/pdf"),
-        ("pdf", "c/d/pdf"),
-        ("doc", "a/b/doc"),
-        ("doc", "a/b/other"),
-        ("x", "a/b/pdf"),
-    ]
-    pairs += [("busy", f"o{number:02}/r/named-so") for number in range(50)] + [("busy", "a/b/busy")]
-    for flat, canonical in pairs:
-        await shelf.env.kv.put(f"skill:alias:{flat}:{canonical}", b"{}")
-    with active_env(shelf.env):
-        skills = [PublishedSkill(name, normalise("acme/tools"), slug=name.split("/")[2]) for _, name in pairs]
-        reader = await resolve(ANYBODY)
-        shared = await all_shared_slugs(shelf.env, reader)
-        assert shared == await shared_slugs(shelf.env, reader, skills) == {"pdf"}

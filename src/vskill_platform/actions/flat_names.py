@@ -8,8 +8,8 @@ longer name would tell that there is another one.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable
+from typing import TypeVar
 
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
@@ -17,11 +17,12 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.catalogue import SkillPage
 from vskill_platform.domain.naming import NAME_LENGTH, hyphenate, is_plain_name
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import readable
 from vskill_platform.store.skills import list_flat, read_skills
+
+S = TypeVar("S", PublishedSkill, PublishedSkillSummary)
 
 #: Characters of the hash that tells skills of one slug apart.
 _HASH = 8
@@ -29,28 +30,36 @@ _HASH = 8
 _AT_ONCE = 16
 
 
-async def shared_slugs(
-    services: Services, reader: Principal, skills: Iterable[PublishedSkill]
-) -> frozenset[str]:
+async def name_skills(
+    services: Services, reader: Principal, skills: Iterable[S], *, in_repo: bool = False
+) -> dict[str, S]:
+    """Skills by the flat names that they have in a list for this reader, in their order: the one way to name a skill
+    in a marketplace, an index, a plugin's repository or a short address. A skill can be missing for a moment, until it
+    has a name. `in_repo` is for lists of one skill or of one repository, where a slug means one skill."""
+    skills = tuple(skills)
+    unnamed = [skill for skill in skills if not skill.listed_as]
+    shared = frozenset() if in_repo else await _shared_slugs(services, reader, unnamed)
+    named: dict[str, S] = {}
+    for skill in skills:
+        name = skill.listed_as.get("public")
+        if name is None:
+            name = kebab_name(skill.canonical, is_shared=slug_in(skill.canonical) in shared)
+        named.setdefault(name, skill)
+    return named
+
+
+async def name_skill(
+    services: Services, reader: Principal, skill: PublishedSkill, *, in_repo: bool = False
+) -> str:
+    """The flat name of one skill; see `name_skills`."""
+    return next(iter(await name_skills(services, reader, [skill], in_repo=in_repo)))
+
+
+async def _shared_slugs(services: Services, reader: Principal, skills: Iterable[S]) -> frozenset[str]:
     """Of these skills' slugs, those under which more than one skill was ever published that the reader may read."""
-    slugs = list(dict.fromkeys(skill.slug for skill in skills))
+    slugs = list(dict.fromkeys(slug_in(skill.canonical) for skill in skills))
     alone = await some_at_a_time(lambda slug: _is_alone(services, reader, slug), slugs, _AT_ONCE)
     return frozenset(slug for slug, its_own in zip(slugs, alone, strict=True) if not its_own)
-
-
-async def all_shared_slugs(services: Services, reader: Principal) -> frozenset[str]:
-    """The same for every slug of the registry, by one walk over the flat names instead of a look at each."""
-    audiences = audiences_of(reader)
-    holders: Counter[str] = Counter()
-    async for page in iterate_pages(services.kv, keys.ALIAS):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            flat, canonical = keys.parse(entry.key).parts
-            slug = slug_in(canonical)
-            if slug.lower() == flat and readable(entry, audiences):
-                holders[slug] += 1
-    return frozenset(slug for slug, count in holders.items() if count > 1)
 
 
 async def _is_alone(services: Services, reader: Principal, slug: str) -> bool:

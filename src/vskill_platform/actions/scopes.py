@@ -8,7 +8,7 @@ import msgspec
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import list_catalogue
-from vskill_platform.actions.flat_names import kebab_name, shared_slugs
+from vskill_platform.actions.flat_names import name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
@@ -42,11 +42,7 @@ async def list_scope(services: Services, reader: Principal, prefix: str) -> Inst
     if not skills:
         where = prefix.strip("/")[:200] or "this registry"
         raise NotFound(f"Nothing can be installed from {where}.", scope=prefix[:200])
-    # Within a repository slugs are unique.
-    shared = await shared_slugs(services, reader, skills) if prefix.count("/") < 2 else frozenset()
-    named: dict[str, PublishedSkill] = {}
-    for skill in skills:
-        named.setdefault(kebab_name(skill.canonical, is_shared=skill.slug in shared), skill)
+    named = await name_skills(services, reader, skills, in_repo=prefix.count("/") >= 2)
     return InstallableSkills(named, truncated)
 
 

@@ -137,6 +137,8 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     repo_url: str = ""
     #: flat names under which it can be found; only ever grows
     aliases: tuple[str, ...] = ()
+    #: the flat name that it has in lists, by the readers who know it so; read by `actions.flat_names` alone
+    listed_as: dict[str, str] = {}
     #: oldest first
     versions: tuple[VersionRef, ...] = ()
     #: the newest live version, if there is one, and its facts
@@ -176,6 +178,12 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     current_digest: str | None = None
     #: What its front matter says about it.
     about: About = About()
+    #: As in the record.
+    listed_as: dict[str, str] = {}
+
+    @property
+    def canonical(self) -> str:
+        return self.slug
 
 
 class Publication(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from vskill_platform.actions.account import WHO_AM_I, OwnAccount
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.flat_names import list_beginning_with, shared_slugs
+from vskill_platform.actions.flat_names import list_beginning_with
 from vskill_platform.actions.skill_contents import read_file, read_files, read_version, read_versions
 from vskill_platform.actions.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
@@ -30,7 +30,7 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.clients.artifacts import count_install, zip_files
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
-from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slug, handle_of
+from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slugs, handle_of
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
@@ -145,13 +145,13 @@ async def search(request: Request) -> Response:
     items = await _installable_skills(services, found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
-    shared = await shared_slugs(services, reader, items)
-    results = [_result(one, shared, rank, len(items)) for rank, one in enumerate(items)]
+    slugs = await flat_slugs(request, items)
+    results = [_result(one, slugs[one.canonical], rank, len(items)) for rank, one in enumerate(items)]
     return json_response({"results": results})
 
 
-def _result(skill: PublishedSkill, shared: frozenset[str], rank: int, among: int) -> dict[str, Any]:
-    card = _card(skill, shared)
+def _result(skill: PublishedSkill, slug: str, rank: int, among: int) -> dict[str, Any]:
+    card = _card(skill, slug)
     listing = skill.listing
     return {
         "source": "clawhub",
@@ -181,8 +181,10 @@ async def list_all(request: Request) -> Response:
     else:
         page = await list_catalogue(services, reader, sort=_SORTS[asked.sort], after=after, limit=limit)
     offered = await _installable_skills(services, page.items)
-    shared = await shared_slugs(services, reader, offered)
-    return json_response({"items": [_card(one, shared) for one in offered], "nextCursor": page.after})
+    slugs = await flat_slugs(request, offered)
+    return json_response(
+        {"items": [_card(one, slugs[one.canonical]) for one in offered], "nextCursor": page.after}
+    )
 
 
 async def _installable_skills(
@@ -191,10 +193,10 @@ async def _installable_skills(
     return await leave_out_blocked(services, [one for one in items if one.listing is not None])
 
 
-def _card(skill: PublishedSkill, shared: frozenset[str]) -> dict[str, Any]:
+def _card(skill: PublishedSkill, slug: str) -> dict[str, Any]:
     installs = skill.listing.installs if skill.listing else 0
     card: dict[str, Any] = {
-        "slug": flat_slug(skill, shared),
+        "slug": slug,
         "displayName": skill.name or skill.slug,
         "summary": skill.description or None,
         "tags": {"latest": skill.current_version} if skill.current_version else {},
@@ -214,7 +216,7 @@ def _version(ref: VersionRef) -> dict[str, Any]:
 
 
 async def detail(request: Request, skill: PublishedSkill) -> Response:
-    card = _card(skill, await shared_slugs(services_of(request), principal_of(request), [skill]))
+    card = _card(skill, (await flat_slugs(request, [skill]))[skill.canonical])
     moderation = _moderation(skill, await current_blocklist(require_env()))
     latest = card.pop("latestVersion", None)
     return json_response(
@@ -279,7 +281,7 @@ async def version(request: Request, skill: PublishedSkill) -> Response:
     record = await read_version(services_of(request), skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
-    flat = flat_slug(skill, await shared_slugs(services_of(request), principal_of(request), [skill]))
+    flat = (await flat_slugs(request, [skill]))[skill.canonical]
     return json_response({"version": shown, "skill": {"slug": flat, "displayName": skill.name or skill.slug}})
 
 

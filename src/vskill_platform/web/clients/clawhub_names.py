@@ -7,13 +7,14 @@ two hyphens in a row. A plain slug that several skills have is refused with the 
 handle it is good if that owner has one of them. An account's own uploads go by its plain name as a handle too.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.flat_names import list_holders
+from vskill_platform.actions.flat_names import kebab_name, list_holders, name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
@@ -34,9 +35,19 @@ def handle_of(skill: PublishedSkill) -> str:
     return skill.canonical.partition("/")[0]
 
 
-def flat_slug(skill: PublishedSkill, shared: frozenset[str]) -> str:
-    """How this protocol calls a skill."""
-    return skill.canonical.replace("/", JOIN) if skill.slug in shared else skill.slug
+async def flat_slugs(request: Request, skills: Iterable[PublishedSkill]) -> dict[str, str]:
+    """How this protocol calls skills, by their canonical names."""
+    skills = tuple(skills)
+    named = await name_skills(services_of(request), principal_of(request), skills)
+    listed = {skill.canonical: name for name, skill in named.items()}
+    return {one.canonical: _flat_slug(one, listed.get(one.canonical)) for one in skills}
+
+
+def _flat_slug(skill: PublishedSkill, listed: str | None) -> str:
+    """The name in lists, unless there is none yet or it tells nobody whose skill it is."""
+    if listed is None or listed == kebab_name(skill.canonical, is_shared=True):
+        return skill.canonical.replace("/", JOIN)
+    return listed
 
 
 async def find_by_slug(request: Request, slug: str, handle: str) -> PublishedSkill:

@@ -5,6 +5,7 @@ an address of its own can name no files beside it. Claude Code asks for an updat
 What is blocked or withdrawn is in no document.
 """
 
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from starlette.responses import Response
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.catalogue import iterate_catalogue
 from vskill_platform.actions.collections import read_collection
-from vskill_platform.actions.flat_names import all_shared_slugs, kebab_name, shared_slugs, slug_in
+from vskill_platform.actions.flat_names import name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import list_scope, read_installable
 from vskill_platform.actions.visibility import common_reader, namespace_reader
@@ -30,6 +31,8 @@ from vskill_platform.web.responses import JSON_TYPE, tagged_json
 from vskill_platform.web.routing import get
 
 FILE = "marketplace.json"
+#: Skills of the whole registry that are named together.
+AT_ONCE = 500
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -52,19 +55,31 @@ async def everything(request: Request) -> Response:
 
 
 async def _make_everything(services: Services, reader: Principal, base: str, blocklist: Blocklist) -> bytes:
-    shared = await all_shared_slugs(services, reader)
     plugins: dict[str, bytes] = {}
-    async for skill in iterate_catalogue(services, reader):
-        if skill.current_version is None or blocklist.hits_summary(skill):
-            continue
-        name = kebab_name(skill.slug, is_shared=slug_in(skill.slug) in shared)
-        owner = skill.identity.owner if skill.identity is not None else skill.slug.partition("/")[0]
-        if name not in plugins:
-            # Kept as bytes: of a large registry, the objects would take many times as much memory.
-            plugins[name] = msgspec.json.encode(_plugin(base, name, skill.slug, owner, skill))
+    async for skills in _some_at_once(iterate_catalogue(services, reader)):
+        offered = [
+            one for one in skills if one.current_version is not None and not blocklist.hits_summary(one)
+        ]
+        for name, skill in (await name_skills(services, reader, offered)).items():
+            owner = skill.identity.owner if skill.identity is not None else skill.slug.partition("/")[0]
+            if name not in plugins:
+                # Kept as bytes: of a large registry, the objects would take many times as much memory.
+                plugins[name] = msgspec.json.encode(_plugin(base, name, skill.slug, owner, skill))
     named = services.settings.registry_name
     document = _head(marketplace_name(named), named, f"Every skill that {named} has verified.")
     return msgspec.json.encode({**document, "plugins": [msgspec.Raw(plugin) for plugin in plugins.values()]})
+
+
+async def _some_at_once(
+    skills: AsyncIterator[PublishedSkillSummary],
+) -> AsyncIterator[list[PublishedSkillSummary]]:
+    batch: list[PublishedSkillSummary] = []
+    async for skill in skills:
+        batch.append(skill)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    yield batch
 
 
 async def of_scope(request: Request) -> Response:
@@ -91,12 +106,9 @@ async def of_collection(request: Request) -> Response:
 
 async def _document(request: Request, reader: Principal, offer: Offer) -> Response:
     base, services = public_address(request), services_of(request)
-    shared = await shared_slugs(services, reader, offer.skills) if len(offer.skills) > 1 else frozenset()
-    plugins: dict[str, dict[str, Any]] = {}
-    for skill in offer.skills:
-        name = kebab_name(skill.canonical, is_shared=skill.slug in shared)
-        plugins.setdefault(name, _plugin(base, name, skill.canonical, skill.owner, skill))
-    document = {**_head(offer.name, offer.owner, offer.description), "plugins": list(plugins.values())}
+    named = await name_skills(services, reader, offer.skills, in_repo=len(offer.skills) == 1)
+    plugins = [_plugin(base, name, skill.canonical, skill.owner, skill) for name, skill in named.items()]
+    document = {**_head(offer.name, offer.owner, offer.description), "plugins": plugins}
     if offer.truncated:
         document["metadata"]["truncated"] = True
     return tagged_json(request, msgspec.json.encode(document))

@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.flat_names import kebab_name
+from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.actions.skill_contents import read_files
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.wire import Asked
@@ -96,7 +96,7 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     skill = await find_skill(services_of(request), reader, f"{given['owner']}/{given['repo']}/{slug}")
     ref = await find_installable(services_of(request), skill, None)
     files = await read_files(services_of(request), ref.digest)
-    name = kebab_name(skill.canonical, is_shared=False)
+    name = await name_skill(services_of(request), reader, skill, in_repo=True)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:
         return repository_of(

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import search_catalogue
-from vskill_platform.actions.flat_names import kebab_name
+from vskill_platform.actions.flat_names import name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import list_scope
 from vskill_platform.actions.skill_contents import read_files, read_version, read_versions
@@ -180,17 +180,21 @@ async def find(request: Request) -> Response:
     found = await search_catalogue(
         services, principal_of(request), asked.q, limit=min(asked.limit, MOST_FOUND)
     )
-    shown = [
-        {
-            "id": one.canonical,
-            "name": kebab_name(one.canonical, is_shared=False),
-            "source": f"{base}/{one.canonical}",
-            "installs": one.listing.installs,
-        }
+    offered = [
+        one
         for one in found.items
         if one.listing is not None
         and not blocklist.hits_skill(one)
         and (not asked.owner or one.canonical.startswith(f"{asked.owner.lower()}/"))
+    ]
+    shown = [
+        {
+            "id": one.canonical,
+            "name": name,
+            "source": f"{base}/{one.canonical}",
+            "installs": one.listing.installs if one.listing is not None else 0,
+        }
+        for name, one in (await name_skills(services, principal_of(request), offered)).items()
     ]
     return json_response({"skills": shown})
 
