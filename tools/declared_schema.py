@@ -105,12 +105,13 @@ def _postgres_of(kind: RecordKind) -> Iterator[str]:
         yield f"ALTER TABLE records ADD COLUMN IF NOT EXISTS {column(kind, name)} {sort};"
     yield from _indexes(kind)
     if kind.searched:
-        # All words, and those of the most telling field by themselves; the statistics say how common a word is
-        # among the records of its kind.
+        # All words, and those of the most telling field by themselves, each with the audience; the statistics say how
+        # common a word is among the records of its kind.
+        readers = f", (ARRAY[{column(kind, AUDIENCE)}])" if kind.has_audience else ""
         for name, words in (("words", "terms"), ("telling", "ts_filter(terms, '{a}')")):
             expression = f"(CASE WHEN collection = '{kind.name}' THEN {words} END)"
             yield (
-                f"CREATE INDEX IF NOT EXISTS {kind.name}_{name} ON records USING gin ({expression})\n"
+                f"CREATE INDEX IF NOT EXISTS {kind.name}_{name} ON records USING gin ({expression}{readers})\n"
                 f"    WHERE {expression} IS NOT NULL;"
             )
             yield f"CREATE STATISTICS IF NOT EXISTS {kind.name}_{name}_common ON {expression}\n    FROM records;"

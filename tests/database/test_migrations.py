@@ -36,13 +36,21 @@ RELEASED = {
     "postgres/0010_first.sql": "3fdb6ad22abcc28ca9036b3b957c201d2782fac5cb63d41564d60b0d8f955d21",
     "sqlite/0011_audience.sql": "2a1aabf2c736e0e6f2c3d9fa974fa7cdee6ca76af2d983f0e16b0b0a4b889709",
     "postgres/0011_audience.sql": "b5a165560b5d517c2319999553616d397686972d715f1c06a9b33f3847a3a291",
+    "sqlite/0012_audience_in_search.sql": "b42ab6d2609622254606d32175825cd259344c928c866f93d40a313f538950c8",
+    "postgres/0012_audience_in_search.sql": "7933cef4cb151addfbc165a353aa39197063200fd695ac5c66f1b4e0590fe929",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
-    "sqlite": ("0011_audience.sql", "8a1165483330f76a52446d1b3305f2835d040352f9a05e6e2de2864ed391cac7"),
-    "postgres": ("0011_audience.sql", "3b9723abf070a3b0156947d719efa1454a026ea0ac1c81c8d8cf1dcfc86558df"),
+    "sqlite": (
+        "0012_audience_in_search.sql",
+        "8a1165483330f76a52446d1b3305f2835d040352f9a05e6e2de2864ed391cac7",
+    ),
+    "postgres": (
+        "0012_audience_in_search.sql",
+        "e77b8c8882fddb696f38a6704913ec5fb5fa7a4c52483bccf4e1f7f44eb367ad",
+    ),
 }
 
 

@@ -62,10 +62,63 @@ async def test_records_without_a_due_time_are_found_by_index_among_many_that_hav
 
 async def test_a_word_that_all_addresses_and_no_name_have_is_not_looked_for_in_every_record(kv):
     await fill(kv, 5_000)
-    statement, arguments, _ = search(SUBMISSIONS, ["example"], PUBLIC_ONLY, (), 0, 20)
+    statement, arguments, _ = search(SUBMISSIONS, ["example"], PUBLIC_ONLY, (), 0, 20, few=False)
     plan = await plan_of(kv, statement, arguments)
     assert most_removed(plan) < 1_000, plan
     assert len((await kv.search(SUBMISSIONS.prefix, "example", limit=20, audiences=EVERYTHING)).items) == 20
+
+
+async def fill_skills(kv: PostgresKV, audience: str, numbers: range) -> None:
+    for start in range(numbers.start, numbers.stop, 500):
+        await kv.commit(
+            [
+                Put(
+                    f"skill:o/r/{number:06d}",
+                    b'{"name":"foo %d","audience":"%s","listing":{"updated_at":%d}}'
+                    % (number, audience.encode(), number),
+                )
+                for number in range(start, min(start + 500, numbers.stop))
+            ]
+        )
+
+
+OWN = frozenset({"public", "ns:own"})
+
+
+@pytest.mark.parametrize("analysed", [False, True], ids=["new", "analysed"])
+async def test_a_reader_of_few_records_does_not_wait_for_hidden_matches(kv, analysed):
+    await fill_skills(kv, "ns:hidden", range(5_000))
+    await fill_skills(kv, "ns:own", range(5_000, 5_300))
+    # What was written last waits outside of the index's order, until there is more of it than here.
+    await kv._db.fetch("SELECT gin_clean_pending_list('skill_telling')")
+    if analysed:
+        await kv._db.fetch("ANALYZE records")
+    statement, arguments, _ = search(SKILLS, ["foo"], OWN, (), 0, 20, few=True)
+    plan = await plan_of(kv, statement, arguments)
+    assert most_removed(plan) < 100, plan
+    assert "rows=300.00" in plan
+    found = await kv.search(SKILLS.prefix, "foo", limit=20, audiences=OWN)
+    assert {SKILLS.audience_of(entry.value) for entry in found.items} == {"ns:own"}
+    assert found.truncated
+
+
+async def test_a_search_finds_the_same_by_either_plan(kv):
+    await fill_skills(kv, "ns:hidden", range(40))
+    await fill_skills(kv, "ns:own", range(40, 60))
+    await fill_skills(kv, "public", range(60, 70))
+    for word in ("foo", "fo", "55", "5", "o", "none"):
+        answers = []
+        for few in (True, False):
+            statement, arguments, _ = search(SKILLS, [word], OWN, (), 0, 20, few=few)
+            answers.append([tuple(row) for row in await kv._db.fetch(statement, *arguments)])
+        assert answers[0] == answers[1]
+
+
+async def test_readers_of_many_records_look_at_each_match(kv):
+    await fill_skills(kv, "public", range(3))
+    await kv._db.fetch("UPDATE count_deltas SET n = 10001 WHERE field = 'audience'")
+    assert not await kv._are_few(SKILLS, PUBLIC_ONLY)
+    assert await kv._are_few(SKILLS, frozenset({"ns:own"}))
 
 
 async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_other_fields(kv):

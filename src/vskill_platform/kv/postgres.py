@@ -46,7 +46,15 @@ from vskill_platform.kv.entries import (
 )
 from vskill_platform.kv.fields import end_of
 from vskill_platform.kv.outbox import send_after
-from vskill_platform.kv.postgres_query import ENTRY, Arguments, key_ranges, row_of, search, select
+from vskill_platform.kv.postgres_query import (
+    ENTRY,
+    FEW_AUDIENCES,
+    Arguments,
+    key_ranges,
+    row_of,
+    search,
+    select,
+)
 from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.terms import cut_terms
@@ -62,8 +70,11 @@ _COMMIT = (
 )
 _GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
 _GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
-#: For more audiences than this, those of all records are looked at first, to sum the smaller side.
-_FEW_AUDIENCES = 10
+#: Of a few audiences with up to this many records, a search takes what may be read from its index. Of more, that would
+#: cost more than to test each match.
+_FEW_RECORDS = 10_000
+#: How old the counts may be by which that is decided.
+_SIZES_MS = 60_000
 _TOTALS = """
 SELECT field, value, known, sum(n)::bigint AS n FROM (
     SELECT field, value, known, n FROM counts WHERE collection = $1 AND field = ANY ($2)
@@ -125,6 +136,8 @@ class PostgresKV(KV):
         self._outbox = outbox
         self._same = isinstance(outbox, PostgresBroker) and outbox.database is database
         self.capabilities = frozenset(Capability) - (set() if self._same else {Capability.SEND_IN_COMMIT})
+        #: By collection: how many records each audience had, and when that was read.
+        self._sizes: dict[str, tuple[int, dict[str, int]]] = {}
         database.attach(self)
 
     def now(self) -> int:
@@ -259,7 +272,7 @@ class PostgresKV(KV):
         check_audiences(collection, audiences)
         if isinstance(audiences, Everything):
             return _sum_counts(fields, await self._db.fetch(_TOTALS, collection.name, fields))
-        if len(audiences) <= _FEW_AUDIENCES:
+        if len(audiences) <= FEW_AUDIENCES:
             rows = await self._db.fetch(_COUNTS, collection.name, fields, sorted(audiences), False)
             return _sum_counts(fields, rows)
         # One view for which audiences there are and for their sums.
@@ -282,7 +295,10 @@ class PostgresKV(KV):
         if not terms or audiences == frozenset():
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
-        statement, arguments, rest = search(collection, terms, audiences, conditions, self.now(), limit)
+        few = await self._are_few(collection, audiences)
+        statement, arguments, rest = search(
+            collection, terms, audiences, conditions, self.now(), limit, few=few
+        )
         rows = await self._db.fetch(statement, *arguments)
         hits = [Entry(*row) for row in rows]
         if rest:
@@ -293,6 +309,18 @@ class PostgresKV(KV):
                 if all(wanted.holds(fields[name].read(one.value)) for name, wanted in rest)
             ]
         return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
+
+    async def _are_few(self, collection: RecordKind, audiences: Audiences) -> bool:
+        """Whether these audiences have few records, by counts of a while ago: only the plan depends on it."""
+        if isinstance(audiences, Everything) or len(audiences) > FEW_AUDIENCES:
+            return False
+        now = self.now()
+        read_at, sizes = self._sizes.get(collection.name, (None, {}))
+        if read_at is None or now - read_at > _SIZES_MS:
+            rows = await self._db.fetch(_TOTALS, collection.name, (AUDIENCE,))
+            sizes = {value: n for _, value, known, n in rows if known}
+            self._sizes[collection.name] = (now, sizes)
+        return sum(sizes.get(audience, 0) for audience in audiences) <= _FEW_RECORDS
 
     # Following what changes.
 

@@ -21,8 +21,8 @@ _TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
 _NAMES = ("named", "begun", "others")
 #: At least so many matches of a search are weighed against each other.
 _WEIGHED = 200
-#: Up to this many audiences an index over them may help a search.
-_FEW_AUDIENCES = 10
+#: Readers of more audiences than this are asked for in other words, which cost less the more there are.
+FEW_AUDIENCES = 10
 #: Positions that a text-search vector can hold.
 _MOST_POSITION = 16_383
 
@@ -308,31 +308,45 @@ def search(
     conditions: Iterable[tuple[str, Condition]],
     now: int,
     limit: int,
+    *,
+    few: bool,
 ) -> tuple[str, list[object], list[tuple[str, Condition]]]:
-    """The statement, its arguments, and the conditions that must be looked at in the value."""
+    """The statement, its arguments, and the conditions that must be looked at in the value.
+
+    Each match is tested for its audience. Where the audiences have `few` records, the index gives those of them that
+    match: a common word would have very many matches that may not be read.
+    """
     arguments = Arguments()
     asked = f"{arguments.add(_query(terms))}::tsquery"
     whole = f"{arguments.add(_query(terms, prefix=False))}::tsquery"
     kept = kept_fields(collection)
-    filters, rest = [], []
+    filters, rest = [_alive(arguments, now)], []
     for name, condition in conditions:
         if name in kept:
             filters.append(_filter(collection, name, condition, arguments))
         else:
             rest.append((name, condition))
-    where = [*_readable(collection, audiences, arguments), *filters, _alive(arguments, now)]
+    if not isinstance(audiences, Everything):
+        filters.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
     # Weighing every match of a common word would cost more the more records there are: only so many are weighed, the
     # most telling first, and once there are as many, nothing else is looked for.
     most = max(limit + 1, _WEIGHED)
     steps: list[str] = []
-    for words, wanted in ((_TELLING, whole), (_TELLING, asked), (_ALL, asked)):
-        before = [f" AND (SELECT count(*) FROM {name}) < {most}" for name in _NAMES[: len(steps)]]  # noqa: S608
-        bound = "" if rest else f"{''.join(before)} LIMIT {most}"
-        steps.append(
-            f"{_NAMES[len(steps)]} AS MATERIALIZED (SELECT key, value, version, "  # noqa: S608 - declared names only
-            f"ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records WHERE {' AND '.join(where)} "
-            f"AND (CASE WHEN collection = '{collection.name}' THEN {words} END) @@ {wanted}{bound})"
+    for number, (words, wanted) in enumerate(((_TELLING, whole), (_TELLING, asked), (_ALL, asked))):
+        match = f"(CASE WHEN collection = '{collection.name}' THEN {words} END) @@ {wanted}"
+        found = (
+            f"SELECT key, value, version, ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records "  # noqa: S608
+            f"WHERE {' AND '.join([match, *filters])}"
         )
+        if few:
+            # Planned without the limit, with which the planner would hope to meet as many early in the table, where all
+            # may be hidden. Only what is taken is read.
+            steps.append(f"all_{_NAMES[number]} AS MATERIALIZED ({found})")
+            found = f"SELECT * FROM all_{_NAMES[number]} WHERE true"  # noqa: S608 - our own names
+        if not rest:
+            before = [f" AND (SELECT count(*) FROM {name}) < {most}" for name in _NAMES[:number]]  # noqa: S608
+            found += f"{''.join(before)} LIMIT {most}"
+        steps.append(f"{_NAMES[number]} AS MATERIALIZED ({found})")
     found = " UNION ALL ".join(f"TABLE {name}" for name in _NAMES)
     text = (
         f"WITH {', '.join(steps)} SELECT key, convert_to(min(value), 'UTF8'), min(version) "  # noqa: S608 - the same
@@ -341,14 +355,15 @@ def search(
     return text, arguments.values, rest
 
 
-def _readable(collection: RecordKind, audiences: Audiences, arguments: Arguments) -> list[str]:
+def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, few: bool) -> str:
     """That a match is of one of the audiences. With many of them the planner would read all of their records from an
-    index and then look for the words in those; an expression has no index."""
-    if isinstance(audiences, Everything):
-        return []
-    field = column(collection, AUDIENCE)
-    tested = field if len(audiences) <= _FEW_AUDIENCES else f"({field} || '')"
-    return [f"{tested} = ANY ({arguments.add(sorted(audiences))}::text[])"]
+    index and then look for the words in those; an expression has no such index."""
+    readers = f"{arguments.add(sorted(audiences))}::text[]"
+    if few:
+        # As the indexes of words have it.
+        return f"ARRAY[{field}] && {readers}"
+    tested = field if len(audiences) <= FEW_AUDIENCES else f"({field} || '')"
+    return f"{tested} = ANY ({readers})"
 
 
 def _query(terms: Sequence[str], *, prefix: bool = True) -> str:

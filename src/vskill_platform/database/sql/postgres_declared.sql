@@ -22,11 +22,11 @@ CREATE INDEX IF NOT EXISTS sub_by_state_updated_at ON records (sub_state, sub_up
     WHERE collection = 'sub';
 CREATE INDEX IF NOT EXISTS sub_by_digest ON records (sub_digest, key)
     WHERE collection = 'sub';
-CREATE INDEX IF NOT EXISTS sub_words ON records USING gin ((CASE WHEN collection = 'sub' THEN terms END))
+CREATE INDEX IF NOT EXISTS sub_words ON records USING gin ((CASE WHEN collection = 'sub' THEN terms END), (ARRAY[sub_audience]))
     WHERE (CASE WHEN collection = 'sub' THEN terms END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS sub_words_common ON (CASE WHEN collection = 'sub' THEN terms END)
     FROM records;
-CREATE INDEX IF NOT EXISTS sub_telling ON records USING gin ((CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END))
+CREATE INDEX IF NOT EXISTS sub_telling ON records USING gin ((CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END), (ARRAY[sub_audience]))
     WHERE (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS sub_telling_common ON (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END)
     FROM records;
@@ -64,11 +64,11 @@ CREATE INDEX IF NOT EXISTS skill_by_audience_certification_listed_at ON records 
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
     WHERE collection = 'skill';
-CREATE INDEX IF NOT EXISTS skill_words ON records USING gin ((CASE WHEN collection = 'skill' THEN terms END))
+CREATE INDEX IF NOT EXISTS skill_words ON records USING gin ((CASE WHEN collection = 'skill' THEN terms END), (ARRAY[skill_audience]))
     WHERE (CASE WHEN collection = 'skill' THEN terms END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS skill_words_common ON (CASE WHEN collection = 'skill' THEN terms END)
     FROM records;
-CREATE INDEX IF NOT EXISTS skill_telling ON records USING gin ((CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END))
+CREATE INDEX IF NOT EXISTS skill_telling ON records USING gin ((CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END), (ARRAY[skill_audience]))
     WHERE (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS skill_telling_common ON (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END)
     FROM records;
