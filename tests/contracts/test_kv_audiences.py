@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, RecordKind
@@ -214,6 +215,23 @@ async def test_several_states_of_several_audiences_are_one_list(kv: KV):
             "sub:", audiences=audiences, where=where, order_by="updated_at", descending=True, limit=7
         )
         assert page == evaluate(query, await read_all(kv, SUBMISSIONS))
+
+
+async def test_expired_records_take_no_place_on_a_page(kv: KV, clock: ManualClock):
+    for n in range(12):
+        # The newest of every audience, and some between others.
+        expires = n >= 8 or n % 3 == 0
+        value = skill(f"ns:{n % 4}", n, "data")
+        await kv.put(f"skill:{n:02}", value, ttl_ms=10 if expires else None)
+    clock.advance(10)
+    readers_of = frozenset(f"ns:{n}" for n in range(4))
+    first = await kv.select("skill:", audiences=readers_of, order_by="listed_at", descending=True, limit=3)
+    assert [entry.key for entry in first.items] == ["skill:07", "skill:05", "skill:04"]
+    rest = await kv.select(
+        "skill:", audiences=readers_of, order_by="listed_at", descending=True, limit=3, after=first.after
+    )
+    assert [entry.key for entry in rest.items] == ["skill:02", "skill:01"]
+    assert rest.after is None
 
 
 async def test_what_has_no_audience_is_asked_by_the_system_alone(kv: KV):

@@ -121,6 +121,19 @@ async def test_readers_of_many_records_look_at_each_match(kv):
     assert await kv._are_few(SKILLS, frozenset({"ns:own"}))
 
 
+@pytest.mark.parametrize("analysed", [False, True], ids=["new", "analysed"])
+async def test_a_page_of_few_audiences_reads_one_record_of_each_and_its_own(kv, analysed):
+    audiences = [f"ns:{number}" for number in range(8)]
+    for number, audience in enumerate(audiences):
+        await fill_skills(kv, audience, range(number * 200, number * 200 + 200))
+    if analysed:
+        await kv._db.fetch("ANALYZE records")
+    query = Query.of(SKILLS, {}, "listed_at", True, None, 30, frozenset(audiences))
+    plan = await plan_of(kv, *select(query, 0))
+    read = sum(map(int, re.findall(r"Index Scan .*actual rows=(\d+)", plan)))
+    assert 31 <= read <= 31 + len(audiences), plan
+
+
 async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_other_fields(kv):
     texts = {"a": ("chart", ""), "b": ("charting", ""), "c": ("other", "a chart of everything")}
     await kv.commit(

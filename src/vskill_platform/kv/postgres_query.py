@@ -23,6 +23,8 @@ _NAMES = ("named", "begun", "others")
 _WEIGHED = 200
 #: Readers of more audiences than this are asked for in other words, which cost less the more there are.
 FEW_AUDIENCES = 10
+#: Up to this many runs along an index are merged as they are read; of more, the heads are compared first.
+_FEW_RUNS = 10
 #: Positions that a text-search vector can hold.
 _MOST_POSITION = 16_383
 
@@ -93,13 +95,8 @@ def select(query: Query, now: int) -> tuple[str, list[object]]:
     run = _IndexRun(query, arguments, now)
     if run.never:
         return "", []
-    if not query.by_audience:
-        found = _union(run, "")
-    elif isinstance(query.audiences, Everything) or len(query.audiences) > 1:
-        found = _merge_heads(run)
-    else:
-        (audience,) = query.audiences
-        found = _union(run, f"= {arguments.add(audience)}")
+    runs = _runs_of_audiences(run)
+    found = _merge_heads(run) if runs is None else _union(run, runs)
     text = f"{found} ORDER BY {_order(query, 'place', 'key')} LIMIT {arguments.add(query.limit + 1)}"
     return text, arguments.values
 
@@ -153,11 +150,28 @@ class _IndexRun:
         )
 
 
-def _union(run: _IndexRun, audience: str) -> str:
-    """Every run up to the limit: for the few values of a field, and at most one audience."""
+def _runs_of_audiences(run: _IndexRun) -> list[str] | None:
+    """What the audience is compared with, if it is, where there are few runs; None where there are many."""
+    if not run.query.by_audience:
+        return [""]
+    if isinstance(run.query.audiences, Everything):
+        return None
+    audiences: list[str | None] = [*sorted(run.query.audiences)]
+    if len(audiences) > 1:
+        most = _FEW_RUNS // max(len(run.values), 1)
+        if len(audiences) > most:
+            return None
+        # Whoever has a few asks by the same statement, which the server plans once: nothing equals NULL.
+        audiences += [None] * (most - len(audiences))
+    return [f"= {run.arguments.add(audience)}" for audience in audiences]
+
+
+def _union(run: _IndexRun, audiences: Iterable[str]) -> str:
+    """Every run up to the limit, merged: the server reads one row of each, and one for each row of the page."""
     values = [f"= {run.arguments.add(value)}" for value in run.values] or [""]
     what = f"key, value, version, {run.place} AS place"
-    runs = [f"({run.rows(what, run.query.limit + 1, audience, value)})" for value in values]
+    limit = run.query.limit + 1
+    runs = [f"({run.rows(what, limit, audience, value)})" for audience in audiences for value in values]
     return f"SELECT key, convert_to(value, 'UTF8'), version FROM ({' UNION ALL '.join(runs)}) AS found"  # noqa: S608
 
 

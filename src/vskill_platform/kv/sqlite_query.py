@@ -178,10 +178,11 @@ def _select_by_index(query: Query, now: int) -> Clause | None:
         return None
     varying = [lead for lead in leads if lead.values is not None]
     fixed = {lead.column: Clause("?", (lead.value,)) for lead in leads if lead.values is None}
-    if not varying:
-        found = _first(query, fixed, bounds, now, f"id, {_place_of(query)} AS place, key", query.limit + 1)
-    else:
+    if varying:
         found = _walk(query, varying, fixed, bounds, now)
+    else:
+        what = f"id, {_place_of(query)} AS place, key"
+        found = _first(query, fixed, [*bounds, Clause(_ALIVE, (now,))], what, query.limit + 1)
     return Clause(
         f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM ({found.text}) AS found "  # noqa: S608 - declared names only
         f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
@@ -193,7 +194,10 @@ def _walk(
     query: Query, varying: Sequence[_Lead], fixed: Mapping[str, Clause], bounds: Sequence[Clause], now: int
 ) -> Clause:
     """The runs merged: the head of each is put into a queue in the question's order, and whichever is taken out is
-    replaced by the row after it in its run. So a page reads one row of each run, and one for each of its own rows."""
+    replaced by the row after it in its run. So a page reads one row of each run, and one for each of its own rows.
+
+    Expired rows go through the queue like others and are left out behind it: the index does not know of them, and one
+    look at the record for each run is saved."""
     names = [f"lead{number}" for number in range(len(varying))]
     heads = {lead.column: Clause(f"{name}.value") for name, lead in zip(names, varying, strict=True)}
     taken = {lead.column: Clause(f"walk.{name}") for name, lead in zip(names, varying, strict=True)}
@@ -202,24 +206,26 @@ def _walk(
         for name, lead in zip(names, varying, strict=True)
         if lead.values is not None
     ]
-    head = _first(query, {**fixed, **heads}, bounds, now, "id", 1)
+    head = _first(query, {**fixed, **heads}, bounds, "id", 1)
     beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
-    following = _first(query, {**fixed, **taken}, beyond, now, "id", 1)
+    following = _first(query, {**fixed, **taken}, beyond, "id", 1)
     place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
+    # Without a limit of its own SQLite would drop the queue's order; -1 is none. The walk ends where the page is full.
     text = (
         f"WITH RECURSIVE walk (id, place, key, {', '.join(names)}) AS ("  # noqa: S608 - declared names only
         f"SELECT r.id, {place}, r.key, {', '.join(f'{name}.value' for name in names)} "
         f"FROM {' CROSS JOIN '.join(one.text for one in sources)} CROSS JOIN records AS r ON r.id = ({head.text}) "
         f"UNION ALL SELECT r.id, {place}, r.key, {', '.join(f'walk.{name}' for name in names)} "
-        f"FROM walk CROSS JOIN records AS r ON r.id = ({following.text}) "
-        f"ORDER BY {_order(query, '2', '3')} LIMIT ?) SELECT id, place, key FROM walk"
+        f"FROM walk CROSS JOIN records AS r ON r.id = ({following.text}) ORDER BY {_order(query, '2', '3')} LIMIT -1) "
+        "SELECT walk.id, walk.place, walk.key FROM walk CROSS JOIN records AS r ON r.id = walk.id "
+        f"WHERE {_ALIVE} LIMIT ?"
     )
     parameters = [value for one in (*sources, head, following) for value in one.parameters]
-    return Clause(text, (*parameters, query.limit + 1))
+    return Clause(text, (*parameters, now, query.limit + 1))
 
 
 def _first(
-    query: Query, leads: Mapping[str, Clause], bounds: Sequence[Clause], now: int, what: str, most: int
+    query: Query, leads: Mapping[str, Clause], bounds: Sequence[Clause], what: str, most: int
 ) -> Clause:
     """The first rows of one run along the index."""
     collection = query.collection
@@ -228,7 +234,6 @@ def _first(
         *(Clause(f"{name} IS {one.text}", one.parameters) for name, one in leads.items()),
         *bounds,
         *(_filter(collection, name, condition) for name, condition in query.also),
-        Clause(_ALIVE, (now,)),
     ]
     return Clause(
         f"SELECT {what} FROM records INDEXED BY {_index_of(query)} "  # noqa: S608 - declared names only
