@@ -131,6 +131,14 @@ def test_half_a_judge_is_refused_with_both_names(given):
     assert set(caught.value.details["settings"]) == {"VSKILL_JUDGE_MODEL", "VSKILL_JUDGE_URL"}  # type: ignore[call-overload]
 
 
+def test_a_remote_analyser_with_the_name_of_one_that_runs_here_is_refused():
+    """It would never be asked, and whoever set it would wait for its reports."""
+    given = f"acme={'s' * 16}, semgrep={'s' * 16}"
+    with pytest.raises(InvalidSettings, match="VSKILL_EXTERNAL_SCAN_SECRETS: semgrep") as caught:
+        load_settings({"VSKILL_EXTERNAL_SCAN_SECRETS": given})
+    assert "another name" in str(caught.value.details["fix"]) and "ssss" not in caught.value.message
+
+
 def test_a_secret_is_in_no_representation_and_in_no_error():
     secret = "sk-very-secret"
     settings = Settings(judge_url="http://h/v1", judge_model="m", judge_api_key=secret)

@@ -377,6 +377,7 @@ def check_settings(settings: Settings) -> None:
     """Refuse settings that are valid one by one but not together."""
     check_budgets(settings)
     check_networks(settings)
+    check_remote_analysers(settings)
     for given, needed, purpose in TOGETHER:
         if getattr(settings, given) and not getattr(settings, needed):
             raise InvalidSettings(
@@ -394,6 +395,18 @@ def check_networks(settings: Settings) -> None:
             name = variable("trusted_proxies")
             fix = "give addresses or networks such as 127.0.0.1 or 10.0.0.0/8"
             raise InvalidSettings(f"{name}: {error}; {fix}.", setting=name, fix=fix) from None
+
+
+def check_remote_analysers(settings: Settings) -> None:
+    """A remote analyser with the name of one that runs here would never be asked."""
+    name = variable("external_scan_secrets")
+    for pair in settings.external_scan_secrets:
+        analyser = pair.partition("=")[0]
+        # Each of those that run here has a setting for its program.
+        if f"{analyser}_command" in settings.__struct_fields__:
+            fix = f"give the remote analyser another name, such as {analyser}-remote"
+            message = f"{name}: {analyser} is the name of an analyser that runs here; {fix}."
+            raise InvalidSettings(message, setting=name, fix=fix)
 
 
 def check_budgets(settings: Settings) -> None:

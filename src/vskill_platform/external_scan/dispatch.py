@@ -62,16 +62,11 @@ async def installed_analysers() -> tuple[str, ...]:
 
 
 def remote_secrets(settings: Settings) -> dict[str, tuple[str, ...]]:
-    """Remote analysers with the secrets that they sign with; two for one name while it changes from one to the other.
-
-    The name of an analyser that runs here is never a remote one's.
-    """
-    local = {kind.name for kind in ANALYSERS}
+    """Remote analysers with the secrets that they sign with: two for one name while its secret is being replaced."""
     found: dict[str, tuple[str, ...]] = {}
     for pair in settings.external_scan_secrets:
         name, _, secret = pair.partition("=")
-        if name not in local:
-            found[name] = (*found.get(name, ()), secret)
+        found[name] = (*found.get(name, ()), secret)
     return found
 
 
