@@ -51,3 +51,19 @@ async def test_what_no_name_can_be_is_refused_by_the_part_it_stands_in(client, p
 )
 async def test_a_name_in_any_language_is_looked_up(client, path):
     assert (await client.get(path)).status_code == 404
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["//api/v1/skills", "///api/v1/skills", "//api/v1/skills/search?q=x"])
+async def test_an_address_that_ends_in_a_slash_can_stand_before_a_path(client, path):
+    answer = await client.get(f"http://platform.test{path}")
+    assert answer.status_code == 200
+    assert answer.content == (await client.get("/" + path.lstrip("/"))).content
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["//evil.example/account", "//account", "///account"])
+async def test_no_path_leads_a_browser_to_another_site(client, path):
+    answer = await client.get(f"http://platform.test{path}", headers={"accept": "text/html"})
+    assert "//" not in answer.headers.get("location", "")
+    assert answer.status_code in (303, 404)

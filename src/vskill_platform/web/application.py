@@ -17,7 +17,7 @@ from vskill_platform.env import Env
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.limits import Limiter
-from vskill_platform.web.paths import Tree, segments_of
+from vskill_platform.web.paths import Tree, drop_extra_slashes, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.recent import Recent
@@ -58,6 +58,7 @@ class Application:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
+        drop_extra_slashes(scope)
         request = Request(scope, receive, send)
         try:
             response = await self._respond(request)

@@ -109,3 +109,13 @@ def segments_of(scope: Scope) -> list[str]:
     text = quote(scope["path"]) if raw is None else raw.decode("latin-1")
     parts: list[str] = text.split("/")[1:]
     return [unquote(part) for part in parts] if "%" in text else parts
+
+
+def drop_extra_slashes(scope: Scope) -> None:
+    """Read `//api/v1/skills` as `/api/v1/skills`: clients put an address that ends in `/` before a path. The path
+    itself is changed, so that nothing repeats it as `//host` to a browser, which would take that for another site."""
+    if scope["path"].startswith("//"):
+        scope["path"] = "/" + scope["path"].lstrip("/")
+        raw = scope.get("raw_path")
+        if raw is not None:
+            scope["raw_path"] = b"/" + raw.lstrip(b"/")
