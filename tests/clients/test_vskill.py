@@ -16,7 +16,7 @@ from tests.support.shelf import Shelf, open_shelf
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import StatusChange, StatusRole, take_down
+from vskill_platform.domain.skill import StatusChange, StatusRole, take_down, yank
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.store.skills import update_skill
@@ -128,6 +128,23 @@ async def test_an_unknown_and_an_ambiguous_name(vskill):
     await vskill.shelf.publish("lint", repo="https://github.com/other/tools")
     several = await vskill.ask("GET", "/api/v1/skills/lint", code=404)
     assert several.headers["x-legacy-ambiguous"] == "true"
+
+
+async def test_what_cannot_be_installed_has_a_word_of_its_own_for_its_tier(vskill):
+    """The command prints VERIFIED where the tier is null."""
+    await vskill.shelf.publish("gone")
+    await vskill.shelf.publish("bad")
+    await block(vskill.shelf, f"{REPO}/tree/main/skills/bad")
+    why = StatusChange(StatusRole.OWNER, "user:ada", 1, "not ready")
+    with active_env(vskill.shelf.env):
+        await update_skill("acme/tools/gone", lambda skill: yank(skill, why))
+    for name, tier in (("bad", "BLOCKED"), ("gone", "WITHDRAWN")):
+        skill = (await vskill.get(f"/api/v1/skills/acme/tools/{name}"))["skill"]
+        assert (skill["certTier"], skill["trustScore"]) == (tier, 0)
+        (found,) = (await vskill.get(f"/api/v1/skills/search?q={name}&limit=5"))["results"]
+        assert found["certTier"] == tier
+    (version,) = (await vskill.get("/api/v1/skills/acme/tools/bad/versions"))["versions"]
+    assert version["certTier"] == "BLOCKED"
 
 
 async def test_versions_newest_first(vskill):

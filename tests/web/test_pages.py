@@ -256,7 +256,7 @@ async def test_a_blocked_skill_shows_no_pass_anywhere(tmp_path, step):
         card = (await site.get("/api/v1/skills/search?q=csv-cleaner")).json()["results"][0]
         detail = (await site.get(api)).json()["skill"]
         for shown in (card, detail):
-            assert (shown["certTier"], shown["certScore"], shown["trustScore"]) == (None, 0, 0)
+            assert (shown["certTier"], shown["certScore"], shown["trustScore"]) == ("BLOCKED", 0, 0)
             assert shown["isBlocked"]
         assert detail["trustReasons"] == []
         report = (await site.get(f"{api}/security")).json()
@@ -264,7 +264,7 @@ async def test_a_blocked_skill_shows_no_pass_anywhere(tmp_path, step):
         assert {one["status"] for one in report["providers"]} == {"FAIL"}
         assert "steals keys" in report["summary"]
         (version,) = (await site.get(f"{api}/versions")).json()["versions"]
-        assert (version["certTier"], version["certScore"]) == (None, 0)
+        assert (version["certTier"], version["certScore"]) == ("BLOCKED", 0)
         badge = (await site.get(f"{api}/badge")).text
         assert "scanned" not in badge and ("blocked" in badge or "withdrawn" in badge)
         for index in (

@@ -20,6 +20,9 @@ from vskill_platform.domain.skill import (
 )
 from vskill_platform.domain.trust import Provenance, TrustFacts, TrustTier, trust_reasons
 
+#: Instead of a certification. Never null: the client `vskill` prints VERIFIED for null.
+BLOCKED, WITHDRAWN = "BLOCKED", "WITHDRAWN"
+
 
 class SkillCard(Wire, frozen=True, kw_only=True):
     """A skill in a list."""
@@ -34,7 +37,8 @@ class SkillCard(Wire, frozen=True, kw_only=True):
     repo_slug: str
     skill_slug: str
     current_version: str | None
-    cert_tier: str | None
+    #: SCANNED, VERIFIED or CERTIFIED; BLOCKED or WITHDRAWN where nothing can be installed
+    cert_tier: str
     cert_score: int
     trust_tier: str | None
     trust_score: int
@@ -99,8 +103,8 @@ class VersionView(Wire, frozen=True):
     """One version."""
 
     version: str
-    #: null where it was taken down or its content is blocked
-    cert_tier: str | None
+    #: BLOCKED where it was taken down or its content is blocked
+    cert_tier: str
     cert_score: int
     created_at: str
     content_hash: str
@@ -128,6 +132,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
     shown = skill.listing
     hits = blocklist.hits_skill(skill)
     worst = hits[0] if hits else None
+    is_blocked = worst is not None or was_taken_down(skill)
     return SkillCard(
         name=skill.canonical,
         display_name=skill.name,
@@ -139,13 +144,13 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         skill_slug=slug,
         current_version=skill.current_version,
         # What is blocked has passed nothing, from the moment that the entry is written.
-        cert_tier=None if worst or skill.certification is None else skill.certification.value,
+        cert_tier=BLOCKED if is_blocked else (skill.certification or WITHDRAWN),
         cert_score=0 if worst else skill.score,
         trust_tier=_tier(skill, worst),
         trust_score=shown.trust_score if shown and not worst else 0,
         vskill_installs=skill.trust.installs,
         github_stars=None,
-        is_blocked=worst is not None or was_taken_down(skill),
+        is_blocked=is_blocked,
         is_tainted=blocklist.taint(skill.identity, skill.audience) is not None,
         threat_type=worst.threat_type if worst else None,
         severity=worst.severity.value if worst else None,
@@ -217,7 +222,7 @@ def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: b
     withheld = blocked or ref.status is VersionStatus.TAKEN_DOWN
     return VersionView(
         version=ref.number,
-        cert_tier=None if withheld else ref.certification.value,
+        cert_tier=BLOCKED if withheld else ref.certification,
         cert_score=0 if withheld else ref.score,
         created_at=iso_time(ref.published_at),
         content_hash=ref.content_hash,

@@ -9,7 +9,6 @@ from vskill_platform.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from vskill_platform.actions.catalogue import SearchAnswer
-    from vskill_platform.actions.skill_views import SkillCard
 
 
 @click.command()
@@ -42,15 +41,9 @@ def _show(found: "SearchAnswer", words: str) -> None:
         return
     count = "1 skill" if found.total == 1 else f"{found.total} skills"
     rows = [
-        (one.name, " ".join(one.description.split()), _verdict(one), one.vskill_installs)
+        (one.name, " ".join(one.description.split()), one.cert_tier.lower(), one.vskill_installs)
         for one in found.results
     ]
     print_table(count, ("name", "description", "verdict", "installs"), rows)
     if found.truncated:
         click.echo("More results; refine your search, or give a higher --limit.")
-
-
-def _verdict(one: "SkillCard") -> str:
-    if one.is_blocked:
-        return "blocked"
-    return "withdrawn" if one.is_withdrawn else (one.cert_tier or "").lower()
