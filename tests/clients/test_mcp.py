@@ -7,6 +7,8 @@ import httpx2
 import pytest
 
 from tests.clients.registry import Registry, skill_md
+from tests.support.envs import skill_files
+from tests.support.shelf import open_shelf
 
 pytestmark = pytest.mark.anyio
 
@@ -131,3 +133,20 @@ async def test_a_request_that_is_too_large_or_no_json_is_refused(published):
             await asking.post("/mcp", content=b"{", headers={"content-type": "application/json"})
         ).status_code == 400
         assert (await asking.get("/mcp")).status_code == 405
+
+
+async def test_submits_every_skill_of_a_repository_where_no_folder_is_named(tmp_path):
+    repo = "https://github.com/acme/tools"
+    async with open_shelf(tmp_path) as shelf:
+        for name in ("one", "two"):
+            shelf.sources.put(repo, f"skills/{name}", skill_files(name))
+        call = {"name": "submit_skill", "arguments": {"repo_url": repo}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        headers = {"accept": "application/json, text/event-stream", "host": "127.0.0.1:80"}
+        answer = (await shelf.client.post("/mcp", json=message, headers=headers)).json()["result"]
+        assert not answer["isError"], answer
+        results = answer["structuredContent"]["results"]
+        assert sorted(one["skillPath"] for one in results) == ["skills/one", "skills/two"]
+        for one in results:
+            page = one["follow"].removeprefix("http://127.0.0.1:80")
+            assert (await shelf.client.get(page)).status_code == 200

@@ -103,10 +103,11 @@ class GetReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Submit a skill of a public git repository for verification. The answer is immediate, the verdict follows."""
+    """Submit a skill of a public git repository for verification, or every skill in it where no folder is named. The
+    answer is immediate, the verdict follows."""
 
     repo_url: Address
-    skill_path: Folder = ""
+    skill_path: Folder | None = None
 
 
 # The tools.
@@ -152,10 +153,14 @@ async def submit_skill(asked: Submit) -> dict[str, Any]:
     await take(request, Allowance.SUBMISSIONS)
     wanted = SubmitSkill(repo_url=asked.repo_url, skill_path=asked.skill_path)
     done = await SUBMIT(services_of(request), principal_of(request), wanted)
-    shown: dict[str, Any] = msgspec.to_builtins(done)
-    if done.id is not None:
-        shown["follow"] = f"{public_address(request)}/submissions/{done.id}"
-    return shown
+    return _followed(public_address(request), msgspec.to_builtins(done))
+
+
+def _followed(base: str, shown: dict[str, Any]) -> dict[str, Any]:
+    """An outcome, and each of its parts, with the page of its submission."""
+    follow = {"follow": f"{base}/submissions/{shown['id']}"} if "id" in shown else {}
+    parts = {"results": [_followed(base, part) for part in shown["results"]]} if "results" in shown else {}
+    return {**shown, **follow, **parts}
 
 
 class Offered(msgspec.Struct, frozen=True):
