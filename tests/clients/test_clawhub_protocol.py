@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import zipfile
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ async def test_lists_go_page_by_page(shelf):
             break
     assert sorted(seen) == ["a", "b", "c"]
     wrong = await shelf.client.get(f"{API}/skills", params={"sort": "sideways"})
-    assert wrong.status_code == 400 and wrong.json()["field"] == "sort"
+    assert wrong.status_code == 400 and "no order" in wrong.text
 
 
 async def test_lists_by_the_beginning_of_a_slug(shelf):
@@ -139,11 +140,11 @@ async def test_publishing_needs_a_token_and_what_was_sent(shelf):
     assert (await shelf.client.post(f"{API}/skills", json=body)).status_code == 401
     token = await shelf.token("ada")
     missing = await shelf.client.post(f"{API}/skills", json=body, headers=token)
-    assert missing.status_code == 404 and "was not uploaded" in missing.json()["error"]
+    assert missing.status_code == 404 and "was not uploaded" in missing.text
     reading = await shelf.token("bob", scopes=("read",))
     assert (await shelf.client.post(f"{API}/skills", json=body, headers=reading)).status_code == 403
     form = await shelf.client.post(f"{API}/skills", data={"x": "y"}, files={"f": b""}, headers=token)
-    assert form.status_code == 400 and form.json()["field"] == "payload"
+    assert form.status_code == 400 and "has no payload" in form.text
 
 
 async def test_bytes_that_are_not_the_tickets_are_refused(shelf):
@@ -158,3 +159,44 @@ async def test_bytes_that_are_not_the_tickets_are_refused(shelf):
     assert (
         await shelf.client.post(f"{API}/skills/-/upload-url", json=large, headers=token)
     ).status_code == 400
+
+
+async def test_an_error_is_a_sentence_because_the_client_prints_what_it_gets(shelf):
+    asked = {
+        "/skills/nothing": "Skill not found: nothing",
+        "/download?slug=nothing": "Not found, or sign-in needed",
+        "/whoami": "Sign in",
+        "/stars/nothing": "This registry does not offer /clawhub/api/v1/stars/nothing.",
+    }
+    for path, words in asked.items():
+        answer = await shelf.client.get(API + path, headers={"accept": "application/json"})
+        assert answer.status_code in (401, 404)
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.text.startswith(words) and "{" not in answer.text, answer.text
+    refused = await shelf.client.get(f"{API}/whoami", headers={"authorization": "Bearer vsk_none"})
+    assert refused.status_code == 401 and "The token is not valid" in refused.text
+
+
+async def test_a_version_that_would_not_be_published_is_refused(shelf):
+    """The client says that it published the version that it proposed, whatever the registry makes of it."""
+    token = await shelf.token("ada")
+
+    async def publish(version: str, text: bytes) -> Any:
+        payload = {"payload": json.dumps({"slug": "sent", "version": version})}
+        files = [("files", ("SKILL.md", text))]
+        answer = await shelf.client.post(f"{API}/skills", data=payload, files=files, headers=token)
+        with active_env(shelf.env):
+            await run_until_quiet(shelf.env)
+        return answer
+
+    assert (await publish("1.0.0", SKILL_MD)).status_code == 200
+    refused = await publish("1.1.0", SKILL_MD + b"more\n")
+    assert refused.status_code == 400
+    assert "would be published as 1.0.1, not as 1.1.0" in refused.text
+    assert "write version: 1.1.0 into SKILL.md, or publish with --version 1.0.1" in refused.text
+    assert (await publish("1.0.1", SKILL_MD + b"more\n")).status_code == 200
+    declared = SKILL_MD.replace(b"---\n", b"---\nversion: 1.1.0\n", 1)
+    assert "as 1.1.0, not as 1.0.2" in (await publish("1.0.2", declared)).text
+    assert (await publish("1.1.0", declared)).status_code == 200
+    with active_env(shelf.env):
+        assert (await get_skill("upload~ada/skills/sent")).current_version == "1.1.0"

@@ -271,10 +271,12 @@ async def test_a_token_is_refused_wherever_it_lacks_the_scope_and_nothing_is_wri
                 continue
             method, _, path = name.partition(" ")
             answer = await shelf.client.request(method, address_of(path), headers=headers)
-            problem = answer.json()
-            assert (answer.status_code, problem["code"]) == (403, "not_permitted"), (held, name)
-            assert problem["needs"] == needed and f"'{needed}'" in problem["detail"], (held, name)
-            assert needed in problem["fix"]
+            in_text = answer.headers["content-type"].startswith("text/plain")
+            code = answer.headers["x-error-code"] if in_text else answer.json()["code"]
+            assert (answer.status_code, code) == (403, "not_permitted"), (held, name)
+            assert f"'{needed}'" in answer.text, (held, name)
+            if not in_text:
+                assert answer.json()["needs"] == needed and needed in answer.json()["fix"]
         assert await records(shelf) == before
 
 

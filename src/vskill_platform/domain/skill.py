@@ -373,10 +373,15 @@ def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedS
     return _derive_current(skill, versions, at)
 
 
+def number_after(versions: tuple[VersionRef, ...], front_matter_version: str | None) -> tuple[str, str]:
+    """The number that a version with this front matter gets after these, and why it is not the front matter's; or
+    LowerVersion."""
+    declared = next((ref.declared for ref in reversed(versions) if ref.declared), None)
+    return next_version([ref.number for ref in versions], front_matter_version, declared)
+
+
 def _number_version(skill: PublishedSkill, publication: Publication) -> SkillVersion:
-    declared = next((ref.declared for ref in reversed(skill.versions) if ref.declared), None)
-    numbers = [ref.number for ref in skill.versions]
-    number, notice = next_version(numbers, publication.front_matter_version, declared)
+    number, notice = number_after(skill.versions, publication.front_matter_version)
     own = parse_semver(publication.front_matter_version or "")
     return msgspec.structs.replace(
         publication.version, number=number, declared=str(own) if own else None, notice=notice

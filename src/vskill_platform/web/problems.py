@@ -1,5 +1,5 @@
-"""Errors as they are seen from outside, rendered in this one place: RFC 9457 problem documents for programs, a page
-for people.
+"""Errors as they are seen from outside, rendered in this one place: RFC 9457 problem documents for programs, a line of
+text for clients that print what they get, a page for people.
 
 Beside the standard members a document carries `code` (stable, for programs), `error` (the text of `detail` again,
 where the existing clients look for it) and `requestId` (what to search the log for).
@@ -29,6 +29,8 @@ from vskill_platform.web.render import render
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
+#: Where an error that is told in text says which one it is.
+CODE_HEADER = "x-error-code"
 TEXT_TYPE = "text/plain; charset=utf-8"
 #: How a token may be sent: as the password of any user, or by itself.
 BASIC_OR_BEARER = 'Basic realm="skills", Bearer'
@@ -50,6 +52,10 @@ PROGRAMS = (
     "/robots.txt",
     "/marketplace.json",
 )
+
+
+#: Below these an error is a line of text: the client prints the body as it is.
+PRINTED = ("/clawhub/",)
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -127,8 +133,10 @@ def _names(request: Request) -> dict[str, str]:
 def http_problem(request: Request, error: HTTPException) -> Response:
     """What the router itself refuses: an unknown address, or a method that it does not take."""
     status = HTTPStatus(error.status_code)
+    path = request.scope["path"]
+    missing = "This registry does not offer" if path.startswith(PRINTED) else "There is nothing at"
     texts = {
-        HTTPStatus.NOT_FOUND: f"There is nothing at {request.url.path[:200]}.",
+        HTTPStatus.NOT_FOUND: f"{missing} {path[:200]}.",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here.",
     }
     code = status.phrase.lower().replace(" ", "_")
@@ -151,11 +159,10 @@ def _problem(
 ) -> Response:
     title = HTTPStatus(status).phrase
     headers = {"cache-control": "no-store", **headers}
-    endpoint = request.scope.get("endpoint")
-    if endpoint is not None and endpoint.for_git:
+    if _prints_body(request):
         fix = str(facts.get("fix", ""))
         text = f"{detail.rstrip('.')}: {fix}." if fix else detail
-        return Response(f"{text}\n", status, headers, TEXT_TYPE)
+        return Response(f"{text}\n", status, {**headers, CODE_HEADER: code}, TEXT_TYPE)
     if wants_page(request):
         shown = _page(request, status, title, detail, str(facts.get("fix", "")))
         if shown is not None:
@@ -172,6 +179,12 @@ def _problem(
         "requestId": request.scope.get("request_id"),
     }
     return Response(msgspec.json.encode(body, enc_hook=str), status, headers, PROBLEM_TYPE)
+
+
+def _prints_body(request: Request) -> bool:
+    endpoint = request.scope.get("endpoint")
+    is_git = endpoint is not None and endpoint.for_git
+    return bool(is_git) or str(request.scope["path"]).startswith(PRINTED)
 
 
 def in_words(error: PlatformError) -> str:

@@ -2,10 +2,11 @@
 
 The client of today sends each file by itself (`upload-url`, then the bytes), then one document that names them all;
 older ones send everything as one multipart form. Either way the answer is immediate (`pending`), and the verdict
-follows by the same pipeline. Files that are sent and never published are gone after an hour. The version that the
-client proposes is not taken over: a version is the front matter's, or the next number.
+follows by the same pipeline. Files that are sent and never published are gone after an hour. A version is the front
+matter's, or the next number; the client tells its user the one that it proposed, so another one is refused.
 """
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -13,12 +14,17 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Services
 from vskill_platform.actions.intake import UPLOAD, upload_files
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.staged_files import read_staged, stage_file, ticket_for
 from vskill_platform.actions.wire import Sent
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
-from vskill_platform.domain.errors import Blocked, InvalidInput, NotPermitted
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
+from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, NotPermitted
+from vskill_platform.domain.skill import VersionRef, number_after
 from vskill_platform.domain.submission import EntryPoint
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
@@ -55,6 +61,7 @@ class PublishBody(Sent, frozen=True):
 
     slug: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     owner_handle: str = ""
+    version: Annotated[str, msgspec.Meta(max_length=80)] = ""
     files: Annotated[tuple[PublishedFile, ...], msgspec.Meta(max_length=DEFAULT_LIMITS.files)] = ()
 
 
@@ -89,6 +96,7 @@ async def publish(request: Request) -> Response:
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
         files = await read_staged(services, actor, tickets)
     _check_owner(body.owner_handle, actor.name)
+    await _check_version(services, actor, body, files)
     done = await upload_files(services, actor, files, slug=body.slug, source=EntryPoint.CLI)
     return json_response(_answer(body.slug, done))
 
@@ -113,6 +121,25 @@ def _check_owner(handle: str, account: str) -> None:
     plain = handle.removeprefix("@").removeprefix(UPLOADS)
     if plain and plain.lower() != account.lower():
         raise NotPermitted(f"You are {account}, and cannot publish as {plain[:100]}.", owner=plain[:100])
+
+
+async def _check_version(
+    services: Services, actor: Principal, body: PublishBody, files: tuple[SkillFile, ...]
+) -> None:
+    """Refuse a proposed version that is not the one that these files would get."""
+    if not body.version:
+        return
+    versions: tuple[VersionRef, ...] = ()
+    with suppress(NotFound):
+        name = f"{UPLOADS}{actor.name}/skills/{body.slug}"
+        versions = (await find_skill(services, actor, name)).versions
+    if digest_of_files(files) in [ref.digest for ref in versions]:
+        return
+    number, _ = number_after(versions, read_manifest(skill_file_of(files).data).version)
+    if number != body.version:
+        message = f"{body.slug} would be published as {number}, not as {body.version}."
+        fix = f"write version: {body.version} into SKILL.md, or publish with --version {number}"
+        raise InvalidInput(message, field="version", fix=fix)
 
 
 def _answer(slug: str, done: Submitted) -> dict[str, object]:
