@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 import tarfile
 import zipfile
 
@@ -10,6 +11,7 @@ import pytest
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_platform.archives import archive_digests
+from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     digest_target,
@@ -23,7 +25,7 @@ from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.installs import installs_by_skill
 from vskill_platform.store.skills import update_skill
-from vskill_platform.store.standing import refresh_standing
+from vskill_platform.store.standing import follow_installs
 
 pytestmark = pytest.mark.anyio
 
@@ -382,8 +384,32 @@ async def test_installs_are_counted_by_day_for_the_skill_that_is_meant(shelf):
     assert (await shelf.client.post("/api/v1/skills/lint/installs", json={})).status_code == 404
     with active_env(shelf.env):
         assert await installs_by_skill() == {"acme/tools/lint": 2, "other/tools/lint": 1}
-        await refresh_standing()
     assert (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"] == 2
+
+
+async def test_a_skill_shows_the_installs_of_now_and_lists_follow_by_a_job(shelf):
+    await shelf.publish("lint")
+
+    async def shown() -> tuple[int, int, int, int]:
+        detail = (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"]
+        page = (await shelf.client.get("/skills/acme/tools/lint", headers={"accept": "text/html"})).text
+        clawhub = (await shelf.client.get("/clawhub/api/v1/skills/lint")).json()["skill"]["stats"]
+        (listed,) = (await shelf.client.get("/api/v1/skills")).json()["skills"]
+        (on_page,) = re.findall(r"(\d+) installs?<", page)
+        return detail, int(on_page), clawhub["downloads"], listed["vskillInstalls"]
+
+    with active_env(shelf.env):
+        cursor = await follow_installs(None)
+    assert await shown() == (0, 0, 0, 0)
+    for number in (1, 2):
+        await shelf.client.post(f"{DETAIL}/installs")
+        assert await shown() == (number, number, number, number - 1)
+        with active_env(shelf.env):
+            cursor = await follow_installs(cursor)
+        assert await shown() == (number, number, number, number)
+    with active_env(shelf.env):
+        await shelf.env.kv.put(keys.installs("acme/tools/lint", "2020-01-01"), b"many")
+    assert (await shown())[0] == 2
 
 
 async def test_updates_are_answered_in_order_with_the_names_as_sent(shelf):

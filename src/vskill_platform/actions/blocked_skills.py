@@ -9,9 +9,10 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.blocklist import blocklist_version, find_hits, read_blocklist
 
 
-async def current_blocklist(services: Services) -> Blocklist:
-    """The blocklist as it is now: one small read, and all of it only where it has changed."""
-    version = await blocklist_version()
+async def current_blocklist(services: Services, version: int | None = None) -> Blocklist:
+    """The blocklist as it is now: one small read, or none where its present version is known, and all of it only where
+    it has changed."""
+    version = await blocklist_version() if version is None else version
     known = services.kept.blocklist
     if known is None or known.version != version:
         known = services.kept.blocklist = await read_blocklist(version)

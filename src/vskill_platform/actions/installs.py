@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound, RecordMalformed
+from vskill_platform.domain.skill import PublishedSkill, with_installs
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.store import installs
 
@@ -38,6 +38,15 @@ async def count_installs_of(
     found = tuple(await some_at_a_time(look, wanted, AT_ONCE))
     await installs.count_installs(name for name in found if name is not None)
     return found
+
+
+async def with_current_installs(services: Services, skill: PublishedSkill) -> PublishedSkill:
+    """The skill with its installs counted now. Its record, which lists are made of, follows within a minute."""
+    try:
+        return with_installs(skill, await installs.count_installs_until_now(skill.canonical))
+    except RecordMalformed as error:
+        services.log.warning("installs not counted", skill=skill.canonical, error=error.message)
+        return skill
 
 
 async def count_download(_services: Services, skill: PublishedSkill) -> None:

@@ -4,9 +4,12 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.kv.entries import ABSENT
+from vskill_platform.records import decode, readable
 from vskill_platform.store import skills
 
 
@@ -18,9 +21,22 @@ async def find_skill(
     return await skills.find_by_name(name, repo_url, audiences=audiences_of(reader))
 
 
-async def find_skill_version(_services: Services, reader: Principal, name: str) -> tuple[PublishedSkill, int]:
-    """A skill by its canonical name, and the version of its record, which every change raises."""
-    return await skills.find_by_full_name(name, audiences=audiences_of(reader))
+async def find_skill_version(
+    services: Services, reader: Principal, name: str
+) -> tuple[PublishedSkill, int, Blocklist]:
+    """A skill by its canonical name, the version of its record, which every change raises, and the blocklist: one read,
+    because this is asked most."""
+    names = [keys.skill(written) for written in dict.fromkeys((name, name.lower()))]
+    settled = await services.kv.get_many([keys.CONTROL_BLOCKLIST, *names])
+    for error in settled.failed.values():
+        raise error
+    control = settled.found.get(keys.CONTROL_BLOCKLIST)
+    blocklist = await current_blocklist(services, ABSENT if control is None else control.version)
+    for key in names:
+        entry = readable(settled.found.get(key), audiences_of(reader))
+        if entry is not None:
+            return decode(entry, PublishedSkill), entry.version, blocklist
+    raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
 
 
 async def find_installable(services: Services, skill: PublishedSkill, number: str | None) -> VersionRef:

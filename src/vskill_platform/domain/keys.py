@@ -273,6 +273,11 @@ def installs(canonical: str, day: str) -> str:
     return _key(INSTALLS, canonical, day)
 
 
+def installs_of(canonical: str) -> str:
+    """The prefix of a skill's counters."""
+    return _key(INSTALLS, canonical) + ":"
+
+
 def review(canonical: str) -> str:
     return _key(REVIEW, canonical)
 

@@ -362,6 +362,11 @@ def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
     return _derive_listing(msgspec.structs.replace(skill, trust=trust))
 
 
+def with_installs(skill: PublishedSkill, installs: int) -> PublishedSkill:
+    """The same skill with another number of installs."""
+    return with_trust(skill, msgspec.structs.replace(skill.trust, installs=installs))
+
+
 def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
     """The latest version of these bytes, if it was taken down, as it was before that."""
     latest = next((ref for ref in reversed(skill.versions) if ref.digest == publication.version.digest), None)

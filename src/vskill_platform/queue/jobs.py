@@ -12,7 +12,7 @@ from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.preparing import finish_preparations
-from vskill_platform.store.standing import refresh_standing
+from vskill_platform.store.standing import follow_installs, refresh_standing
 from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
@@ -99,6 +99,11 @@ async def refresh(_: JobState) -> JobState:
     return {"changed": await refresh_standing()}
 
 
+async def follow(state: JobState) -> JobState:
+    """Bring the lists' numbers of installs up to date."""
+    return {"cursor": await follow_installs(_text(state.get("cursor")))}
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -171,6 +176,14 @@ JOBS = (
         600_000,
         refresh,
         "trust scores do not follow age, installs and reports",
+    ),
+    Job(
+        "installs",
+        "takes over new installs into the lists",
+        30_000,
+        60_000,
+        follow,
+        "lists show older numbers of installs than a skill's page, by ten minutes at most",
     ),
     Job(
         "sweep",

@@ -17,6 +17,12 @@ async def count_installs(canonicals: Iterable[str]) -> None:
     await kv.commit([Add(keys.installs(name, day)) for name in dict.fromkeys(canonicals)])
 
 
+async def count_installs_until_now(canonical: str) -> int:
+    """All counters of one skill, today's too, added up: one read."""
+    pages = iterate_pages(require_env("kv").kv, keys.installs_of(canonical))
+    return sum([_count(entry) async for page in pages for entry in page.items])
+
+
 async def installs_by_skill() -> dict[str, int]:
     """All counters, added up by skill: for the job that keeps each skill's standing."""
     totals: dict[str, int] = {}

@@ -1,14 +1,16 @@
 """A skill's standing: its age, installs, open reports and whose it is, kept in its record so that lists can sort and
 filter by it. A job compares every listed skill with the facts and writes only where they changed."""
 
+import contextlib
+
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict
-from vskill_platform.domain.skill import PublishedSkill, with_trust
+from vskill_platform.domain.errors import Conflict, CursorGone, NotFound
+from vskill_platform.domain.skill import PublishedSkill, with_installs, with_trust
 from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.installs import count_installs_until_now, installs_by_skill
 from vskill_platform.store.owners import owners_of
 from vskill_platform.store.skills import iter_skills, update_skill
 from vskill_platform.submission_store import read_submission
@@ -35,6 +37,32 @@ async def refresh_standing() -> int:
             continue
         changed += await _write(skill.canonical, trust)
     return changed
+
+
+async def follow_installs(after: str | None) -> str:
+    """Take over the counters that changed after a cursor into the records of their skills; the cursor to go on from.
+    What no cursor leads back to is taken over by `refresh_standing`."""
+    kv = require_env("kv").kv
+    after = after or await kv.change_cursor()
+    counted: set[str] = set()
+    while True:
+        try:
+            page = await kv.changes(keys.INSTALLS, after=after)
+        except CursorGone:
+            return await kv.change_cursor()
+        counted |= {keys.parse(change.key).parts[0] for change in page.items}
+        after = page.after or after
+        if not page.items:
+            break
+    for canonical in sorted(counted):
+        await _write_installs(canonical, await count_installs_until_now(canonical))
+    return after
+
+
+async def _write_installs(canonical: str, installs: int) -> None:
+    """A skill that is gone, or that somebody else is writing again and again, is left to `refresh_standing`."""
+    with contextlib.suppress(NotFound, Conflict):
+        await update_skill(canonical, lambda skill: with_installs(skill, installs))
 
 
 async def _write(canonical: str, facts: TrustFacts) -> bool:

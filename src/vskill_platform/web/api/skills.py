@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.skill_contents import read_skill_text
 from vskill_platform.actions.skill_names import find_skill, find_skill_version
 from vskill_platform.actions.skill_views import SkillAnswer, detail
@@ -21,16 +21,16 @@ async def detail_view(request: Request) -> Response:
 
 
 async def _detail(request: Request, name: str) -> Answer:
-    """Kept while nothing in the store has changed, or else neither the skill's record nor the blocklist has."""
+    """Kept while nothing in the store has changed, or else neither the record, the installs nor the blocklist has."""
     kept, services, reader = kept_of(request), services_of(request), principal_of(request)
     key = form_key(request, None, "skill", name)
     seen = await last_change()
     known = kept.answer(key, seen)
     if known is not None:
         return known
-    blocklist = await current_blocklist(services)
-    skill, version = await find_skill_version(services, reader, name)
-    mark = (version, blocklist.version)
+    skill, version, blocklist = await find_skill_version(services, reader, name)
+    skill = await with_current_installs(services, skill)
+    mark = (version, blocklist.version, skill.trust.installs)
     known = kept.same(key, mark, seen)
     if known is not None:
         return known

@@ -18,6 +18,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.flat_names import list_beginning_with
+from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.skill_contents import read_file, read_files, read_version, read_versions
 from vskill_platform.actions.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
@@ -216,6 +217,7 @@ def _version(ref: VersionRef) -> dict[str, Any]:
 
 
 async def detail(request: Request, skill: PublishedSkill) -> Response:
+    skill = await with_current_installs(services_of(request), skill)
     card = _card(skill, (await flat_slugs(request, [skill]))[skill.canonical])
     moderation = _moderation(skill, await current_blocklist(require_env()))
     latest = card.pop("latestVersion", None)

@@ -42,6 +42,7 @@ from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
+from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
 from vskill_platform.actions.skill_names import find_installable, find_skill
@@ -129,6 +130,7 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     request = _asking.get()
     services = services_of(request)
     skill = await find_skill(services, principal_of(request), asked.name)
+    skill = await with_current_installs(services, skill)
     ref = await find_installable(services, skill, asked.version or None)
     text = await read_skill_text(services, ref.digest)
     facts = msgspec.to_builtins(detail(skill, await current_blocklist(services), text))

@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from vskill_platform.actions.capabilities import compare_cards
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
+from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skill_names import find_skill
@@ -98,6 +99,8 @@ class ViewedFile(msgspec.Struct, frozen=True):
 
 async def skill(request: Request) -> Response:
     dossier = await _read_dossier(request)
+    counted = await with_current_installs(services_of(request), dossier.skill)
+    dossier = msgspec.structs.replace(dossier, skill=counted)
     text = await _skill_text(dossier)
     place = _address(dossier)
     style = Style(shift=2, base=f"{place}/files/")
