@@ -93,7 +93,9 @@ class FastNats(NatsBroker):
     """Every delay shorter, by as much as the waiting clock is faster."""
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
-        return await super().send_batch([Send(one.body, one.key, one.delay_ms // SPEED) for one in sends])
+        return await super().send_batch(
+            [msgspec.structs.replace(one, delay_ms=one.delay_ms // SPEED) for one in sends]
+        )
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         return await super().settle(
@@ -140,7 +142,14 @@ MEMORY = frozenset(
 )
 ALL = frozenset(Capability)
 ALL_OF_BROKER = frozenset(BrokerCapability)
-OF_NATS = frozenset({BrokerCapability.DEAD_LETTER_LISTING, BrokerCapability.DURABLE, BrokerCapability.SHARED})
+OF_NATS = frozenset(
+    {
+        BrokerCapability.FIRST,
+        BrokerCapability.DEAD_LETTER_LISTING,
+        BrokerCapability.DURABLE,
+        BrokerCapability.SHARED,
+    }
+)
 IN_PROCESS = ALL_OF_BROKER - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 
 KV_ENGINES = {

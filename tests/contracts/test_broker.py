@@ -499,6 +499,61 @@ async def test_the_earliest_visible_message_comes_first(broker: Broker, clock: C
     assert await bodies(broker) == [b"first", b"second", b"third", b"fourth"]
 
 
+@needs(BrokerCapability.FIRST)
+async def test_a_message_whose_worker_died_comes_next_once_it_is_sent_first(
+    broker: Broker, clock: ContractClock
+):
+    await broker.send_batch([Send(b"begun %d" % n, f"b{n}") for n in range(3)])
+    clock.advance(1)
+    await broker.send_batch([Send(b"waiting %d" % n, f"w{n}") for n in range(20)])
+    assert len(await receive(broker, 3)) == 3
+    clock.advance(LEASE_MS)
+    assert await broker.send_batch([Send(b"begun %d" % n, f"b{n}", first=True) for n in range(3)]) == 0
+    assert sorted(await bodies(broker, 4)) == [b"begun 0", b"begun 1", b"begun 2", b"waiting 0"]
+
+
+@needs(BrokerCapability.FIRST)
+async def test_what_a_worker_holds_stays_there_though_it_is_sent_first(broker: Broker, clock: ContractClock):
+    await broker.send(b"m", "k")
+    held = await receive_one(broker)
+    clock.approach(LEASE_MS)
+    assert await broker.send_batch([Send(b"m", "k", first=True)]) == 0
+    assert await receive(broker) == []
+    assert await held.ack() is True
+
+
+@needs(BrokerCapability.FIRST)
+async def test_a_new_message_that_is_sent_first_is_a_message_like_others(broker: Broker):
+    assert await broker.send_batch([Send(b"m", "k", first=True), Send(b"n", first=True)]) == 2
+    assert sorted(await bodies(broker)) == [b"m", b"n"]
+
+
+@needs(BrokerCapability.FIRST)
+async def test_what_a_stopping_worker_hands_back_comes_next(broker: Broker, clock: ContractClock):
+    await broker.send_batch([Send(b"begun %d" % n) for n in range(3)])
+    clock.advance(1)
+    await broker.send_batch([Send(b"waiting %d" % n) for n in range(20)])
+    (batch,) = await broker.receive(max_batch_size=3, max_wait_ms=0)
+    await batch.messages[0].ack()
+    clock.advance(1)
+    await batch.hand_back()
+    assert batch.messages[0].settled is DeliveryEnd.ACK
+    assert sorted(await bodies(broker, 3)) == [b"begun 1", b"begun 2", b"waiting 0"]
+
+
+@needs(BrokerCapability.FIRST, BrokerCapability.FAIR_ORDER)
+async def test_a_message_whose_worker_died_comes_behind_what_waited_unless_it_is_sent_first(
+    broker: Broker, clock: ContractClock
+):
+    """Which is where recovery leaves what has killed several workers."""
+    await broker.send(b"begun", "b")
+    await broker.send(b"waiting", "w")
+    await receive_one(broker)
+    clock.advance(LEASE_MS)
+    assert await broker.send(b"begun", "b") is False
+    assert await bodies(broker) == [b"waiting", b"begun"]
+
+
 # Waiting.
 
 

@@ -49,6 +49,7 @@ def fresh(folder: Path) -> Path:
 class ModelMessage:
     def __init__(self, send: Send, now: int) -> None:
         self.send = send
+        self.sent_at = now
         self.visible_at = now + send.delay_ms
         self.lease: int | None = None
         self.deliveries = 0
@@ -65,10 +66,13 @@ class ModelBroker:
 
     def send(self, send: Send) -> bool:
         there = next((one for one in self.messages if send.key and one.send.key == send.key), None)
+        now = self.clock.now()
         if there is None:
-            self.messages.append(ModelMessage(send, self.clock.now()))
-        elif there.lease is None or there.visible_at > latest_lease_end(self.clock.now()):
-            there.visible_at = min(there.visible_at, self.clock.now() + send.delay_ms)
+            self.messages.append(ModelMessage(send, now))
+        elif there.lease is None or not now < there.visible_at <= latest_lease_end(now):
+            there.visible_at = min(there.visible_at, now + send.delay_ms)
+            if send.first and there.deliveries:
+                there.visible_at = min(there.visible_at, there.sent_at)
         return there is None
 
     def take(self, limit: int) -> list[tuple[ModelMessage, int]]:
@@ -80,7 +84,9 @@ class ModelBroker:
             one.visible_at = self.clock.now() + LEASE_MS
         return [(one, one.lease or 0) for one in taken]
 
-    def settle(self, held: tuple[ModelMessage, int], outcome: DeliveryEnd | None, delay_ms: int) -> bool:
+    def settle(
+        self, held: tuple[ModelMessage, int], outcome: DeliveryEnd | None, delay_ms: int, *, first: bool
+    ) -> bool:
         message, lease = held
         if message not in self.messages or message.lease != lease:
             return False
@@ -91,6 +97,8 @@ class ModelBroker:
         message.visible_at = self.clock.now() + delay_ms
         if outcome is DeliveryEnd.RETRY:
             message.lease = None
+            if first:
+                message.visible_at = min(message.sent_at, self.clock.now())
         return True
 
     def depth(self) -> Depth:
@@ -100,10 +108,11 @@ class ModelBroker:
 
 
 delays = st.sampled_from([0, 0, 0, 1, 7, LEASE_MS - 1, LEASE_MS + 1, 60_000])
-sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays)
+firsts = st.sampled_from([False, False, True])
+sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays, firsts)
 takes = st.tuples(st.just("take"), st.integers(1, 4))
 settlements = st.tuples(
-    st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *DeliveryEnd]), delays
+    st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *DeliveryEnd]), delays, firsts
 )
 #: The clock also goes back, by less than clocks differ and by hours.
 advances = st.tuples(
@@ -125,9 +134,9 @@ class BrokerPair:
         self.held: list[tuple[Delivery, tuple[ModelMessage, int]]] = []
         self.bodies = count()
 
-    async def send(self, key: str | None, delay_ms: int) -> None:
-        send = Send(b"%d" % next(self.bodies), key, delay_ms)
-        assert await self.broker.send(send.body, key, delay_ms) is self.model.send(send)
+    async def send(self, key: str | None, delay_ms: int, first: bool) -> None:
+        send = Send(b"%d" % next(self.bodies), key, delay_ms, first)
+        assert await self.broker.send_batch([send]) == self.model.send(send)
 
     async def take(self, limit: int) -> None:
         taken, modelled = await self.broker.take(limit, 0), self.model.take(limit)
@@ -136,11 +145,12 @@ class BrokerPair:
         ]
         self.held = [*zip(taken, modelled, strict=True), *self.held]
 
-    async def settle(self, place: int, outcome: DeliveryEnd | None, delay_ms: int) -> None:
+    async def settle(self, place: int, outcome: DeliveryEnd | None, delay_ms: int, first: bool) -> None:
         if place < len(self.held):
             delivery, modelled = self.held[place]
-            (applied,) = await self.broker.settle([Settlement(delivery, outcome, delay_ms, "why")])
-            assert applied is self.model.settle(modelled, outcome, delay_ms)
+            first = first and outcome is DeliveryEnd.RETRY
+            (applied,) = await self.broker.settle([Settlement(delivery, outcome, delay_ms, "why", first)])
+            assert applied is self.model.settle(modelled, outcome, delay_ms, first=first)
 
     async def advance(self, ms: int) -> None:
         self.clock.advance(ms)

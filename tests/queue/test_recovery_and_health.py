@@ -14,17 +14,19 @@ from tests.support.patience import PATIENCE_S
 from tests.support.records import in_state, stored, submission
 from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
+from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Claim
+from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Attempts, Claim
 from vskill_platform.env import Pace
 from vskill_platform.gate import WorkGate
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import JOBS, Job
-from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.queue.schedule import job_health, run_job, run_schedule
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
+from vskill_platform.store.tasks import ask_for, claim_task
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
@@ -107,6 +109,37 @@ async def test_what_dead_workers_held_is_sent_in_one_run_however_much_it_is(env)
     recovered = await recover_stuck_submissions(limit=10)
     assert (recovered.found, recovered.sent) == (25, 25)
     assert (await env.broker.depth()).ready == 25
+
+
+async def test_what_a_dead_worker_had_begun_is_next_and_from_its_third_interruption_on_last(env):
+    begun = [
+        msgspec.structs.replace(held(env, f"begun-{n}", CLAIM_MS), attempts=Attempts(n + 1, interrupted=n))
+        for n in range(4)
+    ]
+    await env.broker.send_batch([submission_send(record.id, 1) for record in begun])
+    await env.broker.receive(10, 0)
+    env.clock.advance(1)
+    waiting = [submission(f"waiting-{n}", at=env.kv.now()) for n in range(50)]
+    await env.broker.send_batch([submission_send(record.id, 1) for record in waiting])
+    for record in (*begun, *waiting):
+        await put(env, record)
+    env.clock.advance(CLAIM_MS)
+    assert (await recover_stuck_submissions()).found == 54
+    (batch,) = await env.broker.receive(100, 0)
+    order = [message.key for message in batch.messages]
+    assert order == [f"{record.id}:1" for record in (*begun[:2], *waiting, *begun[2:])]
+
+
+async def test_a_task_that_a_dead_worker_had_begun_is_next(env):
+    await ask_for("demo", "begun", {})
+    await claim_task("demo", "begun", 1)
+    await env.broker.receive(10, 0)
+    env.clock.advance(1)
+    await ask_for("demo", "waiting", {})
+    env.clock.advance(CLAIM_MS)
+    await recover_tasks()
+    (batch,) = await env.broker.receive(10, 0)
+    assert [message.key for message in batch.messages] == ["task:demo:begun:1", "task:demo:waiting:1"]
 
 
 async def test_a_record_that_recovery_cannot_read_is_counted(env):

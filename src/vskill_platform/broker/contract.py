@@ -35,6 +35,8 @@ class BrokerCapability(enum.Enum):
     FENCED_SETTLEMENT = "fenced settlement"
     #: Fresh messages do not wait behind retried ones that became visible later.
     FAIR_ORDER = "fair order"
+    #: A message that was handed out and is sent `first` comes before everything that was sent later.
+    FIRST = "first"
     #: Dead letters can be listed page by page, replayed and discarded.
     DEAD_LETTER_LISTING = "dead letter listing"
     #: Dead letters of another queue can be added as they are.
@@ -80,6 +82,12 @@ class Settlement(msgspec.Struct, frozen=True):
     #: Until it is visible again (RETRY), or until the lease ends (extension).
     delay_ms: int = 0
     reason: str = ""
+    #: A RETRY at the place where it stood when it was sent.
+    first: bool = False
+
+    def visible_at(self, now: int) -> int:
+        """When it can be taken again."""
+        return min(self.delivery.sent_at, now) if self.first else now + self.delay_ms
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
@@ -171,20 +179,24 @@ class Batch:
 
     async def ack_all(self) -> None:
         """Ack whatever is not settled yet."""
-        await self._settle_rest(DeliveryEnd.ACK, 0)
+        await self._settle_rest(DeliveryEnd.ACK)
 
     async def retry_all(self, delay_ms: int = 0) -> None:
         """Retry whatever is not settled yet."""
         await self._settle_rest(DeliveryEnd.RETRY, delay_ms)
 
-    async def _settle_rest(self, outcome: DeliveryEnd, delay_ms: int) -> None:
+    async def hand_back(self) -> None:
+        """Return whatever is not settled yet to its old place: its worker stops."""
+        await self._settle_rest(DeliveryEnd.RETRY, first=True)
+
+    async def _settle_rest(self, outcome: DeliveryEnd, delay_ms: int = 0, *, first: bool = False) -> None:
         rest = [message for message in self.messages if message.settled is None]
         if not rest:
             return
         for message in rest:
             message.settled = outcome
         try:
-            await self._broker.settle([Settlement(m.delivery, outcome, delay_ms) for m in rest])
+            await self._broker.settle([Settlement(m.delivery, outcome, delay_ms, first=first) for m in rest])
         except BaseException:
             for message in rest:
                 message.settled = None
@@ -205,9 +217,10 @@ class Broker(ABC):
     async def send_batch(self, sends: Sequence[Send]) -> int:
         """Queue messages; how many are new.
 
-        A waiting message of the same key is pulled forward to the earlier of the two times. One that a
-        worker holds stays as it is: the worker looks at the record again before it acks. A lease beyond
-        `latest_lease_end` has ended: the message comes at the time that was asked for, to whoever is first.
+        A waiting message of the same key is pulled forward to the earlier of the two times; with `first`, one
+        that was handed out before goes to its first place. One that a worker holds stays as it is: the worker
+        looks at the record again before it acks. A lease beyond `latest_lease_end` has ended: the message comes
+        at the time that was asked for, to whoever is first.
         """
 
     async def receive(

@@ -73,12 +73,15 @@ class MemoryBroker(Broker):
         there = self._by_key.get(send.key) if send.key is not None else None
         if there is None:
             self._add(_Live(next(self._numbers), send.body, send.key, visible_at, now))
-        elif visible_at < there.visible_at and not self._is_held(there, now):
+            return True
+        if send.first and there.deliveries:
+            visible_at = min(visible_at, there.sent_at)
+        if visible_at < there.visible_at and not self._is_held(there, now):
             self._show(there, visible_at)
-        return there is None
+        return False
 
     def _is_held(self, message: _Live, now: int) -> bool:
-        return message.token != 0 and message.visible_at <= latest_lease_end(now, self._lease_ms)
+        return message.token != 0 and now < message.visible_at <= latest_lease_end(now, self._lease_ms)
 
     def _add(self, message: _Live) -> None:
         self._live[message.id] = message
@@ -159,7 +162,7 @@ class MemoryBroker(Broker):
         message = self._live.get(settlement.delivery.id)
         if message is None or message.token != settlement.delivery.token:
             return False
-        visible_at = self._clock.now() + settlement.delay_ms
+        visible_at = settlement.visible_at(self._clock.now())
         match settlement.outcome:
             case None:
                 self._show(message, visible_at)

@@ -85,7 +85,13 @@ class NatsBroker(Broker):
 
     engine = "nats"
     capabilities = frozenset(
-        {BrokerCapability.DEAD_LETTER_LISTING, BrokerCapability.DURABLE, BrokerCapability.SHARED}
+        {
+            # The server hands out again before it hands out for the first time.
+            BrokerCapability.FIRST,
+            BrokerCapability.DEAD_LETTER_LISTING,
+            BrokerCapability.DURABLE,
+            BrokerCapability.SHARED,
+        }
     )
 
     def __init__(

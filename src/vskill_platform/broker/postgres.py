@@ -31,6 +31,10 @@ _SEND_KEYLESS = """
 INSERT INTO messages (visible_at, sent_at, body) SELECT one.at, $3, one.body FROM unnest($1::bigint[], $2::bytea[])
 AS one (at, body)
 """
+_PUT_FIRST = """
+UPDATE messages SET visible_at = sent_at WHERE key = ANY ($1) AND deliveries > 0
+AND visible_at > sent_at AND NOT (leased AND visible_at > $2 AND visible_at <= $3)
+"""
 _TAKE = """
 WITH due AS (
     SELECT id, visible_at AS was FROM messages WHERE visible_at <= $1
@@ -135,7 +139,7 @@ class PostgresBroker(Broker):
     def _give_back(self, taking: "asyncio.Future[Sequence[Delivery]]") -> None:
         if taking.cancelled() or taking.exception() is not None or not taking.result():
             return
-        settlements = [Settlement(delivery, DeliveryEnd.RETRY) for delivery in taking.result()]
+        settlements = [Settlement(one, DeliveryEnd.RETRY, first=True) for one in taking.result()]
         giving = asyncio.ensure_future(self.settle(settlements))
         # Looking at the error is all that is done about it: the lease ends by itself.
         giving.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -165,7 +169,7 @@ class PostgresBroker(Broker):
         if acked:
             calls.append((_ACK, _leases(acked)))
         if shown:
-            times = [now + one.delay_ms for one in shown]
+            times = [one.visible_at(now) for one in shown]
             calls.append((_SHOW, (*_leases(shown), times, [one.outcome is None for one in shown])))
         if dead:
             reasons = [one.reason.replace("\0", "") for one in dead]
@@ -238,4 +242,7 @@ async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: in
     keys = sorted(keyed)
     times, bodies = [keyed[key][0] for key in keys], [keyed[key][1] for key in keys]
     latest = latest_lease_end(now, lease_ms)
-    return int(await connection.fetchval(_SEND, keys, times, bodies, now, latest)) + len(keyless)
+    new = await connection.fetchval(_SEND, keys, times, bodies, now, latest)
+    if first := sorted(send.key for send in sends if send.first and send.key is not None):
+        await connection.execute(_PUT_FIRST, first, now, latest)
+    return int(new) + len(keyless)

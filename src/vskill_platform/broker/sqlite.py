@@ -45,6 +45,10 @@ _PULL_FORWARD = """
 UPDATE messages SET visible_at = wanted.value FROM json_each(?) AS wanted
 WHERE messages.key = wanted.key AND visible_at > wanted.value AND (leased = 0 OR visible_at > ?)
 """
+_PUT_FIRST = """
+UPDATE messages SET visible_at = sent_at WHERE key IN (SELECT value FROM json_each(?)) AND deliveries > 0
+AND visible_at > sent_at AND NOT (leased = 1 AND visible_at > ? AND visible_at <= ?)
+"""
 _FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
 # One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
 _VISIBLE = """
@@ -130,7 +134,10 @@ class SqliteBroker(Broker):
         if rows:
             _INSERT.into(tx, rows)
         if len(rows) < len(sends):
-            tx.execute(_PULL_FORWARD, (_json(times), latest_lease_end(now, self._lease_ms)))
+            latest = latest_lease_end(now, self._lease_ms)
+            tx.execute(_PULL_FORWARD, (_json(times), latest))
+            if first := [send.key for send in sends if send.first]:
+                tx.execute(_PUT_FIRST, (_json(first), now, latest))
         tx.signals.add(MESSAGES)
         return new
 
@@ -177,7 +184,7 @@ class SqliteBroker(Broker):
         if taking.cancelled() or taking.exception() is not None or not taking.result():
             return
         with suppress(StoreUnavailable):
-            settlements = [Settlement(delivery, DeliveryEnd.RETRY) for delivery in taking.result()]
+            settlements = [Settlement(one, DeliveryEnd.RETRY, first=True) for one in taking.result()]
             # Looking at the error is all that is done about it: the lease ends by itself.
             self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
 
@@ -267,7 +274,7 @@ class _Settling:
         number = settlement.delivery.id
         if self._held.get(number) != settlement.delivery.token:
             return False
-        visible_at = self._now + settlement.delay_ms
+        visible_at = settlement.visible_at(self._now)
         if settlement.outcome is None:
             self._shown[number] = (number, visible_at, 1)
             return True

@@ -11,6 +11,9 @@ class Send(msgspec.Struct, frozen=True):
     #: At most one live message per key; sending again pulls a waiting one forward to the earlier time.
     key: str | None = None
     delay_ms: int = 0
+    #: For work that was begun: a message of this key that was handed out, and that nobody holds any more, goes to
+    #: the place where it stood when it was sent.
+    first: bool = False
 
 
 class SubmissionMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="submission"):
@@ -42,14 +45,14 @@ Body = SubmissionMessage | TaskMessage
 _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 
 
-def submission_send(submission_id: str, run: int, *, delay_ms: int = 0) -> Send:
+def submission_send(submission_id: str, run: int, *, delay_ms: int = 0, first: bool = False) -> Send:
     """The one message that serves this run of this submission."""
-    return _send(SubmissionMessage(submission_id, run), delay_ms)
+    return _send(SubmissionMessage(submission_id, run), delay_ms, first=first)
 
 
-def task_send(kind: str, task_id: str, run: int, *, delay_ms: int = 0) -> Send:
+def task_send(kind: str, task_id: str, run: int, *, delay_ms: int = 0, first: bool = False) -> Send:
     """The one message that serves this run of this task."""
-    return _send(TaskMessage(kind, task_id, run), delay_ms)
+    return _send(TaskMessage(kind, task_id, run), delay_ms, first=first)
 
 
 def decode_body(body: bytes) -> Body:
@@ -57,5 +60,5 @@ def decode_body(body: bytes) -> Body:
     return _decoder.decode(body)
 
 
-def _send(message: Body, delay_ms: int) -> Send:
-    return Send(msgspec.json.encode(message), message.key, delay_ms)
+def _send(message: Body, delay_ms: int, *, first: bool) -> Send:
+    return Send(msgspec.json.encode(message), message.key, delay_ms, first)

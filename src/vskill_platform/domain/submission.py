@@ -28,7 +28,7 @@ FAILED_DELAYS_MS = (10_000, 60_000, 300_000)
 EXHAUSTED = "attempts-exhausted"
 #: After this many dead workers, a reviewer looks at it.
 MAX_INTERRUPTED = 10
-#: After this many dead workers, it runs alone in a worker process.
+#: After this many dead workers, it runs alone in a worker process, and after the others that wait.
 SUSPECT_INTERRUPTED = 3
 UNAVAILABLE_FIRST_MS = 10_000
 UNAVAILABLE_MOST_MS = 900_000
@@ -286,6 +286,23 @@ class Owed(Protocol):
     def claim(self) -> Claim | None: ...
     @property
     def next_attempt_at(self) -> int | None: ...
+
+
+class Interruptible(Protocol):
+    """What a submission and a task have in common: a claim, and how earlier ones ended."""
+
+    @property
+    def claim(self) -> Claim | None: ...
+    @property
+    def attempts(self) -> Attempts: ...
+
+
+def is_suspect(record: Interruptible) -> bool:
+    """Whether workers have died over it: it then runs alone, and behind others.
+
+    The last death is counted by the claim that follows it, so a claim that is still there is one more.
+    """
+    return record.attempts.interrupted + (record.claim is not None) >= SUSPECT_INTERRUPTED
 
 
 def claimable(record: Submission, now: int) -> bool:

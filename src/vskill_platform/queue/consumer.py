@@ -23,7 +23,7 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
-from vskill_platform.domain.submission import SUSPECT_INTERRUPTED, Submission, due_at, exhaustion
+from vskill_platform.domain.submission import Submission, due_at, exhaustion, is_suspect
 from vskill_platform.env import Env
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
@@ -107,12 +107,7 @@ async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
 def _place(seen: tuple[Submission, int] | None) -> AbstractAsyncContextManager[None]:
     """Beside other work, unless workers have died over this one."""
     gate = require_env("gate").gate
-    return gate.alone() if seen is not None and _suspect(seen[0]) else gate.company()
-
-
-def _suspect(record: Submission) -> bool:
-    """The last death is counted by the claim that follows it, so a claim that is still there is one more."""
-    return record.attempts.interrupted + (record.claim is not None) >= SUSPECT_INTERRUPTED
+    return gate.alone() if seen is not None and is_suspect(seen[0]) else gate.company()
 
 
 async def _work(claim: HeldClaim) -> None:
@@ -229,7 +224,7 @@ class _Consumer:
 
     async def _start(self, batch: Batch) -> None:
         if self._stop.is_set():
-            await self._settle_quietly(batch.retry_all(0))
+            await self._settle_quietly(batch.hand_back())
             return
         task = asyncio.create_task(self._run_batch(batch), context=Context())
         self._running.add(task)
@@ -246,7 +241,7 @@ class _Consumer:
         try:
             await self._handler(batch, self._env)
         except asyncio.CancelledError:
-            await self._settle_quietly(batch.retry_all(0))
+            await self._settle_quietly(batch.hand_back())
             raise
         except Exception as error:
             self._env.log.exception("batch failed", error=repr(error))

@@ -11,7 +11,15 @@ import msgspec
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
-from vskill_platform.domain.submission import CLAIM_MS, CLOCK_SLACK_MS, UNAVAILABLE_MOST_MS
+from vskill_platform.domain.submission import (
+    CLAIM_MS,
+    CLOCK_SLACK_MS,
+    UNAVAILABLE_MOST_MS,
+    Attempts,
+    Claim,
+    Interruptible,
+    is_suspect,
+)
 from vskill_platform.domain.task import Task, TaskState, is_due
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS, TASKS
@@ -48,6 +56,8 @@ class Recovered(msgspec.Struct, frozen=True):
 class _Owed(msgspec.Struct, frozen=True):
     id: str
     run: int
+    claim: Claim | None = None
+    attempts: Attempts = Attempts()
 
 
 async def recover_stuck_submissions(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
@@ -151,8 +161,13 @@ async def _select(
 async def _send_page(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
     skips.failed(page.failed)
     owed = [skips.decode(entry, _Owed) for entry in page.items]
-    sends = [submission_send(one.id, one.run) for one in owed if one is not None]
+    sends = [submission_send(one.id, one.run, first=_goes_first(one)) for one in owed if one is not None]
     return len(sends), await env.broker.send_batch(sends) if sends else 0
+
+
+def _goes_first(owed: Interruptible) -> bool:
+    """Whether it was interrupted, and not so often that it might be its own fault: then others come before it."""
+    return owed.claim is not None and not is_suspect(owed)
 
 
 # Tasks.
@@ -162,6 +177,8 @@ class _OwedTask(msgspec.Struct, frozen=True):
     kind: str
     id: str
     run: int
+    claim: Claim | None = None
+    attempts: Attempts = Attempts()
 
 
 async def recover_tasks(
@@ -204,5 +221,5 @@ async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -
 
 
 async def _send_tasks(env: Env, tasks: Sequence[_OwedTask | Task | None]) -> tuple[int, int]:
-    sends = [task_send(one.kind, one.id, one.run) for one in tasks if one is not None]
+    sends = [task_send(one.kind, one.id, one.run, first=_goes_first(one)) for one in tasks if one is not None]
     return len(sends), await env.broker.send_batch(sends) if sends else 0
