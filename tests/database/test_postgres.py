@@ -16,7 +16,15 @@ from vskill_platform.broker.postgres import PostgresBroker
 from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import Conflict, NotFound, SchemaUnknown, StoreReadOnly, StoreUnavailable
+from vskill_platform.domain.errors import (
+    Conflict,
+    NotFound,
+    PlatformError,
+    SchemaUnknown,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
@@ -121,6 +129,73 @@ async def test_commits_over_the_same_keys_in_any_order_never_wait_for_each_other
     lost = sum(await asyncio.wait_for(asyncio.gather(*(work() for _ in range(8))), PATIENCE_S))
     total = sum([int((await kv.get(name)).value) for name in names])
     assert total == (8 * 12 - lost) * 2
+
+
+class CountingBroker(PostgresBroker):
+    """How many settlements went to the server together, each time."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        self.together: list[int] = []
+
+    async def _apply(self, settlements):
+        self.together.append(len(settlements))
+        return await super()._apply(settlements)
+
+
+async def test_what_batches_settle_at_the_same_time_is_settled_together(database):
+    broker = CountingBroker(database)
+    await broker.send_batch([Send(b"%d" % n) for n in range(30)])
+    batches = await broker.receive(max_batch_size=3, max_wait_ms=0, batches=10)
+    await asyncio.gather(*(batch.ack_all() for batch in batches))
+    assert broker.together == [30]
+    assert (await broker.depth()).leased == 0
+
+
+async def test_what_is_settled_while_others_are_settled_waits_and_goes_together(database):
+    broker = CountingBroker(database)
+    await broker.send_batch([Send(b"%d" % n) for n in range(9)])
+    first, *others = await broker.receive(max_batch_size=3, max_wait_ms=0, batches=3)
+    under_way = asyncio.create_task(first.ack_all())
+    async with asyncio.timeout(PATIENCE_S):
+        while not broker.together:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0)
+    await asyncio.gather(under_way, *(batch.ack_all() for batch in others))
+    assert broker.together == [3, 6]
+
+
+async def test_a_settlement_that_nobody_waits_for_any_more_is_made_and_disturbs_no_other(database):
+    broker = CountingBroker(database)
+    await broker.send_batch([Send(b"1"), Send(b"2")])
+    gone, other = [message for batch in await broker.receive(1, 0, 2) for message in batch.messages]
+    cancelled = asyncio.create_task(gone.ack())
+    waiting = asyncio.create_task(other.ack())
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert await waiting is True
+    assert (await broker.depth()).leased == 0
+
+
+async def test_an_error_of_a_settlement_is_the_error_of_everybody_in_it(database, location):
+    broker = CountingBroker(database)
+    await broker.send_batch([Send(b"1"), Send(b"2")])
+    one, two = [message for batch in await broker.receive(1, 0, 2) for message in batch.messages]
+    connection = await asyncpg.connect(location)
+    await connection.execute("ALTER TABLE messages RENAME TO gone")
+    answers = await asyncio.gather(one.ack(), two.ack(), return_exceptions=True)
+    assert [isinstance(answer, PlatformError) for answer in answers] == [True, True]
+    await connection.execute("ALTER TABLE gone RENAME TO messages")
+    await connection.close()
+    assert list(await asyncio.gather(one.ack(), two.ack())) == [True, True]
+
+
+async def test_a_connection_that_goes_back_to_the_pool_keeps_no_transaction(database):
+    """Nothing else is cleared, which saves a round trip for each statement."""
+    with pytest.raises(StoreError):
+        async with database.connection() as connection, connection.transaction():
+            await connection.execute("SELECT 1 / 0")
+    async with database.connection() as connection:
+        assert not connection.is_in_transaction()
 
 
 async def test_of_two_who_create_the_same_key_at_once_one_does(kv):

@@ -1,12 +1,15 @@
 """The queue on PostgreSQL: its own tables beside the records, so that a record and its message are one commit.
 
 Takers skip what others are taking (`SKIP LOCKED`), so any number of workers on any number of machines share one
-queue. A notification wakes them; where it is lost, they look again after a second.
+queue. A notification wakes them; where it is lost, they look again after a second. What the batches of one process
+settle at the same time, or while a settlement is on its way, is settled together: so their slots are free at the same
+time, and one receive fills them.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 from vskill_platform.broker.contract import (
@@ -51,22 +54,22 @@ _FIRST = "SELECT min(visible_at) FROM messages"
 _HELD = "m.id = one.id AND m.deliveries = one.token AND m.leased"
 _ACK = f"""
 DELETE FROM messages AS m USING unnest($1::bigint[], $2::integer[]) AS one (id, token)
-WHERE {_HELD} RETURNING m.id
+WHERE {_HELD} RETURNING m.id, one.token
 """  # noqa: S608 - our own text
 _SHOW = f"""
 UPDATE messages AS m SET visible_at = one.at, leased = one.keeps
 FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::boolean[]) AS one (id, token, at, keeps)
-WHERE {_HELD} RETURNING m.id
+WHERE {_HELD} RETURNING m.id, one.token
 """  # noqa: S608 - our own text
 _BURY = f"""
 WITH dead AS (
     DELETE FROM messages AS m USING unnest($1::bigint[], $2::integer[], $3::text[]) AS one (id, token, reason)
-    WHERE {_HELD} RETURNING m.id, m.key, one.reason, m.deliveries, m.sent_at, m.body
+    WHERE {_HELD} RETURNING m.id, one.token, m.key, one.reason, m.deliveries, m.sent_at, m.body
 ), kept AS (
     INSERT INTO dead_letters (key, reason, deliveries, sent_at, died_at, body)
     SELECT key, reason, deliveries, sent_at, $4, body FROM dead ORDER BY id
 )
-SELECT id FROM dead
+SELECT id, token FROM dead
 """  # noqa: S608 - our own text
 _DEPTH = """
 SELECT count(*) FILTER (WHERE visible_at <= $1), count(*) FILTER (WHERE visible_at > $1 AND NOT leased),
@@ -91,6 +94,9 @@ class PostgresBroker(Broker):
         self.database = database
         self.lease_ms = lease_ms
         self._closed = False
+        #: What waits for the next settlement, and who settles it.
+        self._unsettled: list[tuple[Sequence[Settlement], asyncio.Future[Sequence[bool]]]] = []
+        self._settling: asyncio.Task[None] | None = None
         database.attach(self)
 
     # Sending.
@@ -149,18 +155,44 @@ class PostgresBroker(Broker):
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         if not settlements:
             return ()
-        first: dict[int, Settlement] = {}
-        ends: dict[int, Settlement] = {}
+        settled: asyncio.Future[Sequence[bool]] = asyncio.get_running_loop().create_future()
+        self._unsettled.append((settlements, settled))
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle_together(), context=Context())
+        return await settled
+
+    async def _settle_together(self) -> None:
+        """Until nobody waits: everything that came meanwhile, in one go, and to each caller its own answers."""
+        while self._unsettled:
+            together, self._unsettled = self._unsettled, []
+            try:
+                applied = iter(
+                    await self._settle([one for settlements, _ in together for one in settlements])
+                )
+            except Exception as error:  # noqa: BLE001 - it is the error of everybody who waits
+                for _, settled in together:
+                    if not settled.done():
+                        settled.set_exception(error)
+                continue
+            for settlements, settled in together:
+                answers = [next(applied) for _ in settlements]
+                if not settled.done():
+                    settled.set_result(answers)
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        """A lease has one end at the most, and an end counts for more than an extension."""
+        extensions: dict[tuple[int, int], Settlement] = {}
+        ends: dict[tuple[int, int], Settlement] = {}
         for one in settlements:
-            chosen = first if one.outcome is None else ends
-            chosen.setdefault(one.delivery.id, one)
-        held = await self._apply([*{**first, **ends}.values()])
+            chosen = extensions if one.outcome is None else ends
+            chosen.setdefault(_lease_of(one), one)
+        held = await self._apply([*{**extensions, **ends}.values()])
         return [
-            one.delivery.id in held and (one.outcome is None or ends.get(one.delivery.id) is one)
+            _lease_of(one) in held and (one.outcome is None or ends[_lease_of(one)] is one)
             for one in settlements
         ]
 
-    async def _apply(self, settlements: Sequence[Settlement]) -> set[int]:
+    async def _apply(self, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
         now = self.database.now()
         acked = [one for one in settlements if one.outcome is DeliveryEnd.ACK]
         shown = [one for one in settlements if one.outcome in (None, DeliveryEnd.RETRY)]
@@ -174,10 +206,12 @@ class PostgresBroker(Broker):
         if dead:
             reasons = [one.reason.replace("\0", "") for one in dead]
             calls.append((_BURY, (*_leases(dead), reasons, now)))
-        held: set[int] = set()
+        held: set[tuple[int, int]] = set()
         async with self.database.connection() as connection:
             for statement, arguments in calls:
-                held.update(row[0] for row in await connection.fetch(statement, *arguments))
+                held.update(
+                    (number, token) for number, token in await connection.fetch(statement, *arguments)
+                )
             if any(one.outcome is DeliveryEnd.RETRY and one.delay_ms == 0 for one in shown):
                 await connection.execute("SELECT pg_notify($1, '')", MESSAGES)
         return held
@@ -226,6 +260,10 @@ async def read_dead_letters(connection: Any, *, after: int = 0, limit: int | Non
 
 def _leases(settlements: Sequence[Settlement]) -> tuple[list[int], list[int]]:
     return [one.delivery.id for one in settlements], [one.delivery.token for one in settlements]
+
+
+def _lease_of(settlement: Settlement) -> tuple[int, int]:
+    return settlement.delivery.id, settlement.delivery.token
 
 
 async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: int) -> int:
