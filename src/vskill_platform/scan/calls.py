@@ -12,20 +12,18 @@ from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, RunShell, Va
 from vskill_platform.scan.words import words
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """One call with its evaluated parts."""
 
     #: dotted, aliases resolved
     name: str
+    #: what stands behind the last dot
+    last: str
     receiver: Value
     arguments: list[Value]
     keywords: Mapping[str, Value]
     start: int
     length: int
-
-    @property
-    def last(self) -> str:
-        return self.name.rpartition(".")[2]
 
     @property
     def everything(self) -> Value:
@@ -153,7 +151,7 @@ def _registry(program: Program, call: Call, _: RunShell) -> Value:
 
 def _same(_: Program, call: Call, __: RunShell) -> Value:
     """Changes the form of a value, not what it is; of a key, what a function that nobody knows gives back is no key."""
-    value = call.receiver | call.everything
+    value = join_values([call.receiver, *call.arguments, *call.keywords.values()])
     return value if call.last in _KEEPS_KEYS else value.without_keys()
 
 
@@ -330,6 +328,6 @@ FULL = {name: effect for effect, names in _FULL for name in words(names)}
 LAST = {name: effect for effect, names in _LAST for name in words(names)}
 
 
-def effect_of(name: str) -> Effect:
+def effect_of(call: Call) -> Effect:
     """What a call does; a function that nobody knows passes on what it is given."""
-    return FULL.get(name) or LAST.get(name.rpartition(".")[2]) or _same
+    return FULL.get(call.name) or LAST.get(call.last) or _same

@@ -8,6 +8,7 @@ and the same text gives the same card whatever stands beside it.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -29,6 +30,7 @@ MOST_PLACES = 20_000
 #: Of the text after a call that starts a program, how much is looked at for the program's name.
 ARGUMENT_BYTES = 400
 LONGEST_PROGRAM = 40
+LONGEST_HOST = 253
 
 #: A file, and why it was not read.
 Unread = tuple[str, str]
@@ -372,6 +374,12 @@ def _is_value(text: bytes, start: int, offset: int) -> bool:
 
 def host_name(written: str) -> str:
     """The host as the card names it; "" for one that is no other machine."""
+    # Skills name the same hosts again and again. What is longer than a host is not worth remembering.
+    return _read_host(written) if len(written) <= LONGEST_HOST else _read_host.__wrapped__(written)
+
+
+@lru_cache(maxsize=4096)
+def _read_host(written: str) -> str:
     host = known.UNKNOWN_PART.sub("*", written.lower()).strip(".-_")
     if not host or host in known.LOOPBACK or host in known.NAMESPACES:
         return ""
@@ -429,6 +437,7 @@ def _plain_words(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
+@lru_cache(maxsize=1024)
 def _package(word: str) -> str:
     if word == "the packages of this folder":
         return word

@@ -60,15 +60,20 @@ def refine(
     names: dict[str, Value] = {}
     for block in layer.blocks:
         check()
-        inside = matches[bisect_left(matches, block.start) : bisect_left(matches, block.end)]
+        inside = (
+            matches[bisect_left(matches, block.start) : bisect_left(matches, block.end)] if matches else ()
+        )
         if block.language not in PARSED:
             if inside:
                 stretches.extend(_find_comments(layer, block))
         elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
             stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
-        kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         cut = layer.cut
+        if isinstance(cut, list) and len(cut) == 1:
+            kept = stretches if cut[0].role in _REFINED else []
+        else:
+            kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
         if isinstance(cut, list) or callable(cut):
             layer.cut = overlay(layer.pieces, kept)
         else:

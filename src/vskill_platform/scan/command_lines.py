@@ -18,7 +18,7 @@ MOST_WORDS = 24
 LONGEST = 2_000
 
 _TOKEN = re2.compile(
-    rb"(?ms)\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|[\s;|&(])#[^\n]*|<<-?[ \t]*\\?[\"']?([A-Za-z_]\w*)[\"']?"
+    rb"(?ms)\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|[\s;|&(])#[^\n]*|<<-?[ \t]*\\?[\"']?[A-Za-z_]\w*[\"']?"
 )
 _CASE_LABEL = re2.compile(rb"(?m)^[ \t]*[^\s()=$;]+(?:[ \t]*\|[ \t]*[^\s()=$;]+)*\)")
 _LIST = re2.compile(rb"[A-Za-z_]\w*\+?=\([^)]*\)|\(\([^)]*\)\)")
@@ -153,7 +153,7 @@ def _blank_tokens(text: bytes, plain: bytearray) -> None:
         elif first == ord("\\"):
             plain[start:end] = b"  " if text[start + 1 : end] == b"\n" else b"xx"[: end - start]
         elif first == ord("<"):
-            mark = token.group(1)
+            mark = text[start:end].strip(b"<- \t\\\"'")
             skip = _blank_document(text, plain, end, mark) if documents else -1
             documents = skip >= 0
         else:

@@ -24,6 +24,8 @@ GLANCE = 8
 _BASE64 = re2.compile(rb"[A-Za-z0-9+/_-]{20,}(?:\s*\n\s*[A-Za-z0-9+/_-]{20,})*={0,2}")
 _PRINTABLE = bytes(range(32, 127)) + b"\n\t\r"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
+#: The first letters of what is printable or compressed.
+_BEGINNING = frozenset(b"CDHIJKLMNOPQRSTUVWXYZabcdef")
 _COMPRESSED = (b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01", b"x^")
 
 
@@ -62,7 +64,13 @@ def decoded_layers(text: bytes) -> Iterator[Decoded]:
 
 
 def _candidates(text: bytes) -> Iterator[tuple[int, int, str, bytes]]:
-    long_words = _BASE64.search(text) is not None
+    long_words = False
+    for match in _BASE64.finditer(text):
+        long_words = True
+        start, end = match.span()
+        inner = _from_base64(text[start:end])
+        if inner is not None:
+            yield start, end - start, "base64", inner
     for how, sign, pattern, read in _WAYS:
         # What is long enough to be hexadecimal also looks like base64.
         if not _may_hold(text, sign) or (not sign and not long_words):
@@ -102,7 +110,7 @@ def _from_base64(written: bytes) -> bytes | None:
     compact = b"".join(written.split()).rstrip(b"=").translate(_URL_SAFE)
     for spelling in (compact, compact[::-1]):
         # Most are paths and names, as their first bytes show.
-        if not _begins_well(spelling[:GLANCE]):
+        if spelling[0] not in _BEGINNING or not _begins_well(spelling[:GLANCE]):
             continue
         head = _base64_bytes(spelling[: SAMPLE // 3 * 4])
         if head.startswith(_COMPRESSED) or is_text(head):
@@ -152,7 +160,6 @@ def _from_entities(written: bytes) -> bytes | None:
 Reader = Callable[[bytes], bytes | None]
 #: Name, a cheap sign that it may be there, what it looks like, how it is read.
 _WAYS: tuple[tuple[str, bytes, re2._Regexp, Reader], ...] = (
-    ("base64", b"", _BASE64, _from_base64),
     ("hex", b"", re2.compile(rb"(?:[0-9a-fA-F]{2}){12,}"), _from_hex),
     ("escapes", b"\\x", re2.compile(rb"(?:\\x[0-9a-fA-F]{2}){6,}"), _from_escapes),
     ("escapes", b"\\u00", re2.compile(rb"(?:\\u00[0-9a-fA-F]{2}){6,}"), _from_escapes),

@@ -23,7 +23,7 @@ from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
 from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
-from vskill_platform.scan.matcher import Matcher
+from vskill_platform.scan.matcher import Matcher, rest_of
 from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_platform.scan.normal import normalise_text, written_column
 from vskill_platform.scan.polarity import is_about, tells
@@ -126,8 +126,8 @@ class _Scan:
         self._hits: dict[int, list[Hit]] = {}
         self._forbidding: set[int] = set()
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
-        #: layers in which also what stands behind the gates of rules was looked for
-        self._searched: set[int] = set()
+        #: layers in which also what stands behind the gates of rules was looked for, with the group of these rules
+        self._searched: set[tuple[int, str]] = set()
 
     def at(self, problem: str) -> str:
         """The problem with the file at which it came up."""
@@ -187,7 +187,7 @@ class _Scan:
             ):
                 self._budget.check()
                 for number in self._layers_behind(rule_id, gate):
-                    self._search_rest(number)
+                    self._search_rest(number, rest_of(rule_id))
 
     def _layers_behind(self, rule_id: str, gate: RuleNode | Leaf) -> list[int]:
         if self._ruleset.conditions[rule_id].within is Unit.SKILL:
@@ -196,15 +196,15 @@ class _Scan:
         paths = {self._layers[number].path for number, _, _ in spots}
         return [number for number, layer in enumerate(self._layers) if layer.path in paths]
 
-    def _search_rest(self, number: int) -> None:
-        if number not in self._searched:
-            self._searched.add(number)
+    def _search_rest(self, number: int, group: str) -> None:
+        if (number, group) not in self._searched:
+            self._searched.add((number, group))
             layer = self._layers[number]
             text = searchable(layer.flowing)
             if len(text) < len(layer.flowing):
                 self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
             flooded = partial(self.reading.problem, layer.path, FLOODED)
-            for leaf, offset, length in self._matcher.rest(text, flooded):
+            for leaf, offset, length in self._matcher.rest(text, group, flooded):
                 self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _refine(self, first: int) -> None:
@@ -220,19 +220,30 @@ class _Scan:
             asked=self._ruleset.by_fact,
             ways=self._ruleset.ways_of_running,
         )
-        for number in range(first, len(self._layers)):
-            self._budget.check()
-            layer = self._layers[number]
-            self.reading.path = layer.path
-            known = len(layer.facts)
-            try:
-                code.refine(layer, signs.telling(layer), matches.get(number, ()), self._budget.check_code)
-            except Exceeded as error:
-                layer.unread = f"not fully read: {error}"
-            if layer.unread:
-                self.reading.problem(layer.path, layer.unread)
-            self._facts(number, layer.facts[known:])
-            self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
+        known = [len(layer.facts) for layer in self._layers]
+        stored = signs.stores_secrets
+        numbers = range(first, len(self._layers))
+        for number in sorted(numbers, key=lambda number: signs.only_sends(self._layers[number])):
+            self._read_code(self._layers[number], signs, matches.get(number, ()))
+        if signs.stores_secrets and not stored:
+            # What was found encoded writes a file that code which was read before it may send.
+            for number in range(first):
+                if signs.only_sends(self._layers[number]):
+                    self._read_code(self._layers[number], signs, matches.get(number, ()))
+        for number, layer in enumerate(self._layers):
+            self._facts(number, layer.facts[known[number] :])
+            if number >= first:
+                self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
+
+    def _read_code(self, layer: Layer, signs: Signs, matches: Sequence[int]) -> None:
+        self._budget.check()
+        self.reading.path = layer.path
+        try:
+            code.refine(layer, signs.telling(layer), matches, self._budget.check_code)
+        except Exceeded as error:
+            layer.unread = f"not fully read: {error}"
+        if layer.unread:
+            self.reading.problem(layer.path, layer.unread)
 
     def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
         """By layer, the offsets at which something of these rules matched."""

@@ -17,7 +17,7 @@ _ADDRESS = re2.compile(
 _TOOLS = re2.compile(rb"(?m)^allowed-tools:[ \t]*([^\n]*(?:\n[ \t]+-[^\n]*)*)")
 _TOOL = re2.compile(rb"[A-Za-z_][\w.-]*(?:\([^)\n]{0,200}\))?")
 _ARCHIVE = re2.compile(rb"(?i)\.(?:zip|rar|7z)\b|\barchive\b|\bextract\b|\bunzip\b")
-_PASSWORD_SIGN = re2.compile(rb"(?i)pass|pwd| -p")
+_PASSWORD_SIGNS = (b"pass", b"pwd", b" -p")
 _PASSWORD = re2.compile(
     rb"(?i)\b(?:pass(?:word|code|phrase|wd)?|pwd)\b(?: (?:is|to (?:extract|open|unzip)[^\n:]{0,30}|"
     rb"for [^\n:]{0,30}))?\s*"
@@ -33,8 +33,10 @@ def facts_of(layer: Layer, asked: Container[str] = FACTS) -> Iterator[Fact]:
         yield from _addresses(text)
     if "declared" in asked and text.startswith(b"---"):
         yield from _declared_facts(layer)
-    if "password.archive" in asked and _PASSWORD_SIGN.search(text):
-        yield from _locked_archives(layer, text)
+    if "password.archive" in asked:
+        lower = text.lower()
+        if any(sign in lower for sign in _PASSWORD_SIGNS):
+            yield from _locked_archives(layer, text)
 
 
 def _addresses(text: bytes) -> Iterator[Fact]:

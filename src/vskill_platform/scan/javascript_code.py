@@ -7,7 +7,16 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, join_values, literal
+from vskill_platform.scan.taint import (
+    EMPTY,
+    LONGEST_TEXT,
+    NOTHING,
+    Program,
+    RunShell,
+    Value,
+    join_values,
+    literal,
+)
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
 
@@ -32,10 +41,13 @@ class JavaScriptCode:
         return join_values(map(self._value, node.named_children))
 
     def _value(self, node: Node) -> Value:
+        kind = node.type
+        if kind == "identifier":
+            return self._program.look_up(self._text(node))
         try:
             if not self._program.enter():
                 return NOTHING
-            handler = _NODES.get(node.type)
+            handler = _NODES.get(kind)
             if handler is not None:
                 return handler(self, node)
             return self._children(node) if node.named_child_count else NOTHING
@@ -155,9 +167,6 @@ class JavaScriptCode:
 
     # Expressions.
 
-    def on_identifier(self, node: Node) -> Value:
-        return self._program.look_up(self._text(node))
-
     def on_member(self, node: Node) -> Value:
         name = self._resolve(self._dotted_name(node))
         if name == "process.env":
@@ -209,17 +218,15 @@ class JavaScriptCode:
         key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
         if value is None:
             return NOTHING
-        named = (
-            literal(self._text(key) + "=")
-            if key is not None and self._text(key) in {"method", "hostname", "host"}
-            else EMPTY
-        )
+        name = self._text(key) if key is not None else ""
+        named = literal(name + "=") if name in {"method", "hostname", "host"} else EMPTY
         said = self._value(value)
-        return named | (said.without_keys() if key is not None and self._text(key) == "headers" else said)
+        return named | (said.without_keys() if name == "headers" else said)
 
     def on_shorthand(self, node: Node) -> Value:
-        value = self.on_identifier(node)
-        return value.without_keys() if self._text(node) == "headers" else value
+        name = self._text(node)
+        value = self._program.look_up(name)
+        return value.without_keys() if name == "headers" else value
 
     def on_call(self, node: Node) -> Value:
         function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
@@ -238,10 +245,12 @@ class JavaScriptCode:
             for child in (arguments.named_children if arguments is not None else ())
             if child.type != "comment" or self.on_comment(child) is None
         ]
-        if name.rpartition(".")[2] in _PROMISED:
+        last = name.rpartition(".")[2]
+        if last in _PROMISED:
             self._pass_promise(given, receiver)
         call = Call(
             name,
+            last,
             receiver,
             list(map(self._value, given)),
             {},
@@ -282,13 +291,18 @@ class JavaScriptCode:
         for name, value in zip(program.parameters.get(call.last, ()), call.arguments, strict=False):
             if value.tags:
                 program.assign(name, Value(value.tags))
-        result = effect_of(call.name)(program, call, self._run_shell)
+        result = effect_of(call)(program, call, self._run_shell)
         returned = program.look_up(f"(){call.last}")
         return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
 
     # Names.
 
     def _dotted_name(self, node: Node) -> str:
+        if node.type not in _NAMED:
+            return ""
+        written = self._text(node)
+        if written.replace(".", "").isidentifier() and not written.startswith("this"):
+            return written
         parts: list[str] = []
         while node.type == "member_expression":
             member = node.child_by_field_name("property")
@@ -321,9 +335,12 @@ class JavaScriptCode:
         return self._text(node)[1:-1]
 
     def _text(self, node: Node) -> str:
-        return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
+        start = node.start_byte
+        return self._source[start : min(node.end_byte, start + LONGEST_TEXT)].decode("utf-8", "replace")
 
 
+#: What may have a name that is known from elsewhere.
+_NAMED = frozenset({"identifier", "member_expression", "call_expression", "import", "super"})
 _COLLECTIONS = frozenset({"array", "object", "new_expression", "regex", "as_expression"})
 _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
     **dict.fromkeys(
@@ -346,7 +363,6 @@ _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
         JavaScriptCode.on_definition,
     ),
     "return_statement": JavaScriptCode.on_return,
-    "identifier": JavaScriptCode.on_identifier,
     "shorthand_property_identifier": JavaScriptCode.on_shorthand,
     "member_expression": JavaScriptCode.on_member,
     "subscript_expression": JavaScriptCode.on_subscript,

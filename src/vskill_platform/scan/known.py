@@ -230,6 +230,7 @@ _ODD_ENDINGS = frozenset(
 _HOST = re2.compile(
     r"(?i)(?:https?|wss?|ftp|tcp)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?"
 )
+IP_DOTS = 3
 _BARE_IP = re2.compile(r"\b([0-9]{1,3}(?:\.[0-9]{1,3}){3})\b")
 _IP = re2.compile(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$")
 
@@ -318,10 +319,10 @@ def persists_at(text: str) -> str:
 @lru_cache(maxsize=4096)
 def host_in(text: str) -> str:
     """The host that a literal addresses; "" for none."""
-    match = _HOST.search(text)
+    match = _HOST.search(text) if "://" in text else None
     if match:
         return str(match.group(1)).lower().rstrip(".:").rsplit("@", 1)[-1]
-    bare = _BARE_IP.search(text)
+    bare = _BARE_IP.search(text) if text.count(".") >= IP_DOTS else None
     return str(bare.group(1)) if bare else ""
 
 

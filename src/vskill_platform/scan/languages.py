@@ -1,6 +1,7 @@
 """What a file or a fenced block is, told by its name: which syntax, and which role its text has."""
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.words import words
@@ -77,7 +78,7 @@ def language_of(path: str, text: bytes) -> str:
     name = path.rpartition("!")[2].rstrip("/").rpartition("/")[2].lower()
     if name in _CONFIG_NAMES or "/workflows/" in f"/{path}":
         return "config"
-    if any(fnmatchcase(name, pattern) for pattern in _CONFIG_PATTERNS):
+    if is_config(name):
         return "config"
     if name in _CODE_NAMES or name.startswith("dockerfile"):
         return "other"
@@ -91,6 +92,11 @@ def language_of(path: str, text: bytes) -> str:
     if not dot or not stem or name.split(".")[0] in _PROSE_NAMES:
         return "prose"
     return "data"
+
+
+@lru_cache(maxsize=1024)
+def is_config(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _CONFIG_PATTERNS)
 
 
 def is_named_text(path: str, data: bytes) -> bool:

@@ -33,6 +33,8 @@ _UNSEEN = re2.compile(
     rb"|font-size\s*:\s*0|opacity\s*:\s*0(?:[^.0-9]|\.0)|(?:width|height)\s*:\s*0(?:px)?\s*[;\"']|color\s*:\s*"
     rb"(?:white|#fff(?:fff)?|transparent|rgba?\(255,\s*255,\s*255)))(?:[\s;\"'=),][^<>]{0,400})?>"
 )
+#: One of these stands in each of them.
+_UNSEEN_WORDS = tuple(b"hidden display visibility font-size opacity width height color".split())
 #: How far the end of an unseen element is looked for.
 _UNSEEN_REACH = 20_000
 MOST_FACTS = 20
@@ -75,7 +77,7 @@ def _pieces(parts: "Parts", unseen: list[Unseen]) -> list[Piece]:
 def _unseen(text: bytes) -> list[Unseen]:
     """What style or markdown's own tricks keep from the rendered page."""
     found = []
-    if b"<" in text:
+    if b"<" in text and _may_be_unseen(text.lower()):
         for match in _UNSEEN.finditer(text):
             tag = match.group().lower()
             if b"background" in tag and b"none" not in tag and b"hidden" not in tag:
@@ -87,6 +89,10 @@ def _unseen(text: bytes) -> list[Unseen]:
             (match.start(), match.end(), "link-comment") for match in _REFERENCE_COMMENT.finditer(text)
         )
     return found
+
+
+def _may_be_unseen(lower: bytes) -> bool:
+    return any(word in lower for word in _UNSEEN_WORDS)
 
 
 class Lead:

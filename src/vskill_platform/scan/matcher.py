@@ -7,6 +7,7 @@ that names its rarest part: they are looked for once that was found. A scanner o
 to use, and belongs to one thread at a time.
 """
 
+import hashlib
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,9 +31,12 @@ Match = tuple[int, int, int]
 #: Called when a pattern matches more often than is counted.
 Flooded = Callable[[], None]
 
-FORBIDDING, REST = "forbidding", "rest"
+FORBIDDING, REST, COMMON_REST = "forbidding", "rest", "common-rest"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
-GROUPS = (FORBIDDING, REST, "load", "hidden", "prose", "code", "data")
+GROUPS = (FORBIDDING, REST, COMMON_REST, "load", "hidden", "prose", "code", "data")
+#: Rules whose rarest part stands in many honest texts. The rest of all others is not looked for there.
+OFTEN_OPENED = frozenset({"EX-001", "EX-002", "IN-018", "OB-004", "SE-008"})
+_LATER = frozenset({FORBIDDING, REST, COMMON_REST})
 _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
 
 
@@ -49,25 +53,26 @@ class Matcher:
         second or more. One search takes at most `slowest_s` on the wall's clock: as long as a whole scan may take."""
         given = compiled or {}
         # Compiling takes time even where there is nothing to compile.
+        groups = {name: leaves for name, leaves in _group_leaves(ruleset).items() if leaves}
+        self._file_names = {name: _file_name(name, leaves) for name, leaves in groups.items()}
         self._by_name = {
-            name: _Group(ruleset, leaves, given.get(_file_name(name)), slowest_s)
-            for name, leaves in _group_leaves(ruleset).items()
-            if leaves
+            name: _Group(ruleset, leaves, given.get(self._file_names[name]), slowest_s)
+            for name, leaves in groups.items()
         }
 
     def serialised(self) -> dict[str, bytes]:
-        return {_file_name(name): group.serialised() for name, group in self._by_name.items()}
+        return {self._file_names[name]: group.serialised() for name, group in self._by_name.items()}
 
     def matches(self, text: bytes, roles: frozenset[TextRole], flooded: Flooded) -> Iterator[Match]:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
         for name, group in self._by_name.items():
-            if name not in {FORBIDDING, REST} and not roles.isdisjoint(group.roles):
+            if name not in _LATER and not roles.isdisjoint(group.roles):
                 yield from group.matches(text, lower, flooded)
 
-    def rest(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
-        """The same for what rules look for only after their rarest part was found."""
-        return self._matches_of(REST, text, flooded)
+    def rest(self, text: bytes, group: str, flooded: Flooded) -> Iterator[Match]:
+        """The same for what rules look for only after their rarest part was found; `group` is what `rest_of` says."""
+        return self._matches_of(group, text, flooded)
 
     def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
@@ -78,9 +83,15 @@ class Matcher:
         return group.matches(text, text.lower(), flooded) if group is not None else iter(())
 
 
-def _file_name(name: str) -> str:
-    """A group's name on disk: one that was compiled for text as it is written must not be taken for it."""
-    return f"{name}-lower"
+def rest_of(rule_id: str) -> str:
+    """The group that holds what a rule looks for after its rarest part was found."""
+    return COMMON_REST if rule_id in OFTEN_OPENED else REST
+
+
+def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
+    """A group's name on disk: one with other patterns, or in another order, must not be taken for it."""
+    bodies = "\n".join(map(body, leaves)).encode()
+    return f"{name}-lower-{hashlib.sha256(bodies).hexdigest()[:12]}"
 
 
 def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
@@ -91,7 +102,8 @@ def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     for leaf in ruleset.leaves:
         if leaf.pattern is not None:
             # What another rule looks for anyhow costs nothing.
-            group = searched.get(body(leaf), REST) if leaf.counts else FORBIDDING
+            rest = rest_of(ruleset.by_leaf[leaf.number].id)
+            group = searched.get(body(leaf), rest) if leaf.counts else FORBIDDING
             leaves[group].append(leaf)
     return leaves
 

@@ -13,6 +13,9 @@ from typing import Protocol
 
 import msgspec
 
+#: The lines of a text are indexed when somebody asks for the place of so many matches.
+INDEXED_FROM = 12
+
 
 class TextRole(enum.StrEnum):
     """What a piece of text is there for."""
@@ -180,6 +183,8 @@ class Layer(msgspec.Struct):
     #: all that its pieces may have
     roles: frozenset[TextRole] = ALL_ROLES
     starts: list[int] = []
+    #: how often somebody asked for a line
+    asked: int = 0
     #: where its lines begin, and the sentences of a segment, once somebody asks
     lines: list[int] = []
     sentences: dict[int, list[int]] = {}
@@ -219,20 +224,24 @@ class Layer(msgspec.Struct):
         return max(0, bisect_right(self.starts, offset) - 1)
 
     def line_start(self, offset: int) -> int:
-        line = self._line(offset)
-        return self.lines[line]
+        if self._has_index():
+            return self.lines[bisect_right(self.lines, offset) - 1]
+        return self.text.rfind(b"\n", 0, offset) + 1
 
     def line_at(self, offset: int) -> int:
         if self.decoded:
             return self.origin
-        return self._line(offset) + self.origin
+        if self._has_index():
+            return bisect_right(self.lines, offset) - 1 + self.origin
+        return self.text.count(b"\n", 0, offset) + self.origin
 
-    def _line(self, offset: int) -> int:
-        """Counted from 0. The index pays off in large files with many matches."""
-        if not self.lines:
+    def _has_index(self) -> bool:
+        """Whether the lines are indexed, which pays off once somebody asks again and again."""
+        self.asked += 1
+        if self.asked == INDEXED_FROM:
             lengths = map(len, self.text.split(b"\n"))
             self.lines = [0, *accumulate(map((1).__add__, lengths))][:-1]
-        return bisect_right(self.lines, offset) - 1
+        return self.asked >= INDEXED_FROM
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):

@@ -23,14 +23,6 @@ _VARIATION = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = "\U000e0000-\U000e007f"
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 
-_INVISIBLE = re2.compile(f"[{_ZERO_WIDTH}{_VARIATION}{_TAGS}{_BIDI}]")
-#: How text is hidden, and how that looks. A single joiner or selector belongs to honest emoji and scripts.
-_HIDDEN = (
-    ("zero-width", re2.compile(f"[0-9A-Za-z][{_ZERO_WIDTH}]+[0-9A-Za-z]|[{_ZERO_WIDTH}]{{4,}}")),
-    ("tag", re2.compile(f"[{_TAGS}]{{2,}}")),
-    ("variation", re2.compile(f"[{_VARIATION}]{{4,}}")),
-    ("bidi", re2.compile("[\u202d\u202e\u2066-\u2068]")),
-)
 _BEYOND_ASCII = re2.compile("[^\\x00-\\x7f\ufffd]")
 _FLAG = "\U0001f3f4"
 
@@ -75,6 +67,19 @@ def _spelt(ranges: str) -> Iterator[int]:
             yield first
 
 
+#: How text is hidden, in which characters, and how that looks. A single joiner or selector belongs to honest emoji and
+#: scripts.
+_HIDDEN = tuple(
+    (how, frozenset(map(chr, _spelt(characters))), re2.compile(pattern))
+    for how, characters, pattern in (
+        ("zero-width", _ZERO_WIDTH, f"[0-9A-Za-z][{_ZERO_WIDTH}]+[0-9A-Za-z]|[{_ZERO_WIDTH}]{{4,}}"),
+        ("tag", _TAGS, f"[{_TAGS}]{{2,}}"),
+        ("variation", _VARIATION, f"[{_VARIATION}]{{4,}}"),
+        ("bidi", _BIDI, "[\u202d\u202e\u2066-\u2068]"),
+    )
+)
+_IMITATING = frozenset(map(chr, _IMITATED))
+_ASCII = bytes(range(128))
 _PLAIN: dict[int, str | None] = {
     **_ASCII_FORMS,
     **dict(_styled_letters()),
@@ -112,19 +117,24 @@ def normalise_text(written: str) -> Normal:
     written = written.replace("\r\n", "\n")
     if written.isascii():
         return Normal(written.encode())
-    mixed = _MIXED.search(written) is not None
+    beyond = _beyond_ascii(written)
+    mixed = not _IMITATING.isdisjoint(beyond) and _MIXED.search(written) is not None
     table = _PLAIN_AND_LATIN if mixed else _PLAIN
-    normal = Normal(_plain_text(written, table).encode("utf-8", "replace"), written)
+    normal = Normal(_plain_text(written, table, beyond).encode("utf-8", "replace"), written)
     if mixed:
         normal.facts.extend(_lookalikes(written, table))
-    if _INVISIBLE.search(written):
-        _uncover(written, table, normal)
+    _uncover(written, table, normal, beyond)
     return normal
 
 
-def _plain_text(written: str, table: dict[int, str | None]) -> str:
+def _beyond_ascii(written: str) -> set[str]:
+    """The characters of a text that are not ASCII. What is deleted byte by byte need not be looked at by character."""
+    return set(written.encode("utf-8", "replace").translate(None, _ASCII).decode())
+
+
+def _plain_text(written: str, table: dict[int, str | None], beyond: set[str]) -> str:
     """The same as `translate`, several times as fast where few of the characters occur."""
-    for char in {char for char in set(written) if not char.isascii()}:
+    for char in beyond:
         plain = table.get(ord(char), char)
         if plain != char:
             written = written.replace(char, plain or "")
@@ -151,8 +161,10 @@ def _lookalikes(written: str, table: dict[int, str | None]) -> Iterator[Fact]:
         yield Fact("homoglyph", _offset(written, match.start(), table), len(word), {"name": word})
 
 
-def _uncover(written: str, table: dict[int, str | None], normal: Normal) -> None:
-    for how, pattern in _HIDDEN:
+def _uncover(written: str, table: dict[int, str | None], normal: Normal, beyond: set[str]) -> None:
+    for how, characters, pattern in _HIDDEN:
+        if characters.isdisjoint(beyond):
+            continue
         line, at = 1, 0
         for count, match in enumerate(pattern.finditer(written)):
             if how == "tag" and written[max(0, match.start() - 1) : match.start()] == _FLAG:

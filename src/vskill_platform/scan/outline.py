@@ -30,8 +30,8 @@ COMMANDS = frozenset(
     b"xdg-open start cmd cmd.exe at kill pkill dd mkfs shred set unset if for while test".split()
 )
 DEEPEST_ITEM = 12
+SHORTEST_FENCE = 3
 _MARKS = frozenset((b"-", b"*", b"+"))
-_FENCE = re2.compile(rb"^[ \t>]{0,12}(?:[-*+]\s+)?(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 _PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>] ")
 _PROMPTS = (b"$ ", b"% ", b"> ")
 #: What a line begins with that may be more than the text of a paragraph.
@@ -120,9 +120,9 @@ class Outline:
         """A line that may begin something, or a fence that begins on it; where the next line begins."""
         first = stripped[0]
         if first in _FENCING and (b"```" in (head := stripped[:14]) or b"~~~" in head):
-            match = _FENCE.match(line)
-            if match:
-                return self._fence(at, stop, match.group(1), match.group(2))
+            mark, said = fence_mark(line)
+            if mark:
+                return self._fence(at, stop, mark, said)
         if first == ord("#") and (level := heading_level(line)):
             self._flush(at)
             self.parts.append(("heading", at, stop, str(level)))
@@ -280,6 +280,20 @@ def code_spans(text: bytes) -> Iterator[tuple[int, int]]:
         stop = close + (2 if twice else 1)
         yield at, stop
         at = text.find(b"`", stop)
+
+
+def fence_mark(line: bytes) -> tuple[bytes, bytes]:
+    """The marks with which a line begins a fence, and what is said behind them; no marks where it begins none."""
+    rest = line.lstrip(b" \t>")
+    if len(line) - len(rest) > DEEPEST_ITEM:
+        return b"", b""
+    if rest[:1] in _MARKS and rest[1:2].isspace():
+        rest = rest[1:].lstrip()
+    said = rest.lstrip(rest[:1])
+    mark = rest[: len(rest) - len(said)]
+    if len(mark) < SHORTEST_FENCE or mark[:1] not in b"`~" or b"`" in said:
+        return b"", b""
+    return mark, said.lstrip(b" \t")
 
 
 def heading_level(line: bytes) -> int:

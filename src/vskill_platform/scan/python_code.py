@@ -7,7 +7,17 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.taint import EMPTY, NOTHING, Program, RunShell, Value, join_values, literal
+from vskill_platform.scan.taint import (
+    EMPTY,
+    LONGEST_TEXT,
+    NOTHING,
+    Program,
+    RunShell,
+    Value,
+    join_values,
+    literal,
+)
+from vskill_platform.scan.words import words
 
 
 class PythonCode:
@@ -21,21 +31,24 @@ class PythonCode:
         self._function = ""
 
     def run(self, root: Node) -> None:
-        self._block(root)
+        self.on_block(root)
         if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
-            self._block(root)
+            self.on_block(root)
 
-    def _block(self, node: Node) -> Value:
+    def on_block(self, node: Node) -> Value:
         for child in node.named_children:
             self._value(child)
         return NOTHING
 
     def _value(self, node: Node) -> Value:
+        kind = node.type
+        if kind == "identifier":
+            return self._program.look_up(self._text(node))
         try:
             if not self._program.enter():
                 return NOTHING
-            handler = _NODES.get(node.type)
+            handler = _NODES.get(kind)
             if handler is not None:
                 return handler(self, node)
             return join_values(map(self._value, node.named_children)) if node.named_child_count else NOTHING
@@ -53,7 +66,7 @@ class PythonCode:
         children = node.named_children
         if len(children) == 1 and children[0].type == "string":
             return self.on_comment(node)
-        return join_values(map(self._value, children))
+        return self.on_block(node)
 
     def on_import(self, node: Node) -> Value:
         module = node.child_by_field_name("module_name")
@@ -74,9 +87,10 @@ class PythonCode:
         value = self._value(right)
         if right.type in _COLLECTIONS:
             self._program.note_list(self._text(left), right.start_byte, right.end_byte)
-        name = self._dotted_name(right)
-        if left.type == "identifier" and name and name.split(".")[0] in self._aliases:
-            self._aliases[self._text(left)] = self._resolve(name)
+        if left.type == "identifier" and right.type in _NAMED:
+            name = self._dotted_name(right)
+            if name and name.split(".")[0] in self._aliases:
+                self._aliases[self._text(left)] = self._resolve(name)
         self._bind(left, value)
         return value
 
@@ -118,7 +132,7 @@ class PythonCode:
                 one for one in names if one not in {"self", "cls", ""}
             ]
         if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
-            self._block(body)
+            self.on_block(body)
         self._function = outer
         return NOTHING
 
@@ -135,9 +149,6 @@ class PythonCode:
         return value
 
     # Expressions.
-
-    def on_identifier(self, node: Node) -> Value:
-        return self._program.look_up(self._text(node))
 
     def on_attribute(self, node: Node) -> Value:
         name = self._resolve(self._dotted_name(node))
@@ -177,6 +188,10 @@ class PythonCode:
         return join_values(map(self._value, node.named_children)).narrowed()
 
     def on_string(self, node: Node) -> Value:
+        written = self._source[node.start_byte : node.end_byte]
+        quote = written[:1]
+        if quote in _QUOTES and written[1:2] != quote and not node.has_error:
+            return literal(written[1 : min(len(written) - 1, LONGEST_TEXT + 1)].decode("utf-8", "replace"))
         parts = []
         for child in node.named_children:
             if child.type == "string_content":
@@ -212,7 +227,10 @@ class PythonCode:
         elif function.type != "identifier":
             receiver = self._value(function)
         positional, keywords = self._arguments(arguments)
-        call = Call(name, receiver, positional, keywords, node.start_byte, node.end_byte - node.start_byte)
+        start = node.start_byte
+        call = Call(
+            name, name.rpartition(".")[2], receiver, positional, keywords, start, node.end_byte - start
+        )
         return self._evaluate_call(call)
 
     def _evaluate_call(self, call: Call) -> Value:
@@ -225,22 +243,12 @@ class PythonCode:
             "~",
         }:
             return Value(frozenset({"path:home"}), "~", literal=False)
-        if call.last in {
-            "exists",
-            "isfile",
-            "isdir",
-            "is_file",
-            "is_dir",
-            "print",
-            "len",
-            "getenv",
-            "isinstance",
-        }:
+        if call.last in _TELL_NOTHING:
             return NOTHING
         for name, value in zip(self._program.parameters.get(call.last, ()), call.arguments, strict=False):
             if value.tags:
                 self._program.assign(name, Value(value.tags))
-        result = effect_of(call.name)(self._program, call, self._run_shell)
+        result = effect_of(call)(self._program, call, self._run_shell)
         if call.last == "get" or (call.last in {"split", "partition"} and call.first.text == "="):
             result = result.narrowed()
         returned = self._program.look_up(f"(){call.last}")
@@ -250,11 +258,12 @@ class PythonCode:
         positional: list[Value] = []
         keywords: dict[str, Value] = {}
         for child in node.named_children if node is not None else ():
-            name = child.child_by_field_name("name") if child.type == "keyword_argument" else None
+            kind = child.type
+            name = child.child_by_field_name("name") if kind == "keyword_argument" else None
             value = child.child_by_field_name("value") if name is not None else None
             if name is not None and value is not None:
                 keywords[self._text(name)] = self._value(value)
-            elif child.type == "comment":
+            elif kind == "comment":
                 self.on_comment(child)
             else:
                 positional.append(self._value(child))
@@ -264,6 +273,9 @@ class PythonCode:
 
     def _dotted_name(self, node: Node) -> str:
         """`a.b.c` of nested attributes; what hangs on a call or subscript begins with a dot."""
+        written = self._text(node)
+        if written.replace(".", "").isidentifier() and not written.startswith(_CONSTANTS):
+            return written
         parts: list[str] = []
         while node.type == "attribute":
             member = node.child_by_field_name("attribute")
@@ -294,11 +306,25 @@ class PythonCode:
         return self._aliases.get(first, first) + dot + rest
 
     def _text(self, node: Node) -> str:
-        return self._source[node.start_byte : node.end_byte][:2000].decode("utf-8", "replace")
+        start = node.start_byte
+        return self._source[start : min(node.end_byte, start + LONGEST_TEXT)].decode("utf-8", "replace")
 
 
+_QUOTES = frozenset((b'"', b"'"))
+#: What may have a name that is known from elsewhere.
+_NAMED = frozenset({"identifier", "attribute", "call"})
+_CONSTANTS = ("True", "False", "None", "...")
+#: What these give back says nothing of what they were given.
+_TELL_NOTHING = frozenset(words("exists isfile isdir is_file is_dir print len getenv isinstance"))
 _COLLECTIONS = frozenset({"list", "tuple", "set", "dictionary", "call"})
 _NODES: dict[str, Callable[[PythonCode, Node], Value]] = {
+    **dict.fromkeys(
+        words(
+            "block if_statement elif_clause else_clause while_statement try_statement except_clause finally_clause "
+            "with_statement with_clause class_definition decorated_definition"
+        ),
+        PythonCode.on_block,
+    ),
     "comment": PythonCode.on_comment,
     "expression_statement": PythonCode.on_expression,
     "import_statement": PythonCode.on_import,
@@ -312,7 +338,6 @@ _NODES: dict[str, Callable[[PythonCode, Node], Value]] = {
     "function_definition": PythonCode.on_definition,
     "return_statement": PythonCode.on_return,
     "yield": PythonCode.on_return,
-    "identifier": PythonCode.on_identifier,
     "attribute": PythonCode.on_attribute,
     "subscript": PythonCode.on_subscript,
     "string": PythonCode.on_string,

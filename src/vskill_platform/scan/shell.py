@@ -8,7 +8,17 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.known import is_service_key, persists_at, secret_at
-from vskill_platform.scan.taint import EMPTY, NOTHING, STORED, Program, RunShell, Value, join_values, literal
+from vskill_platform.scan.taint import (
+    EMPTY,
+    LONGEST_TEXT,
+    NOTHING,
+    STORED,
+    Program,
+    RunShell,
+    Value,
+    join_values,
+    literal,
+)
 from vskill_platform.scan.words import words
 
 _SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
@@ -156,20 +166,23 @@ class Shell:
 
     def on_command(self, node: Node, stdin: Value) -> Value:
         name = node.child_by_field_name("name")
+        written_to: list[Node] = []
         for child in node.named_children:
-            if child.type == "variable_assignment":
+            kind = child.type
+            if kind == "variable_assignment":
                 self.on_assignment(child, stdin)
-            elif child.type.endswith("_redirect"):
+            elif kind.endswith("_redirect"):
                 stdin = stdin | self._input(child)
+                if kind == "file_redirect":
+                    written_to.append(child)
         if name is None:
             return NOTHING
         output = NOTHING
         for line in self._lines([name, *node.children_by_field_name("argument")]):
             output = self._call(list(map(self._word, line)), stdin, line[0].start_byte, line[-1].end_byte)
             stdin = NOTHING
-        for child in node.named_children:
-            if child.type == "file_redirect":
-                self._output(child, output)
+        for redirect in written_to:
+            self._output(redirect, output)
         return output
 
     def _lines(self, words: list[Node]) -> list[list[Node]]:
@@ -186,9 +199,10 @@ class Shell:
     # Words.
 
     def _word(self, node: Node) -> Value:
-        if node.type == "word" and not node.named_child_count:
+        kind = node.type
+        if kind == "word" and not node.named_child_count:
             return literal(self._text(node))
-        match node.type:
+        match kind:
             case "simple_expansion" | "expansion":
                 name = self._text(node).strip("${}").split(":")[0].split("/")[0]
                 known = self._program.look_up(name)
@@ -226,7 +240,7 @@ class Shell:
         return self._slice(node.start_byte, node.end_byte)
 
     def _slice(self, start: int, end: int) -> str:
-        return self._source[start:end][:2000].decode("utf-8", "replace")
+        return self._source[start : min(end, start + LONGEST_TEXT)].decode("utf-8", "replace")
 
     # Commands by name.
 

@@ -6,7 +6,7 @@ the ways to run it one that a rule asks for; some words tell by themselves. `cod
 words, and no others unless a pattern matched in them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import re2
@@ -91,7 +91,7 @@ class Signs:
 
     def __init__(
         self,
-        layers: Iterable[Layer],
+        layers: Sequence[Layer],
         *,
         wide: bool,
         asked: Mapping[str, object] = FACTS,
@@ -106,15 +106,30 @@ class Signs:
         if wide:
             self._always += [_SECRET, _SENDING, _RUNNING]
         self._running = running(ways)
+        self._layers = layers
         self._code = {id(layer): _Code(layer) for layer in layers}
-        if self._anywhere(_SECRET) and self._anywhere(_SENDING):
-            self._always += [_SECRET, _SENDING]
+        self._steals = not wide and self._anywhere(_SECRET) and self._anywhere(_SENDING)
 
     def _anywhere(self, sign: "re2._Regexp") -> bool:
         return any(code.holds(sign) for code in self._code.values())
 
+    def only_sends(self, layer: Layer) -> bool:
+        """Whether all that its code can add to a theft is to send a file that other code of the skill has written."""
+        code = self._code[id(layer)]
+        others = (_SECRET, _ALONE, _KEYED)
+        return self._steals and code.holds(_SENDING) and not any(code.holds(sign) for sign in others)
+
+    @property
+    def stores_secrets(self) -> bool:
+        """Whether code that was read so far writes a secret into a file."""
+        return any(layer.stored for layer in self._layers)
+
     def telling(self, layer: Layer) -> "Telling":
-        return Telling(self._code.get(id(layer)) or _Code(layer), self._always, self._running)
+        """What to read of a layer; one that only sends comes after the others, which may store what it sends."""
+        always = self._always
+        if self._steals and (self.stores_secrets or not self.only_sends(layer)):
+            always = [*always, _SECRET, _SENDING]
+        return Telling(self._code[id(layer)], always, self._running)
 
 
 class _Code:
@@ -124,6 +139,8 @@ class _Code:
         self.flowing = layer.flowing
         code = [block for block in layer.blocks if block.language in PARSED]
         self._text = _join_code(layer, code)
+        #: where its only block begins and ends; what holds for all of the code holds for that
+        self.only = (code[0].start, code[0].end) if len(code) == 1 else None
         self._shell = _join_code(layer, [block for block in code if block.language == "bash"])
         self._held: dict[int, bool] = {}
 
@@ -173,6 +190,8 @@ class Telling:
 
     def __call__(self, start: int, end: int) -> bool:
         """Whether a fact that a rule asks for may come from this stretch."""
+        if self._code.only == (start, end):
+            return bool(self._signs)
         return _has_sign(self._signs, self._code.flowing, start, end)
 
     def places(self, start: int, end: int) -> Iterator[int]:

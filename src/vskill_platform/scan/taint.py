@@ -6,6 +6,7 @@ is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import msgspec
 import re2
@@ -15,6 +16,8 @@ from vskill_platform.scan.model import Fact
 
 #: Literals are remembered up to this length; more is never needed to tell a path or an address.
 TEXT = 400
+#: Of one name, literal or word of a program, in bytes.
+LONGEST_TEXT = 2000
 #: A literal of this length that is decoded is a payload.
 PAYLOAD = 120
 #: Nesting beyond what people write; deeper code is not followed, and the scan is not complete.
@@ -40,6 +43,12 @@ _REFUSING = re2.compile(
     r"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|"
     r"blacklist|threat|risk|banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
 )
+
+
+@lru_cache(maxsize=1024)
+def names_what_to_refuse(name: str) -> bool:
+    """Whether a list of this name holds what a program looks for to refuse it."""
+    return _REFUSING.search(name) is not None
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -97,7 +106,8 @@ def join_values(values: Iterable[Value], between: str = "") -> Value:
         if value.tags:
             tags = tags | value.tags
         texts.append(value.text)
-        whole = whole and value.literal
+        if not value.literal:
+            whole = False
     return Value(tags, between.join(texts)[:TEXT], whole)
 
 
@@ -152,7 +162,7 @@ class Program:
 
     def note_list(self, name: str, start: int, end: int) -> None:
         """A collection under this name; patterns to look for are not what the code does."""
-        if _REFUSING.search(name):
+        if names_what_to_refuse(name):
             self.refused.add((start, end))
 
     def assign(self, name: str, value: Value) -> None:
