@@ -296,9 +296,11 @@ class FaultyBlobs(Blobs):
         self._content = content
         self._line = Line(process, weather, Dependency.BLOBS)
 
-    async def put(self, address: str, data: bytes) -> None:
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
         await self._line.call(
-            f"blob put {address[:8]}", lambda: self._content.put(address, data), writes=True
+            f"blob put {address[:8]}",
+            lambda: self._content.put(address, data, replace=replace),
+            writes=True,
         )
 
     async def get(self, address: str) -> bytes | None:
@@ -307,9 +309,14 @@ class FaultyBlobs(Blobs):
     async def has(self, address: str) -> bool:
         return await self._line.call(f"blob has {address[:8]}", lambda: self._content.has(address))
 
-    async def delete(self, address: str) -> bool:
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
         return await self._line.call(
-            f"blob del {address[:8]}", lambda: self._content.delete(address), writes=True
+            f"blob aside {address[:8]}", lambda: self._content.set_aside(address, untouched_ms), writes=True
+        )
+
+    async def delete_aside(self, address: str, untouched_ms: int) -> bool:
+        return await self._line.call(
+            f"blob del {address[:8]}", lambda: self._content.delete_aside(address, untouched_ms), writes=True
         )
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 import structlog
 
 from tests.support.acting import cancel
+from tests.support.damage import lose
 from tests.support.faults import DeafBroker, HookedKV, state_written
 from tests.support.git_server import GitServer, git_server, skill_md
 from tests.support.manual_clock import ManualClock
@@ -378,15 +379,15 @@ async def test_a_step_that_times_out_by_itself_says_so(clock):
     assert (await read(env, submission)).history[-1].reason == "the pool timed out"
 
 
-async def test_what_the_author_must_mend_ends_at_the_first_attempt(clock):
+async def test_files_that_we_lost_are_waited_for_and_not_the_authors_fault(clock):
     env = memory_env(clock)
     submission = await submit(env, "demo")
     assert submission.upload is not None
-    await env.blobs.delete(submission.upload)
+    await lose(env.blobs, submission.upload)
     await work(env)
     record = await read(env, submission)
-    assert record.state is State.REJECTED
-    assert record.decision is not None and "upload the skill again" in record.decision.reason
+    assert (record.state, record.attempts.failed) == (State.RECEIVED, 0)
+    assert record.attempts.waiting_for == "the repair of its stored files"
 
 
 async def test_a_record_that_a_live_worker_holds_is_looked_at_again_at_its_claims_end(clock):

@@ -148,6 +148,8 @@ _FOR_ADMINS = {
     "POST /admin/queue/resume": "End the pause",
     "POST /admin/queue/replay": "Replay a dead letter: a new run of its submission",
     "POST /admin/queue/discard": "Discard a dead letter",
+    "GET /admin/content": "What stored content is missing or damaged, since when, and how its repair goes",
+    "POST /admin/content/repair": "Repair damaged content now",
     "GET /admin/jobs": "Scheduled jobs with their last success and last error",
     "POST /admin/jobs/run": "Run a job now",
     "GET /admin/bulk": "What an action on many submissions would do; nothing is changed",

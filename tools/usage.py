@@ -61,7 +61,6 @@ EXEMPT: Mapping[str, str] = {
     "VerifiedAttestation.verified": "printed as JSON",
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,
-    "Signal.kind": "the comparison of two versions' capabilities is the first that raises a signal; it comes next",
 }
 
 

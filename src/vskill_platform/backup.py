@@ -3,7 +3,8 @@ keys, in one file that any tool for tar archives opens. Taken beside the process
 
 The file holds `records.jsonl` and `dead_letters.jsonl`, one line per record as JSON, then `blobs/…` and `keys/…`, and
 last `manifest.json` with the counts and hashes that a restore must reach: a file without it was not finished. Content
-is read after the records, and it is written before any record names it, so every record's content is there.
+is read after the records, and it is written before any record names it, so every record's content is there. It is
+verified by digest on the way into the file and out of it; what is missing or damaged is left out, and named.
 """
 
 import asyncio
@@ -24,7 +25,16 @@ from vskill_platform import __version__
 from vskill_platform.blobs.contract import Blobs, check_address
 from vskill_platform.bootstrap import open_blobs, open_snapshot
 from vskill_platform.broker.contract import DeadLetter
-from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreCorrupt, StoreUnavailable
+from vskill_platform.domain.content_names import NAMING, bundles_named, perhaps_named
+from vskill_platform.domain.damage import MOST_NAMES, DamageKind, verified_files
+from vskill_platform.domain.errors import (
+    Conflict,
+    ContentDamaged,
+    InvalidInput,
+    NotFound,
+    StoreCorrupt,
+    StoreUnavailable,
+)
 from vskill_platform.kv.contract import SNAPSHOT_PAGE, StoreSnapshot
 from vskill_platform.kv.entries import StoredRecord
 from vskill_platform.settings import Settings, keys_folder, shown_location
@@ -37,6 +47,15 @@ RECORDS, LETTERS, MANIFEST = "records.jsonl", "dead_letters.jsonl", "manifest.js
 BLOBS, KEYS = "blobs/", "keys/"
 
 
+class DamagedPiece(msgspec.Struct, frozen=True):
+    """Content that records name and that is not there as it should be."""
+
+    digest: str
+    kind: DamageKind
+    #: Keys of records that name it.
+    named_by: tuple[str, ...]
+
+
 class BackupManifest(msgspec.Struct, frozen=True):
     """What the file holds, written last."""
 
@@ -47,6 +66,54 @@ class BackupManifest(msgspec.Struct, frozen=True):
     totals: Totals
     blobs: int
     keys: int
+    #: What the file lacks.
+    damaged: tuple[DamagedPiece, ...] = ()
+
+
+class _ContentNames:
+    """Which content the records name, and which of it is whole."""
+
+    def __init__(self) -> None:
+        #: By digest, the keys of the records that name it as a bundle of files.
+        self._bundles: dict[str, list[str]] = {}
+        self._others: set[str] = set()
+        self._kinds: dict[str, DamageKind] = {}
+        self._whole: set[str] = set()
+
+    def add(self, page: list[StoredRecord]) -> None:
+        for record in page:
+            value = record.value.encode()
+            for digest in bundles_named(record.key, value):
+                keys = self._bundles.setdefault(digest, [])
+                if len(keys) < MOST_NAMES:
+                    keys.append(record.key)
+            if not record.key.startswith(NAMING):
+                self._others |= perhaps_named(record.key, value)
+
+    @property
+    def addresses(self) -> list[str]:
+        return sorted({*self._bundles, *self._others})
+
+    def take(self, address: str, data: bytes | None) -> bool:
+        """Note a piece as it was found; whether it is one to keep."""
+        if address not in self._bundles:
+            return data is not None
+        try:
+            verified_files(data, address)
+        except ContentDamaged as found:
+            self._kinds[address] = DamageKind(found.kind)
+            return False
+        self._whole.add(address)
+        return True
+
+    def damaged(self) -> tuple[DamagedPiece, ...]:
+        """What records name and nobody found whole."""
+        lacking = sorted(self._bundles.keys() - self._whole)
+        missing = DamageKind.MISSING
+        return tuple(
+            DamagedPiece(digest, self._kinds.get(digest, missing), tuple(self._bundles[digest]))
+            for digest in lacking
+        )
 
 
 class _LetterLine(msgspec.Struct, frozen=True, array_like=True):
@@ -74,14 +141,14 @@ async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) ->
     try:
         writer = await asyncio.to_thread(_Writer, file)
         try:
+            names = _ContentNames()
             async with open_snapshot(settings.store) as snapshot:
-                totals = await _add_records(writer, snapshot)
+                totals = await _add_records(writer, snapshot, names)
             async with _opened_blobs(settings) as content:
-                blobs = await _add_content(writer, content)
+                blobs = await _add_content(writer, content, names)
             keys = await asyncio.to_thread(writer.add_keys, keys_folder(settings)) if with_keys else 0
-            manifest = BackupManifest(
-                FORMAT, __version__, shown_location(settings.store), totals, blobs, keys
-            )
+            place = shown_location(settings.store)
+            manifest = BackupManifest(FORMAT, __version__, place, totals, blobs, keys, names.damaged())
             await asyncio.to_thread(writer.finish, msgspec.json.encode(manifest))
         finally:
             await asyncio.to_thread(writer.close)
@@ -91,14 +158,15 @@ async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) ->
 
 
 async def restore(settings: Settings, file: Path) -> BackupManifest:
-    """Fill an empty store and its folders from a backup; then compare what is there with what was backed up."""
+    """Fill an empty store and its folders from a backup; then compare what is there with what was backed up. The
+    manifest that is returned names what is not whole."""
     manifest = await asyncio.to_thread(read_manifest, file)
     async with open_target(settings.store) as (kv, broker):
         if (await kv.list("", limit=1)).items:
             place = shown_location(settings.store)
             raise Conflict(f"{place} already holds records: restore into an empty store", store=place)
         # Content first, as always: no record ever names what is not there.
-        await _restore_files(settings, file, manifest)
+        damaged = await _restore_files(settings, file, manifest)
         async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
             await kv.commit(puts(records, kv.now()))
         async for lines in _in_thread(_pages(file, LETTERS, _LetterLine)):
@@ -110,16 +178,20 @@ async def restore(settings: Settings, file: Path) -> BackupManifest:
             f"the restored store differs from the backup: {found} instead of {manifest.totals}",
             file=shown_location(settings.store),
         )
-    return manifest
+    return msgspec.structs.replace(manifest, damaged=damaged)
 
 
-async def verify(file: Path) -> BackupManifest:
-    """Restore into a fresh store beside the file, compare, and throw it away."""
+async def verify(file: Path, known: tuple[DamagedPiece, ...] = ()) -> BackupManifest:
+    """Restore into a fresh store beside the file, compare, and throw it away. What was `known` to be damaged when the
+    file was written is named as it was then."""
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="vskill-verify-", dir=file.parent)
     try:
-        return await restore(Settings(data_dir=folder), file)
+        manifest = await restore(Settings(data_dir=folder), file)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    before = {piece.digest: piece for piece in known}
+    damaged = tuple(before.get(piece.digest, piece) for piece in manifest.damaged)
+    return msgspec.structs.replace(manifest, damaged=damaged)
 
 
 # Writing the file.
@@ -168,10 +240,11 @@ class _Writer:
         self._partial.unlink(missing_ok=True)
 
 
-async def _add_records(writer: _Writer, snapshot: StoreSnapshot) -> Totals:
+async def _add_records(writer: _Writer, snapshot: StoreSnapshot, names: _ContentNames) -> Totals:
     tally = Tally()
     async for page in snapshot.pages():
         tally.add(page)
+        names.add(page)
         await asyncio.to_thread(writer.spool, page)
     await asyncio.to_thread(writer.add_spooled, RECORDS)
     letters = await snapshot.dead_letters()
@@ -180,12 +253,12 @@ async def _add_records(writer: _Writer, snapshot: StoreSnapshot) -> Totals:
     return tally.totals(len(letters))
 
 
-async def _add_content(writer: _Writer, blobs: Blobs) -> int:
-    """All of it. What somebody removes between the look and the read is not added."""
+async def _add_content(writer: _Writer, blobs: Blobs, names: _ContentNames) -> int:
+    """All that the records name and that is whole; how much that is."""
     added = 0
-    async for address in blobs.addresses():
+    for address in names.addresses:
         data = await blobs.get(address)
-        if data is not None:
+        if await asyncio.to_thread(names.take, address, data) and data is not None:
             await asyncio.to_thread(writer.add, BLOBS + address, data)
             added += 1
     return added
@@ -242,17 +315,25 @@ async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
         yield one
 
 
-async def _restore_files(settings: Settings, file: Path, manifest: BackupManifest) -> None:
-    kept = 0
+async def _restore_files(
+    settings: Settings, file: Path, manifest: BackupManifest
+) -> tuple[DamagedPiece, ...]:
+    """Content and keys; what is not whole is left out and named."""
+    names, seen = _ContentNames(), 0
+    async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
+        names.add(records)
     async with _opened_blobs(settings) as blobs:
         async for name, data in _in_thread(_files(file)):
             if name.startswith(BLOBS):
-                await blobs.put(check_address(name.removeprefix(BLOBS)), data)
-                kept += 1
+                seen += 1
+                address = check_address(name.removeprefix(BLOBS))
+                if await asyncio.to_thread(names.take, address, data):
+                    await blobs.put(address, data)
             else:
                 await asyncio.to_thread(_restore_key, keys_folder(settings), name.removeprefix(KEYS), data)
-    if kept != manifest.blobs:
-        raise StoreCorrupt(f"{file} holds {kept} pieces of content, not {manifest.blobs}", file=str(file))
+    if seen != manifest.blobs:
+        raise StoreCorrupt(f"{file} holds {seen} pieces of content, not {manifest.blobs}", file=str(file))
+    return names.damaged()
 
 
 def _files(file: Path) -> Iterator[tuple[str, bytes]]:

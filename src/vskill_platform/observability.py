@@ -61,6 +61,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
     """What a scrape shows of the queue, as the web side computes it from the store."""
 
     violations: int = 0
+    damaged: int = 0
     oldest_waiting_s: float = 0
     #: NaN where the queue could not be asked.
     dead_letters: float = 0
@@ -114,9 +115,25 @@ class Metrics:
         self.job_last_success = self._gauge(
             "job_last_success_timestamp_seconds", "Unix time of a scheduled job's last success.", "job"
         )
+        self.content_checked_bytes = self._counter(
+            "content_checked_bytes", "Bytes of stored content that the scrub has read and verified."
+        )
+        self.content_damaged_found = self._counter(
+            "content_damaged_found", "Damaged content that was found, by kind: missing, cut, changed.", "kind"
+        )
+        self.content_mended = self._counter("content_mended", "Damaged content that became whole again.")
+        self.content_collected = self._counter(
+            "content_collected",
+            "Content that no record names, by step: set aside, deleted, brought back.",
+            "step",
+        )
         self.queue_violations = self._gauge(
             "queue_violations",
             "Submissions that break the queue's invariant, counted at each scrape; must be 0. NaN is unknown.",
+        )
+        self.damaged_content = self._gauge(
+            "damaged_content",
+            "Pieces of stored content that are missing or damaged at each scrape; must be 0. NaN is unknown.",
         )
         self.submissions = self._gauge(
             "submissions",
@@ -204,6 +221,7 @@ class Metrics:
             (self.dead_letters, shown.dead_letters),
             (self.judge_last_answer, shown.judge_last_answer_s),
             (self.queue_violations, shown.violations),
+            (self.damaged_content, shown.damaged),
         ):
             gauge.set(math.nan if unknown else value)
         for labelled, values in (

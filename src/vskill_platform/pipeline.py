@@ -7,10 +7,11 @@ the next attempt continues from the record wherever this one stopped.
 import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.content import SkillFile, digest_of_files, pack
+from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.decision import BlockScope, Decision, decide, judge_can_change
 from vskill_platform.domain.errors import (
     Blocked,
+    ContentDamaged,
     InvalidInput,
     InvalidManifest,
     LimitExceeded,
@@ -37,9 +38,11 @@ from vskill_platform.store.blocklist import (
 )
 from vskill_platform.store.capability_signals import capability_signals
 from vskill_platform.store.claims import HeldClaim, Passed
+from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
+from vskill_platform.store.stored_content import keep_content
 from vskill_platform.worker_context import require_env
 
 #: Another attempt would fail the same way: somebody must change something.
@@ -108,11 +111,15 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
 async def _fetch(claim: HeldClaim) -> Content:
     """The files at the place, kept by digest before any record names it. What was learnt is written with the next
     step of the run, so that it costs no write of its own."""
-    env = require_env("sources")
-    fetched = await env.sources.fetch(claim.record)
+    try:
+        fetched = await require_env("sources").sources.fetch(claim.record)
+    except ContentDamaged as found:
+        await note_damage_in_passing(found)
+        raise
     manifest = admit_skill(fetched.files, slug_of(claim.record.identity))
     digest = digest_of_files(fetched.files)
-    await env.blobs.put(digest, pack(fetched.files))
+    if digest != claim.record.upload:
+        await keep_content(digest, fetched.files)
     claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name)
     return Content(digest, fetched.files, manifest)
 

@@ -10,14 +10,7 @@ from vskill_platform.archives import ArchiveDigests, archive_digests
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockTarget
-from vskill_platform.domain.content import (
-    SkillFile,
-    content_hash,
-    manifest_of,
-    skill_file_of,
-    tree_hash,
-    unpack,
-)
+from vskill_platform.domain.content import SkillFile, content_hash, manifest_of, skill_file_of, tree_hash
 from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.listing import About, about
@@ -46,10 +39,8 @@ from vskill_platform.store.quotas import count_publication
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import alias_writes, place_of, skill_writes
+from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
-
-#: Below this, making both archives takes less time than handing the work to a thread.
-INLINE_BYTES = 64 * 1024
 
 
 class TakenDown(Exception):
@@ -119,10 +110,7 @@ def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:
 async def _read_content(record: Submission) -> Content:
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)
-    data = await require_env("blobs").blobs.get(record.digest)
-    if data is None:
-        raise SourceGone("the stored bytes are no longer kept", submission=record.id, digest=record.digest)
-    files = unpack(data, record.digest)
+    files = await read_content(record.digest)
     return Content(record.digest, files, admit_skill(files, slug_of(record.identity)))
 
 

@@ -12,15 +12,9 @@ from collections.abc import Sequence
 
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.brake import HeldTakeDown, needs_brake
-from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.decision import RescanOutcome, decide_rescan, judge_can_change
-from vskill_platform.domain.errors import (
-    BlobUnavailable,
-    BudgetExceeded,
-    NotFound,
-    PlatformError,
-    SourceUnavailable,
-)
+from vskill_platform.domain.errors import BudgetExceeded, NotFound, PlatformError, SourceUnavailable
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, ScanStatus, StaticReport
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
@@ -43,6 +37,7 @@ from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import get_skill, iter_skills
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for, read_task
 from vskill_platform.submission_store import read_submission
@@ -187,7 +182,7 @@ async def rescan(task: Task) -> TaskEnd:
     if ref is None or ref.status is VersionStatus.TAKEN_DOWN:
         forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
         return TaskEnd("nothing to rescan: the version is not live", forgotten)
-    files = await _files(digest)
+    files = await read_content(digest)
     report = await scan_once(files, digest)
     grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref))
     judge = await _judge(files, report, grounds)
@@ -230,13 +225,6 @@ async def _judge(files: tuple[SkillFile, ...], report: StaticReport, grounds: Gr
     if judge is None or not judge_can_change(report, **grounds):
         return NO_JUDGE
     return await judge.review(files, report)
-
-
-async def _files(digest: str) -> tuple[SkillFile, ...]:
-    data = await require_env("blobs").blobs.get(digest)
-    if data is None:
-        raise BlobUnavailable(f"the bytes of {digest} are not in the blob store")
-    return unpack(data, digest)
 
 
 async def _approval(skill: PublishedSkill, ref: VersionRef) -> Approval | None:

@@ -53,6 +53,7 @@ Processes = Annotated[int, _whole(0, 256)]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
 Mebibytes = Annotated[int, _whole(1, 65_536, "mebibytes")]
+ByteRate = Annotated[int, _whole(1_000, 10_000_000_000, "bytes")]
 HostRule = Annotated[
     str, msgspec.Meta(min_length=1, description="a host such as github.com or git.example.org:8443")
 ]
@@ -136,6 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     broker: QueueLocation = ""
     #: Content store: `files:FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
     blobs: BlobLocation = ""
+    #: Bytes of stored content that are read and verified per second, to find damage.
+    scrub_bytes_per_s: ByteRate = 2_000_000
     #: Address that the web server listens on.
     host: Host = "127.0.0.1"
     #: Port of the web server; 0 picks a free one.

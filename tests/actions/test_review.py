@@ -301,6 +301,6 @@ async def test_an_error_code_is_no_rule(env):
 async def test_a_decision_says_beforehand_what_it_will_do(env):
     record = await waiting(env, submitter="ann")
     told = await preview_decision(env, await resolve(ROB), record)
-    assert "no longer kept" in told.problem and told.approve == ()
+    assert "are missing" in told.problem and told.approve == ()
     assert told.reject[0].startswith("ann is told your reason")
     assert "DR-009 counts as right about it." in told.reject and told.reject[-1] == "Nothing is published."

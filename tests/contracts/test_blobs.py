@@ -41,7 +41,8 @@ async def test_what_was_put_comes_back_byte_for_byte(blobs: Blobs, data):
 async def test_C7_what_is_missing_is_None_and_no_error(blobs: Blobs):
     assert await blobs.get(ADDRESS) is None
     assert await blobs.has(ADDRESS) is False
-    assert await blobs.delete(ADDRESS) is False
+    assert await blobs.set_aside(ADDRESS, 0) is False
+    assert await blobs.delete_aside(ADDRESS, 0) is False
 
 
 async def test_the_address_is_the_callers_and_need_not_be_a_hash_of_the_bytes(blobs: Blobs):
@@ -56,27 +57,77 @@ async def test_putting_twice_is_harmless(blobs: Blobs):
     assert await blobs.get(ADDRESS) == b"one"
 
 
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("found", [b"who", b"whale", b"wholesome"])
+async def test_what_is_there_and_differs_is_damage_and_is_mended(blobs: Blobs, found, replace):
+    """Also at equal length: a length proves nothing."""
+    await blobs.put(ADDRESS, found)
+    await blobs.put(ADDRESS, b"whole", replace=replace)
+    assert await blobs.get(ADDRESS) == b"whole"
+
+
+async def test_a_reader_sees_the_old_bytes_or_the_new_ones_while_they_are_replaced(blobs: Blobs):
+    old, new = b"o" * 300_000, b"n" * 300_000
+    await blobs.put(ADDRESS, old)
+
+    async def replace() -> None:
+        for data in (new, old) * 10:
+            await blobs.put(ADDRESS, data, replace=True)
+
+    async def read() -> set[bytes | None]:
+        return {await blobs.get(ADDRESS) for _ in range(40)}
+
+    seen, *_ = await asyncio.gather(read(), replace())
+    assert seen <= {old, new}
+
+
 async def test_all_content_is_listed_by_its_address(blobs: Blobs):
-    assert [address async for address in blobs.addresses()] == []
+    assert [piece async for piece in blobs.pieces()] == []
     wanted = {address_of(b"%d" % n) for n in range(300)}
     for address in wanted:
         await blobs.put(address, b"x")
     await blobs.put(ADDRESS, b"x")
-    await blobs.delete(ADDRESS)
-    found = [address async for address in blobs.addresses()]
-    assert sorted(found) == sorted(wanted)
+    await blobs.set_aside(ADDRESS, 0)
+    found = [piece async for piece in blobs.pieces()]
+    assert sorted(one.address for one in found if not one.is_aside) == sorted(wanted)
+    assert [one.address for one in found if one.is_aside] == [ADDRESS]
+    assert all(0 <= one.untouched_ms < 3_600_000 for one in found)
 
 
 async def test_an_engine_that_cannot_list_its_content_says_so(blobs: Blobs):
     with pytest.raises(Unsupported, match="listing content"):
-        Blobs.addresses(blobs)
+        Blobs.pieces(blobs)
 
 
-async def test_what_is_deleted_is_gone_and_can_be_put_again(blobs: Blobs):
+async def test_what_was_put_lately_is_not_set_aside(blobs: Blobs):
+    await blobs.put(ADDRESS, b"one")
+    assert await blobs.set_aside(ADDRESS, 3_600_000) is False
+    assert [one.is_aside async for one in blobs.pieces()] == [False]
+
+
+@pytest.mark.parametrize("bring_back", ["get", "has", "put"])
+async def test_what_was_set_aside_is_brought_back_by_whoever_wants_it(blobs: Blobs, bring_back):
+    await blobs.put(ADDRESS, b"one")
+    assert await blobs.set_aside(ADDRESS, 0) is True
+    wanted = {
+        "get": lambda: blobs.get(ADDRESS),
+        "has": lambda: blobs.has(ADDRESS),
+        "put": lambda: blobs.put(ADDRESS, b"one"),
+    }
+    assert await wanted[bring_back]() in (b"one", True, None)
+    assert await blobs.get(ADDRESS) == b"one"
+    await blobs.delete_aside(ADDRESS, 0)
+    assert await blobs.get(ADDRESS) == b"one"
+
+
+async def test_only_what_was_aside_long_enough_is_deleted_and_it_can_be_put_again(blobs: Blobs):
     await blobs.put(ADDRESS, b"one")
     await blobs.put(OTHER, b"other")
-    assert await blobs.delete(ADDRESS) is True
+    assert await blobs.set_aside(ADDRESS, 0) is True
+    assert await blobs.delete_aside(ADDRESS, 3_600_000) is False
+    assert await blobs.delete_aside(ADDRESS, 0) is True
     assert await blobs.get(ADDRESS) is None
+    assert await blobs.delete_aside(OTHER, 0) is False
     assert await blobs.get(OTHER) == b"other"
     await blobs.put(ADDRESS, b"one")
     assert await blobs.get(ADDRESS) == b"one"
@@ -112,7 +163,8 @@ BAD_ADDRESSES = [
 
 @pytest.mark.parametrize("address", BAD_ADDRESSES)
 async def test_what_is_no_address_is_refused_everywhere(blobs: Blobs, address):
-    for call in (blobs.put(address, b"x"), blobs.get(address), blobs.has(address), blobs.delete(address)):
+    calls = (blobs.put(address, b"x"), blobs.get(address), blobs.has(address))
+    for call in (*calls, blobs.set_aside(address, 0), blobs.delete_aside(address, 0)):
         with pytest.raises(InvalidInput) as caught:
             await call
         assert caught.value.field == "address"
@@ -162,11 +214,33 @@ async def test_putting_again_touches_the_file_and_writes_nothing(files: FilesBlo
     assert after.st_ino == before.st_ino
 
 
-async def test_a_file_of_another_length_is_damage_and_is_mended(files: FilesBlobs, root: Path):
-    await files.put(ADDRESS, b"whole")
-    (root / "ab" / "cd" / ADDRESS).write_bytes(b"who")
-    await files.put(ADDRESS, b"whole")
-    assert await files.get(ADDRESS) == b"whole"
+async def test_replacing_writes_although_the_bytes_are_there(files: FilesBlobs, root: Path):
+    """What was read may have come from memory, while the disk holds something else."""
+    await files.put(ADDRESS, b"one")
+    path = root / "ab" / "cd" / ADDRESS
+    before = path.stat()
+    await files.put(ADDRESS, b"one", replace=True)
+    assert path.stat().st_ino != before.st_ino
+    assert all_files(root) == [Path("ab", "cd", ADDRESS)]
+
+
+async def test_a_replacement_that_the_disk_refuses_leaves_what_was_there(files: FilesBlobs, root: Path):
+    await files.put(ADDRESS, b"old")
+    with no_file_longer_than(100), pytest.raises(BlobUnavailable):
+        await files.put(ADDRESS, b"x" * 500_000, replace=True)
+    assert await files.get(ADDRESS) == b"old"
+    assert all_files(root) == [Path("ab", "cd", ADDRESS)]
+
+
+async def test_how_long_nobody_put_it_is_told_by_the_file_systems_clock(files: FilesBlobs, root: Path):
+    await files.put(ADDRESS, b"one")
+    path = root / "ab" / "cd" / ADDRESS
+    os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    (piece,) = [piece async for piece in files.pieces()]
+    assert 3_600_000 <= piece.untouched_ms < 3_700_000
+    assert await files.set_aside(ADDRESS, 3_600_000) is True
+    (piece,) = [piece async for piece in files.pieces()]
+    assert piece.is_aside and piece.untouched_ms < 3_600_000
 
 
 @contextmanager
@@ -206,11 +280,12 @@ async def test_C7_a_folder_that_is_gone_is_an_error_and_not_missing(files: Files
     """As when its volume is not mounted: nothing is written beside it, and no content is called missing."""
     await files.put(ADDRESS, b"one")
     root.rename(root.with_name("elsewhere"))
-    for call in (files.get(ADDRESS), files.has(ADDRESS), files.delete(ADDRESS), files.put(ADDRESS, b"one")):
+    calls = (files.get(ADDRESS), files.has(ADDRESS), files.put(ADDRESS, b"one"))
+    for call in (*calls, files.set_aside(ADDRESS, 0), files.delete_aside(ADDRESS, 0)):
         with pytest.raises(BlobUnavailable):
             await call
     with pytest.raises(BlobUnavailable):
-        assert [address async for address in files.addresses()]
+        assert [piece async for piece in files.pieces()]
     assert not root.exists()
     root.with_name("elsewhere").rename(root)
     assert await files.get(ADDRESS) == b"one"
@@ -220,7 +295,7 @@ async def test_what_others_put_into_the_folder_is_not_listed(files: FilesBlobs, 
     await files.put(ADDRESS, b"one")
     (root / "ab" / "cd" / "notes.txt").write_text("not ours")
     (root / "lost+found").mkdir()
-    assert [address async for address in files.addresses()] == [ADDRESS]
+    assert [piece.address async for piece in files.pieces()] == [ADDRESS]
 
 
 async def test_a_folder_that_cannot_be_written_is_refused_when_it_is_opened():

@@ -27,7 +27,14 @@ from vskill_platform.domain.content import (
     tree_hash,
     unpack,
 )
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound, StoreCorrupt
+from vskill_platform.domain.damage import verified_files
+from vskill_platform.domain.errors import (
+    ContentDamaged,
+    InvalidInput,
+    LimitExceeded,
+    NoSkillFound,
+    StoreCorrupt,
+)
 
 SKILL = SkillFile("SKILL.md", "100644", b"---\nname: pdf\n---\n")
 SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho hi\n")
@@ -332,6 +339,27 @@ def test_each_kind_of_damage_has_its_reason(damaged: bytes, reason: str) -> None
     assert reason in str(caught.value)
     assert reason in str(caught.value.details["reason"])
     assert caught.value.details.get("path") == ("a" if reason == "checksum" else None)
+
+
+def test_every_beginning_of_a_bundle_is_cut_and_every_flipped_byte_is_changed() -> None:
+    whole = pack([SKILL, SCRIPT])
+    digest = digest_of_files([SKILL, SCRIPT])
+    assert verified_files(whole, digest) == unpack(whole)
+    for length in range(len(whole)):
+        assert kind_of(whole[:length], digest) == "cut"
+    for place in range(len(whole)):
+        flipped = whole[:place] + bytes((whole[place] ^ 1,)) + whole[place + 1 :]
+        assert kind_of(flipped, digest) in ("changed", "cut")
+    assert kind_of(whole + b"x", digest) == "changed"
+    assert kind_of(pack([SKILL]), digest) == "changed"
+    assert kind_of(None, digest) == "missing"
+
+
+def kind_of(data: bytes | None, digest: str) -> str:
+    with pytest.raises(ContentDamaged) as caught:
+        verified_files(data, digest)
+    assert (caught.value.digest, caught.value.status) == (digest, 503)
+    return caught.value.kind
 
 
 def test_the_bundle_of_other_content_is_refused() -> None:

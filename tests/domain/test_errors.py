@@ -64,6 +64,7 @@ def test_message_and_details_survive_a_trip_to_another_process(cls: type[Platfor
         ("BudgetExceeded", 504),
         ("SourceUnavailable", 503),
         ("BlobUnavailable", 503),
+        ("ContentDamaged", 503),
         ("SourceGone", 422),
         ("NoSkillFound", 422),
         ("InvalidManifest", 422),

@@ -46,6 +46,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.report("01J"), "report:01J"),
         (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
         (keys.webhook("w1"), "webhook:w1"),
+        (keys.damage("ab" * 32), "damage:" + "ab" * 32),
         (keys.collection("team"), "collection:team"),
         (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
         (keys.token("h"), "token:h"),

@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.damage import BREAKS
 from tests.support.envs import active_env, make_submission, submit_skill
 from vskill_platform import migrate as moving
 from vskill_platform.backup import MANIFEST, RECORDS, back_up, restore, verify
 from vskill_platform.bootstrap import env_for, open_snapshot
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.damage import DamageKind
 from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, StoreCorrupt
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
@@ -248,6 +250,45 @@ async def test_a_backup_that_was_not_finished_or_is_damaged_is_refused(new_store
     changed.write_bytes(data)
     with pytest.raises(StoreCorrupt, match="differs from the backup"):
         await restore(fresh, changed)
+
+
+@pytest.mark.parametrize("kind", BREAKS)
+async def test_damaged_content_is_named_by_backup_verify_and_restore(new_store, tmp_path, kind):
+    """The rest is backed up and restored all the same."""
+    settings = settings_of(await new_store("sqlite"), tmp_path / "data")
+    async with env_for(settings) as env:
+        with active_env(env):
+            lost, kept = await submit_skill("lost"), await submit_skill("kept")
+            assert lost.submission and kept.submission and lost.submission.upload
+            await BREAKS[kind](env.blobs, lost.submission.upload)
+    manifest = await back_up(settings, tmp_path / "b.tar")
+    (damaged,) = manifest.damaged
+    assert (damaged.digest, damaged.kind) == (lost.submission.upload, kind)
+    assert damaged.named_by == (lost.submission.key,)
+    assert manifest.blobs == 1
+    missing = (msgspec.structs.replace(damaged, kind=DamageKind.MISSING),)
+    assert (await verify(tmp_path / "b.tar")).damaged == missing
+    fresh = settings_of(await new_store("sqlite"), tmp_path / "fresh")
+    assert (await restore(fresh, tmp_path / "b.tar")).damaged == missing
+    async with env_for(fresh) as env:
+        assert await env.blobs.has(str(kept.submission.upload))
+        assert await env.kv.get(lost.submission.key) is not None
+
+
+async def test_content_that_was_damaged_in_the_file_is_named_and_not_restored(new_store, tmp_path):
+    settings = settings_of(await new_store("sqlite"), tmp_path / "data")
+    async with env_for(settings) as env:
+        with active_env(env):
+            done = await submit_skill("demo", "a unique line")
+    await back_up(settings, tmp_path / "b.tar")
+    whole = (tmp_path / "b.tar").read_bytes()
+    (tmp_path / "b.tar").write_bytes(whole.replace(b"a unique line", b"a wicked line"))
+    fresh = settings_of(await new_store("sqlite"), tmp_path / "fresh")
+    (damaged,) = (await restore(fresh, tmp_path / "b.tar")).damaged
+    assert done.submission is not None
+    assert (damaged.digest, damaged.kind) == (done.submission.upload, DamageKind.CHANGED)
+    async with env_for(fresh) as env:
+        assert not await env.blobs.has(damaged.digest)
 
 
 async def test_the_file_is_an_ordinary_archive_with_its_manifest_last(new_store, tmp_path):

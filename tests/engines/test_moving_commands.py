@@ -72,5 +72,20 @@ def test_a_backup_is_verified_and_restored_elsewhere(run, filled, tmp_path):
     assert answer["totals"] == first["totals"]
 
 
+def test_backup_restore_and_doctor_name_damaged_content_and_exit_1(run, filled, tmp_path):
+    (piece,) = (tmp_path / "data" / "blobs").glob("??/??/*")
+    assert "1 pieces verified" in run("doctor", "--all-content").output
+    whole = piece.read_bytes()
+    piece.write_bytes(whole[:-1] + b"?")
+    for command in (["backup", tmp_path / "a.tar"], ["backup", tmp_path / "b.tar", "--verify"], ["doctor"]):
+        told = run(*command, code=1).output
+        assert piece.name in told and "changed" in told and "sub:sub_" in told
+        assert "found equal" not in told
+    answer = json.loads(run("backup", tmp_path / "c.tar", "--json", code=1).output)
+    assert [(one["digest"], one["kind"]) for one in answer["damaged"]] == [(piece.name, "changed")]
+    told = run("restore", tmp_path / "a.tar", code=1, data_dir=str(tmp_path / "elsewhere")).output
+    assert piece.name in told and "missing" in told and "found equal" not in told
+
+
 def test_a_store_that_keeps_nothing_has_no_backup(run, tmp_path):
     assert "memory:" in run("backup", tmp_path / "b.tar", code=1, store="memory:").output

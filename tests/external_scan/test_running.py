@@ -12,6 +12,7 @@ import pytest
 
 from tests.external_scan.conftest import GOOD_PYTHON, NONE, processes_with, published, script
 from tests.processes.workers import until
+from tests.support.damage import lose
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
@@ -185,12 +186,12 @@ async def test_analyses_take_turns_in_a_process(fake, tmp_path):
     assert log.read_text() == "+-" * 3
 
 
-async def test_content_that_is_gone_ends_the_task(fake, tmp_path):
+async def test_content_that_is_gone_is_waited_for(fake, tmp_path):
     async with open_test_env("sqlite", tmp_path / "data", **{**NONE, "bandit_command": fake(REPORT)}) as env:
         digest = await published(env, "demo", script("a.py", GOOD_PYTHON))
         await request_scans(digest)
-        assert await env.blobs.delete(digest)
+        await lose(env.blobs, digest)
         await run_until_quiet(env)
         task = await read_external_task(digest, "bandit")
-        assert task is not None and task.state is TaskState.DONE and "no longer kept" in task.outcome
+        assert task is not None and task.state is TaskState.ACTIVE and "are missing" in task.outcome
         assert await get_external_scan(digest, "bandit") is None

@@ -17,6 +17,7 @@ from tests.incidents.steps import (
     submit_place,
 )
 from tests.support.acting import approve, run_again
+from tests.support.damage import lose
 from tests.support.envs import (
     active_env,
     make_submission,
@@ -31,7 +32,12 @@ from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
-from vskill_platform.domain.errors import Ambiguous, InvalidInput, NoSkillFound, StoreUnavailable
+from vskill_platform.domain.errors import (
+    Ambiguous,
+    InvalidInput,
+    NoSkillFound,
+    StoreUnavailable,
+)
 from vskill_platform.domain.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain.skill import (
@@ -320,15 +326,15 @@ async def test_A7_an_approval_by_an_admin_publishes_the_same_way(env: Env) -> No
 
 
 async def test_A7_approved_bytes_that_are_gone_are_not_published(env: Env) -> None:
-    """An approval whose content is lost ends with that reason, never as PUBLISHED without a skill (f)."""
+    """An approval whose content is lost waits for the repair, never as PUBLISHED without a skill (f)."""
     submission = await awaiting_review(env, "bytes-lost")
     assert submission.digest is not None
-    await env.blobs.delete(submission.digest)
+    await lose(env.blobs, submission.digest)
     await approve(submission.id, by="admin:eve", reason="looks fine")
     await run_until_quiet(env)
     record = await get_submission(submission.id)
-    assert (record.state, record.published) == (State.REJECTED, None)
-    assert "no longer kept" in record.history[-1].reason
+    assert (record.state, record.published) == (State.RECEIVED, None)
+    assert "are missing" in record.history[-1].reason
     assert await enumerate_published_skills() == []
 
 

@@ -177,7 +177,7 @@ class DownBlobs(Blobs):
 
     engine = "down"
 
-    async def put(self, address: str, data: bytes) -> None:
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
         raise BlobUnavailable("the disk is not mounted")
 
     async def get(self, address: str) -> bytes | None:
@@ -186,7 +186,10 @@ class DownBlobs(Blobs):
     async def has(self, address: str) -> bool:
         raise BlobUnavailable("the disk is not mounted")
 
-    async def delete(self, address: str) -> bool:
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
+        raise BlobUnavailable("the disk is not mounted")
+
+    async def delete_aside(self, address: str, untouched_ms: int) -> bool:
         raise BlobUnavailable("the disk is not mounted")
 
     async def close(self) -> None:

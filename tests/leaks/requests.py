@@ -123,6 +123,7 @@ PLAIN_FIELDS: dict[str, Any] = {
     "account": "zoe",
     "version": "1.0.0",
     "every": False,
+    "dryRun": True,
     "source": "api",
     "severity": "high",
     "role": "author",

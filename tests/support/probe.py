@@ -54,8 +54,8 @@ class ProbedBlobs(Blobs):
         self.engine = inner.engine
         self.reads: Counter[str] = Counter()
 
-    async def put(self, address: str, data: bytes) -> None:
-        await self._inner.put(address, data)
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
+        await self._inner.put(address, data, replace=replace)
 
     async def get(self, address: str) -> bytes | None:
         self.reads["content get"] += 1
@@ -65,8 +65,11 @@ class ProbedBlobs(Blobs):
         self.reads["content has"] += 1
         return await self._inner.has(address)
 
-    async def delete(self, address: str) -> bool:
-        return await self._inner.delete(address)
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
+        return await self._inner.set_aside(address, untouched_ms)
+
+    async def delete_aside(self, address: str, untouched_ms: int) -> bool:
+        return await self._inner.delete_aside(address, untouched_ms)
 
     async def close(self) -> None:
         await self._inner.close()

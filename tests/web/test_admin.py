@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import re2
 
+from tests.support.damage import lose
 from tests.support.envs import (
     make_submission,
     open_test_env,
@@ -293,7 +294,7 @@ async def test_those_ticked_are_previewed_and_then_decided_with_one_reason(env, 
     shown = await rob.send("/admin/review/ticked", verb="approve", tick=ticks)
     page = _text(shown.text)
     assert page.count("Version 1.0.0 is published as ") == 2
-    assert "It is left out: " in page and "no longer kept" in page
+    assert "It is left out: " in page and "are missing" in page
     assert (await get_submission(first.id)).state is State.NEEDS_REVIEW
     items = [one["value"] for one in Page(shown.text).all("input") if one.get("name") == "item"]
     assert items == [f"{one.id} 1 {one.digest}" for one in (first, second)]
@@ -373,9 +374,9 @@ async def test_a_rule_is_suppressed_for_this_content_and_counts_again(env, rob):
 
 async def test_a_submission_whose_bytes_are_gone_still_has_its_page(env, rob):
     record = await waiting(env)
-    await env.blobs.delete(str(record.digest))
+    await lose(env.blobs, str(record.digest))
     page = await rob.get(f"/admin/review/{record.id}")
-    assert page.status_code == 200 and "not there any more" in page.text
+    assert page.status_code == 200 and "are missing" in page.text
     bare = make_submission("bare", state=State.NEEDS_REVIEW)
     await put_record(env, bare)
     assert "Nothing was fetched" in (await rob.get(f"/admin/review/{bare.id}")).text
@@ -748,3 +749,18 @@ async def test_a_visitor_is_led_to_the_sign_in_page_from_every_page(app):
         for path in PAGES:
             answer = await client.get(path, headers={"accept": "text/html"})
             assert (answer.status_code, answer.headers["location"]) == (303, f"/signin?next={path}")
+
+
+# Content.
+
+
+async def test_damaged_content_is_listed_with_its_repair_and_an_empty_list_says_so(env, ada):
+    page = (await ada.get("/admin/content")).text
+    assert "No damaged content is known" in page
+    record = await waiting(env)
+    await lose(env.blobs, str(record.digest))
+    await ada.get(f"/admin/review/{record.id}")
+    page = (await ada.get("/admin/content")).text
+    assert str(record.digest) in page and "missing" in page and f"sub:{record.id}" in page
+    assert "was asked for" in await ada.do("/admin/content/repair", digest=str(record.digest))
+    assert "not known to be damaged" in await ada.do("/admin/content/repair", digest="f" * 64)

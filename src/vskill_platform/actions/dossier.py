@@ -16,7 +16,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockEntry
-from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
@@ -25,6 +25,7 @@ from vskill_platform.kv.entries import Settled
 from vskill_platform.records import Skips, decode, readable
 from vskill_platform.store.owners import Ownership, ownership_in
 from vskill_platform.store.repo_health import RepoHealth
+from vskill_platform.store.stored_content import read_content
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -81,13 +82,12 @@ async def read_dossier(
     return await _assemble(services, skill, ref, wanted, blocks, settled)
 
 
-async def read_dossier_files(services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
-    """Read the version's files; NotFound if they are withheld or no longer stored."""
-    data = await services.blobs.get(dossier.ref.digest) if dossier.readable else None
-    if data is None:
+async def read_dossier_files(_services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
+    """Read the version's files; NotFound if they are withheld."""
+    if not dossier.readable:
         message = f"The content of {dossier.skill.canonical} {dossier.ref.number} is not available."
         raise NotFound(message, skill=dossier.skill.canonical, version=dossier.ref.number)
-    return unpack(data, dossier.ref.digest)
+    return await read_content(dossier.ref.digest)
 
 
 def _choose_version(skill: PublishedSkill, number: str | None) -> VersionRef:

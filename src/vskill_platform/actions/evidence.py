@@ -1,8 +1,6 @@
 """Everything that a reviewer looks at before deciding about a submission: what the rules found and where, the files,
 what the judge and other analysers said, and what is live at its place."""
 
-import asyncio
-
 import msgspec
 
 from vskill_platform.actions.action import Services
@@ -12,7 +10,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Finding, FindingKind, JudgeReport, StaticReport
 from vskill_platform.domain.skill import PublishedSkill
@@ -26,6 +24,7 @@ from vskill_platform.store.rule_figures import RuleFigures, read_rule_figures
 from vskill_platform.store.rulings import SimilarRuling, find_similar, subjects_of
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.skills import place_of
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.suppressions import list_suppressions
 from vskill_platform.submission_store import get_run, get_submission
 
@@ -109,13 +108,10 @@ async def _compare_with_live(
     return compare_cards(before, report)
 
 
-async def read_stored_files(services: Services, digest: str) -> tuple[tuple[SkillFile, ...], str]:
+async def read_stored_files(_services: Services, digest: str) -> tuple[tuple[SkillFile, ...], str]:
     """The files of a content, or none and why they cannot be shown."""
     try:
-        data = await services.blobs.get(digest)
-        if data is None:
-            return (), "The stored files are not there any more."
-        return await asyncio.to_thread(unpack, data, digest), ""
+        return await read_content(digest), ""
     except PlatformError as error:
         return (), error.message
 

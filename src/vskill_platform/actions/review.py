@@ -20,6 +20,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import (
     Blocked,
+    ContentDamaged,
     InvalidManifest,
     LowerVersion,
     NoSkillFound,
@@ -173,8 +174,9 @@ async def _require_publishable(approved: Submission) -> None:
     except LowerVersion as error:
         advice = "Reject it, and ask for a higher version in the front matter of SKILL.md."
         raise TransitionError(f"{error} {advice}", submission=approved.id, fix=advice) from error
-    except (SourceGone, NoSkillFound, InvalidManifest):
-        # No decision about these bytes brings them back or makes a skill of them: the run ends with that reason.
+    except (SourceGone, NoSkillFound, InvalidManifest, ContentDamaged):
+        # No decision about these bytes brings them back or makes a skill of them: the run ends with that reason, or
+        # waits for the repair.
         return
 
 

@@ -12,6 +12,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import (
     Blocked,
+    ContentDamaged,
     InvalidManifest,
     LowerVersion,
     NoSkillFound,
@@ -42,7 +43,7 @@ async def preview_decision(_services: Services, reader: Principal, record: Submi
         return _preview_live(record, live, rejected)
     try:
         after, before = await require_publishable(record)
-    except (Blocked, LowerVersion, SourceGone, NoSkillFound, InvalidManifest) as error:
+    except (Blocked, LowerVersion, SourceGone, NoSkillFound, InvalidManifest, ContentDamaged) as error:
         return DecisionPreview((), error.message, (*rejected, "Nothing is published."))
     current = None if before is None else before.current_version
     kept = f"Version {current} stays live." if current else "Nothing is published."

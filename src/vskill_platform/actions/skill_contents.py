@@ -14,12 +14,13 @@ from vskill_platform.actions.skill_views import VersionsAnswer, version_views
 from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.content import SkillFile, skill_file_of, unpack
-from vskill_platform.domain.errors import Ambiguous, BlobUnavailable, Blocked, NotFound, Withdrawn
+from vskill_platform.domain.content import SkillFile, skill_file_of
+from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store import skills
 from vskill_platform.store.attestations import get_attestation
+from vskill_platform.store.stored_content import read_content
 
 #: A version's number as reads take it.
 ReadNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
@@ -65,12 +66,9 @@ async def list_versions(services: Services, reader: Principal, request: SkillReq
     return VersionsAnswer(skill.canonical, version_views(skill, records, await current_blocklist(services)))
 
 
-async def read_files(services: Services, digest: str) -> tuple[SkillFile, ...]:
+async def read_files(_services: Services, digest: str) -> tuple[SkillFile, ...]:
     """The files of a content."""
-    data = await services.blobs.get(digest)
-    if data is None:
-        raise BlobUnavailable(f"the stored files of {digest} are missing", digest=digest)
-    return unpack(data, digest)
+    return await read_content(digest)
 
 
 async def read_file(services: Services, skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:

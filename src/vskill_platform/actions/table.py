@@ -13,6 +13,7 @@ from vskill_platform.actions import (
     bulk,
     catalogue,
     collections,
+    content,
     dead_letters,
     downloads,
     external_scans,
@@ -79,6 +80,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *collections.ACTIONS,
     *queue.ACTIONS,
     *dead_letters.ACTIONS,
+    *content.ACTIONS,
     *jobs.ACTIONS,
     *rescans.ACTIONS,
 )

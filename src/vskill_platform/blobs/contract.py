@@ -7,9 +7,21 @@ does not compute it. Missing and failed are different: `get` gives None for the 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from vskill_platform.domain.errors import InvalidInput, Unsupported
 
 _HEX = frozenset("0123456789abcdef")
+
+
+class StoredPiece(msgspec.Struct, frozen=True):
+    """One piece of content, as a listing shows it."""
+
+    address: str
+    #: Since it was last put, or since it was set aside.
+    untouched_ms: int
+    #: It is out of the way, on its way to be deleted.
+    is_aside: bool = False
 
 
 class Blobs(ABC):
@@ -19,8 +31,9 @@ class Blobs(ABC):
     engine: str
 
     @abstractmethod
-    async def put(self, address: str, data: bytes) -> None:
-        """Keep the bytes; what is there already stays, and counts as written now.
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
+        """Keep the bytes. What is there already is compared with them: it stays if it is equal and counts as written
+        now; otherwise it is damaged, and these bytes take its place at once. `replace` writes without looking.
 
         Raises BlobUnavailable, and then nothing half-written is left behind.
         """
@@ -33,14 +46,20 @@ class Blobs(ABC):
     async def has(self, address: str) -> bool:
         """Whether there is such content. Raises BlobUnavailable where the store cannot tell."""
 
-    @abstractmethod
-    async def delete(self, address: str) -> bool:
-        """Remove it; whether it was there."""
+    # What the collector needs. Content that was set aside is brought back by `put` and `get`.
 
-    def addresses(self) -> AsyncIterator[str]:
-        """The addresses of all content, each once, in any order; what is written or removed meanwhile may be among
-        them or not. Raises Unsupported where the engine cannot tell."""
+    def pieces(self) -> AsyncIterator[StoredPiece]:
+        """All content, in any order; what is written or removed meanwhile may be among it or not. Raises Unsupported
+        where the engine cannot tell."""
         raise Unsupported(capability="listing content", engine=self.engine)
+
+    @abstractmethod
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
+        """Move it out of the way, unless somebody put it within this time; whether it was moved."""
+
+    @abstractmethod
+    async def delete_aside(self, address: str, untouched_ms: int) -> bool:
+        """Delete what was set aside at least this long ago; whether it was. What is in its place stays."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from vskill_platform.blobs.contract import Blobs, check_address, is_address
+from vskill_platform.blobs.contract import Blobs, StoredPiece, check_address, is_address
 from vskill_platform.domain.errors import BlobUnavailable
 
 P = ParamSpec("P")
@@ -21,6 +21,9 @@ T = TypeVar("T")
 #: Where files are written before they have their place. It also shows that the folder is the right one: an
 #: empty mount point has none, and then nothing there is "missing".
 _UNFINISHED = "unfinished"
+
+#: Where content waits to be deleted; each file's time says since when.
+_ASIDE = "aside"
 
 #: A file that was being written this long ago belongs to a process that died.
 _ABANDONED_S = 3600.0
@@ -34,6 +37,7 @@ class FilesBlobs(Blobs):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._unfinished = root / _UNFINISHED
+        self._aside = root / _ASIDE
 
     @classmethod
     async def open(cls, root: Path) -> "FilesBlobs":
@@ -42,8 +46,8 @@ class FilesBlobs(Blobs):
         await blobs._in_thread(blobs._prepare)
         return blobs
 
-    async def put(self, address: str, data: bytes) -> None:
-        await self._in_thread(self._put, check_address(address), data)
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
+        await self._in_thread(self._put, check_address(address), data, replace=replace)
 
     async def get(self, address: str) -> bytes | None:
         return await self._in_thread(self._get, check_address(address))
@@ -51,14 +55,17 @@ class FilesBlobs(Blobs):
     async def has(self, address: str) -> bool:
         return await self._in_thread(self._has, check_address(address))
 
-    async def delete(self, address: str) -> bool:
-        return await self._in_thread(self._delete, check_address(address))
-
-    async def addresses(self) -> AsyncIterator[str]:
+    async def pieces(self) -> AsyncIterator[StoredPiece]:
         """One folder of the first level at a time: there are at most 256."""
         for folder in await self._in_thread(self._folders):
-            for address in await self._in_thread(_addresses_in, folder):
-                yield address
+            for piece in await self._in_thread(self._pieces_in, folder):
+                yield piece
+
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
+        return await self._in_thread(self._set_aside, check_address(address), untouched_ms)
+
+    async def delete_aside(self, address: str, untouched_ms: int) -> bool:
+        return await self._in_thread(self._delete_aside, check_address(address), untouched_ms)
 
     async def close(self) -> None:
         """No file stays open between calls."""
@@ -77,20 +84,25 @@ class FilesBlobs(Blobs):
 
     def _prepare(self) -> None:
         self._unfinished.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self._unfinished)
-        # The probe's own time is the file system's now, which need not be this machine's.
-        now = os.fstat(handle).st_mtime
-        os.close(handle)
-        Path(name).unlink()
+        now = self._now()
         for left in self._unfinished.iterdir():
             # Another process may give a listed file its place, or remove it, before it is looked at.
             with contextlib.suppress(FileNotFoundError):
                 if left.stat().st_mtime < now - _ABANDONED_S:
                     left.unlink()
 
-    def _put(self, address: str, data: bytes) -> None:
+    def _now(self) -> float:
+        """The file system's time, which need not be this machine's; proves that files can be made."""
+        handle, name = tempfile.mkstemp(dir=self._unfinished)
+        try:
+            return os.fstat(handle).st_mtime
+        finally:
+            os.close(handle)
+            Path(name).unlink()
+
+    def _put(self, address: str, data: bytes, *, replace: bool) -> None:
         path = self._path(address)
-        if self._touch(path, len(data)):
+        if not replace and _touch_equal(path, data):
             return
         name = self._write_unfinished(data)
         try:
@@ -100,16 +112,6 @@ class FilesBlobs(Blobs):
             name.unlink(missing_ok=True)
             raise
         _force(path.parent)
-
-    def _touch(self, path: Path, size: int) -> bool:
-        """Whether the content was there whole; another length is damage, which writing it again mends."""
-        try:
-            if path.stat().st_size != size:
-                return False
-            os.utime(path)
-        except FileNotFoundError:
-            return False
-        return True
 
     def _write_unfinished(self, data: bytes) -> Path:
         handle, name = tempfile.mkstemp(dir=self._unfinished)
@@ -134,37 +136,79 @@ class FilesBlobs(Blobs):
         try:
             return self._path(address).read_bytes()
         except FileNotFoundError:
-            self._check_present()
-            return None
+            return self._path(address).read_bytes() if self._bring_back(address) else None
 
     def _has(self, address: str) -> bool:
         try:
             self._path(address).stat()
         except FileNotFoundError:
-            self._check_present()
-            return False
+            return self._bring_back(address)
         return True
 
-    def _delete(self, address: str) -> bool:
+    def _bring_back(self, address: str) -> bool:
+        path = self._path(address)
         try:
-            self._path(address).unlink()
+            (self._aside / address).rename(path)
         except FileNotFoundError:
             self._check_present()
-            return False
+            # Another process may have brought it back meanwhile.
+            return path.exists()
+        os.utime(path)
+        _force(path.parent)
         return True
 
     def _folders(self) -> list[Path]:
         self._check_present()
-        return sorted(self._root.glob("??"))
+        return [*sorted(self._root.glob("??")), self._aside]
+
+    def _pieces_in(self, folder: Path) -> list[StoredPiece]:
+        """What others have put there is not ours."""
+        is_aside = folder == self._aside
+        now, found = self._now(), []
+        for path in sorted(folder.glob("*" if is_aside else "??/*")):
+            if is_address(path.name):
+                with contextlib.suppress(FileNotFoundError):
+                    untouched_ms = int((now - path.stat().st_mtime) * 1000)
+                    found.append(StoredPiece(path.name, untouched_ms, is_aside))
+        return found
+
+    def _set_aside(self, address: str, untouched_ms: int) -> bool:
+        path = self._path(address)
+        if not self._is_untouched(path, untouched_ms):
+            return False
+        self._aside.mkdir(exist_ok=True)
+        path.rename(self._aside / address)
+        os.utime(self._aside / address)
+        return True
+
+    def _delete_aside(self, address: str, untouched_ms: int) -> bool:
+        path = self._aside / address
+        if not self._is_untouched(path, untouched_ms):
+            return False
+        path.unlink(missing_ok=True)
+        return True
+
+    def _is_untouched(self, path: Path, untouched_ms: int) -> bool:
+        try:
+            return self._now() - path.stat().st_mtime >= untouched_ms / 1000
+        except FileNotFoundError:
+            self._check_present()
+            return False
 
     def _check_present(self) -> None:
         """Raise where the whole folder is gone, as when its volume is not mounted."""
         self._unfinished.stat()
 
 
-def _addresses_in(folder: Path) -> list[str]:
-    """What others have put there is not ours."""
-    return sorted(path.name for path in folder.glob("??/*") if is_address(path.name))
+def _touch_equal(path: Path, data: bytes) -> bool:
+    """Whether these very bytes are there; if so, they count as written now. Reading them costs less than writing."""
+    try:
+        if path.stat().st_size != len(data) or path.read_bytes() != data:
+            return False
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _force(folder: Path) -> None:

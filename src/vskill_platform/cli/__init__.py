@@ -15,6 +15,7 @@ from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion
 from vskill_platform.cli.connection import connect
+from vskill_platform.cli.content import content
 from vskill_platform.cli.demo import demo
 from vskill_platform.cli.destination import Connection, require_this_machine
 from vskill_platform.cli.doctor import doctor
@@ -51,7 +52,7 @@ SECTIONS = {
     ),
     "For reviewers and admins": (
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
-        *(access, team),
+        *(access, team, content),
     ),
     SERVER: (*(serve, worker, schedule, keys, doctor, backup, restore, migrate, demo),),
 }

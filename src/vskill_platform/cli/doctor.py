@@ -14,9 +14,12 @@ from vskill_platform.clock import MAX_SKEW_MS
 if TYPE_CHECKING:
     from vskill_platform.env import Env
     from vskill_platform.settings import Settings
+    from vskill_platform.upkeep.scrub import CheckedPiece
 
 #: How long one check may take.
 CHECK_WITHIN_S = 10.0
+#: Pieces of damaged content that are named one by one.
+MOST_PIECES = 20
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -28,10 +31,14 @@ class Check(msgspec.Struct, frozen=True):
 
 
 @click.command()
+@click.option("--all-content", is_flag=True, help="Verify all stored content, however long that takes.")
 @json_option
-def doctor(*, as_json: bool) -> None:
-    """Check settings, store, clock and content; exit code 1 if anything is wrong."""
-    checks = run_async(_examine())
+def doctor(*, all_content: bool, as_json: bool) -> None:
+    """Check settings, store, clock and content; exit code 1 if anything is wrong.
+
+    Content is verified by its digest, for at most ten seconds unless --all-content is given.
+    """
+    checks = run_async(_examine(None if all_content else CHECK_WITHIN_S))
     if as_json:
         print_json(checks)
     else:
@@ -41,7 +48,7 @@ def doctor(*, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def _examine() -> list[Check]:
+async def _examine(content_within_s: float | None) -> list[Check]:
     """In the order in which things depend on each other; what could not be opened ends the list."""
     from vskill_platform.bootstrap import env_for
     from vskill_platform.domain.errors import PlatformError
@@ -57,7 +64,7 @@ async def _examine() -> list[Check]:
         stage = "open"
         async with env_for(settings) as env:
             checks.append(Check(stage, ok=True, detail=await _check_opening(settings, env)))
-            async for one in _look(env):
+            async for one in _look(env, content_within_s):
                 checks.append(one)  # noqa: PERF401 - what was found stays when a later check raises
     except PlatformError as error:
         checks.append(Check(stage, ok=False, detail=error.message))
@@ -73,10 +80,13 @@ async def _check_opening(settings: "Settings", env: "Env") -> str:
     return f"{shown_location(settings.store)}{schema}, queue {env.broker.engine}, content {settings.blobs}"
 
 
-async def _look(env: "Env") -> AsyncIterator[Check]:
+async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Check]:
     yield await check("store can be written", env.kv.check())
     yield await check("queue answers", env.broker.depth())
-    yield await check("content can be read", env.blobs.has("0" * 64))
+    answers = await check("content store answers", env.blobs.has("0" * 64))
+    yield answers
+    if answers.ok:
+        yield await _check_content(env, content_within_s)
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -84,6 +94,44 @@ async def _look(env: "Env") -> AsyncIterator[Check]:
     yield Check(
         "judge", ok=True, detail="configured" if env.judge else "none: degraded mode, SCANNED at most"
     )
+
+
+async def _check_content(env: "Env", within_s: float | None) -> Check:
+    """Read and verify what the records name, until the time is over."""
+    from vskill_platform.upkeep.scrub import check_records
+    from vskill_platform.worker_context import run_with_worker_env
+
+    bad: list[str] = []
+    count = 0
+
+    async def read_all() -> None:
+        nonlocal count
+        async for record in check_records():
+            count += len(record.pieces)
+            bad.extend(
+                f"{piece.digest} is {problem} (named by {record.key})"
+                for piece in record.pieces
+                if (problem := _problem(piece))
+            )
+
+    rest = ""
+    try:
+        async with asyncio.timeout(within_s):
+            await run_with_worker_env(env, read_all)
+    except TimeoutError:
+        rest = f" in {within_s:g} s; --all-content verifies the rest"
+    if not bad:
+        return Check("content is whole", ok=True, detail=f"{count} pieces verified{rest}")
+    more = f" and {len(bad) - MOST_PIECES} more" if len(bad) > MOST_PIECES else ""
+    detail = f"{len(bad)} of {count} pieces are not{rest}: {', '.join(bad[:MOST_PIECES])}{more}"
+    return Check("content is whole", ok=False, detail=detail)
+
+
+def _problem(piece: "CheckedPiece") -> str:
+    """What is wrong with it; empty where nothing is."""
+    if piece.damage is not None:
+        return piece.damage.kind
+    return "" if piece.is_read else "not readable"
 
 
 def _git() -> Check:

@@ -214,17 +214,18 @@ def unpack(data: bytes, expected_digest: str | None = None) -> tuple[SkillFile, 
     if expected_digest is not None and digest_of(manifest) != expected_digest:
         raise _corrupt("its digest is not the expected one", expected=expected_digest)
     if sum(entry.size for entry in manifest) != len(body):
-        raise _corrupt("its length does not fit its manifest")
+        total = sum(entry.size for entry in manifest)
+        raise _corrupt("its length does not fit its manifest", is_cut=len(body) < total)
     return tuple(_cut_files(manifest, body))
 
 
 def _split_bundle(data: bytes) -> tuple[bytes, bytes]:
     if not data.startswith(_MAGIC):
-        raise _corrupt("it does not begin as a bundle")
+        raise _corrupt("it does not begin as a bundle", is_cut=_MAGIC.startswith(data))
     size, newline, rest = data[len(_MAGIC) :].partition(b"\n")
-    length = _number(size)
+    length = _number(size) if newline else 0
     if not newline or size != b"%d" % length or length > len(rest):
-        raise _corrupt("it does not hold a whole manifest")
+        raise _corrupt("it does not hold a whole manifest", is_cut=not newline or length > len(rest))
     return rest[:length], rest[length:]
 
 

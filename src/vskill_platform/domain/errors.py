@@ -335,6 +335,20 @@ class BlobUnavailable(PlatformError):
     status = 503
 
 
+class ContentDamaged(BlobUnavailable):
+    """The stored files are missing or damaged, so they are not handed out; the registry repairs them if it can."""
+
+    code = "content_damaged"
+
+    @property
+    def digest(self) -> str:
+        return self._text("digest")
+
+    @property
+    def kind(self) -> str:
+        return self._text("kind")
+
+
 class SourceGone(PlatformError):
     """The repository does not exist, or is not public."""
 

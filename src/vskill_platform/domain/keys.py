@@ -50,6 +50,8 @@ REPORT = "report:"
 OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
 COLLECTION = "collection:"
+#: stored content that is missing or not what its digest says
+DAMAGE = "damage:"
 #: a file that was sent and waits to be published
 UPLOAD = "upload:"
 TOKEN = "token:"  # noqa: S105 - a prefix
@@ -105,6 +107,7 @@ PARTS: dict[str, int] = {
     OPEN_REPORT: 2,
     WEBHOOK: 1,
     COLLECTION: 1,
+    DAMAGE: 1,
     UPLOAD: 2,
     TOKEN: 1,
     SESSION: 1,
@@ -301,6 +304,10 @@ def webhook(webhook_id: str) -> str:
 
 def collection(name: str) -> str:
     return _key(COLLECTION, name)
+
+
+def damage(digest: str) -> str:
+    return _key(DAMAGE, digest)
 
 
 def upload(account: str, ticket: str) -> str:

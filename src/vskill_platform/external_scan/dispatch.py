@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile, unpack
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import PlatformError, SourceUnavailable
 from vskill_platform.domain.task import Task
 from vskill_platform.external_scan.bandit import Bandit
@@ -29,6 +29,7 @@ from vskill_platform.store.external_scans import (
     read_external_task,
     report_write,
 )
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.worker_context import require_env
@@ -115,10 +116,7 @@ async def scan(task: Task) -> TaskEnd:
     analyser = await find_analyser(provider)
     if analyser is None:
         return _finish(digest, _unavailable(provider))
-    data = await require_env("blobs").blobs.get(digest)
-    if data is None:
-        return TaskEnd("nothing to analyse: its bytes are no longer kept")
-    files = await asyncio.to_thread(unpack, data, digest)
+    files = await read_content(digest)
     async with require_env("turns").turns.turn(_slot(digest)):
         report = await analyse(analyser, files)
     if report.status is ExternalStatus.ERROR and task.attempts.failed < len(DELAYS_MS):

@@ -12,9 +12,8 @@ from vskill_platform.domain.content import (
     ContentLimits,
     SkillFile,
     digest_of_files,
-    pack,
 )
-from vskill_platform.domain.errors import InvalidManifest, NotPermitted, NotSignedIn
+from vskill_platform.domain.errors import ContentDamaged, InvalidManifest, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
@@ -32,6 +31,7 @@ from vskill_platform.store.namespaces import belonging_of, read_directory
 from vskill_platform.store.owners import role_at
 from vskill_platform.store.quotas import admit_submission
 from vskill_platform.store.skills import place_of
+from vskill_platform.store.stored_content import keep_content, read_content
 from vskill_platform.submission_store import (
     RecordChange,
     create_submission,
@@ -76,6 +76,8 @@ class SubmittedBy(msgspec.Struct, frozen=True):
 
 
 NOBODY = SubmittedBy()
+#: Why a run begins for content that was verified before.
+DAMAGED = "submitted again: the stored files were damaged"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -143,7 +145,7 @@ async def submit_upload(
     identity = upload_identity(namespace, slug)
     admit_skill(files, slug_of(identity), limits)
     digest = digest_of_files(files)
-    await require_env("blobs").blobs.put(digest, pack(files))
+    await keep_content(digest, files)
     actor = f"user:{by.account}" if by.account else "system"
     return await submit(Request(identity, identity.url, slug_of(identity), actor, source, by, digest))
 
@@ -306,6 +308,8 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         nonlocal outcome, seen
         seen = record
         outcome, change = _renew(env, record, request, event_id)
+        if outcome is IntakeOutcome.ALREADY_VERIFIED and await _is_damaged(record):
+            outcome, change = _start_again(env, record, request, event_id, DAMAGED)
         if change is None:
             return None
         counted: tuple[Operation, ...] = ()
@@ -358,9 +362,24 @@ def _after_end(
         return IntakeOutcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
         return IntakeOutcome.DUPLICATE, None
-    step = Step(event_id, env.kv.now(), request.actor, "submitted again")
+    return _start_again(env, record, request, event_id, "submitted again")
+
+
+def _start_again(
+    env: Env, record: Submission, request: Request, event_id: str, reason: str
+) -> tuple[IntakeOutcome, RecordChange]:
+    step = Step(event_id, env.kv.now(), request.actor, reason)
     change = next_run(record, step, submitter=request.by.account, upload=request.upload)
     return IntakeOutcome.REQUEUED, RecordChange(_at_commit(change.record, request), change.operations)
+
+
+async def _is_damaged(record: Submission) -> bool:
+    """Whether the files that were verified are no longer whole: the next run brings them again."""
+    try:
+        await read_content(record.digest or "")
+    except ContentDamaged:
+        return True
+    return False
 
 
 def _is_unchanged(record: Submission, request: Request) -> bool:

@@ -39,6 +39,7 @@ class AlertCode(enum.StrEnum):
     JUDGE_STALE = "judge_stale"
     NAMESPACE_PREPARING = "namespace_preparing"
     RESCANS_STOPPED = "rescans_stopped"
+    CONTENT_DAMAGED = "content_damaged"
 
     @property
     def meaning(self) -> str:
@@ -54,6 +55,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
+    AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
 }
 
@@ -91,6 +93,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     preparing_ms: int | None = None
     #: The rule set that stopped before its first take-down; None where none has.
     brake: Brake | None = None
+    #: How many pieces of stored content are missing or damaged.
+    damaged: int = 0
 
 
 async def look_at_dead_letters(audiences: Audiences) -> DeadLetters | QueueUnavailable:
@@ -146,6 +150,7 @@ def _submission_key(letter: DeadLetter) -> str | None:
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
     return (
+        *_of_content(facts),
         *_of_the_queue(facts),
         *_of_the_line(facts),
         *_of_jobs(facts.jobs),
@@ -153,6 +158,12 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
         *_of_namespaces(facts),
         *_of_rescans(facts),
     )
+
+
+def _of_content(facts: AlertFacts) -> Iterator[Alert]:
+    if facts.damaged:
+        text = f"{facts.damaged} pieces of stored content are missing or damaged; /admin/content lists them."
+        yield Alert(AlertCode.CONTENT_DAMAGED, text)
 
 
 def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, Audiences, Everything, may_read
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
 from vskill_platform.domain.states import ACTIVE_STATES, State
@@ -26,6 +27,7 @@ from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.schedule import JobHealth, job_health
 from vskill_platform.records import audience_of, decode
 from vskill_platform.store.brake import read_brake
+from vskill_platform.store.damage import list_damage
 from vskill_platform.store.preparing import longest_preparing_ms
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
@@ -70,6 +72,8 @@ class QueueHealth(msgspec.Struct, frozen=True):
     #: None where the queue could not be asked; an alert says so.
     dead_letters: DeadLetters | None = None
     judge: JudgeWatch | None = None
+    #: Pieces of stored content that are missing or damaged; each is a violation too.
+    damaged: int = 0
 
 
 async def queue_health() -> QueueHealth:
@@ -82,7 +86,9 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     env = require_env("kv")
     now = env.kv.now()
     counts = await count_submissions(audiences=EVERYTHING)
+    damage = await list_damage()
     violations = await _violations(env, counts, now)
+    violations += [Violation(keys.damage(one.digest), f"its stored files are {one.kind}") for one in damage]
     oldest, last = await _oldest_due(env, EVERYTHING), await _last_ended(env, EVERYTHING)
     pause, jobs = await current_pause(), await job_health()
     stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
@@ -104,6 +110,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         judge=await watch_judge(audiences=audiences),
         preparing_ms=await longest_preparing_ms() if audiences is EVERYTHING else None,
         brake=(await read_brake())[0] if audiences is EVERYTHING else None,
+        damaged=len(damage) if audiences is EVERYTHING else 0,
     )
     return QueueHealth(
         healthy=healthy,
@@ -119,6 +126,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         alerts=find_alerts(facts),
         dead_letters=facts.dead_letters if isinstance(facts.dead_letters, DeadLetters) else None,
         judge=facts.judge,
+        damaged=facts.damaged,
     )
 
 

@@ -13,6 +13,8 @@ from vskill_platform.rescan import release_take_downs, request_due_rescans, requ
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
+from vskill_platform.upkeep import collector
+from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
@@ -104,6 +106,17 @@ async def follow(state: JobState) -> JobState:
     return {"cursor": await follow_installs(_text(state.get("cursor")))}
 
 
+async def scrub(state: JobState) -> JobState:
+    """Read and verify the next pieces of content."""
+    progress = msgspec.convert(state, scrubbing.ScrubProgress)
+    return msgspec.structs.asdict(await scrubbing.scrub(progress))
+
+
+async def collect(_: JobState) -> JobState:
+    """Set aside, and later delete, content that no record names."""
+    return msgspec.structs.asdict(await collector.collect())
+
+
 async def sweep(_: JobState) -> JobState:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -184,6 +197,22 @@ JOBS = (
         60_000,
         follow,
         "lists show older numbers of installs than a skill's page, by ten minutes at most",
+    ),
+    Job(
+        "scrub",
+        "reads stored content and verifies it by its digest",
+        scrubbing.EVERY_MS,
+        600_000,
+        scrub,
+        "damaged content is noticed only when somebody reads it",
+    ),
+    Job(
+        "collector",
+        "deletes content that no record has named for eight days",
+        collector.EVERY_MS,
+        3_600_000,
+        collect,
+        "content of refused uploads stays on the disk",
     ),
     Job(
         "sweep",

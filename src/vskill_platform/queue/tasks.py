@@ -23,9 +23,11 @@ from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.store.task_kinds import TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
+from vskill_platform.upkeep.repair import repair
 from vskill_platform.worker_context import require_env
 
 #: Between deliveries that were not taken: 5 s to 10 h, as the convention for webhooks recommends.
@@ -36,6 +38,7 @@ KINDS: tuple[TaskKind, ...] = (
     TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
     TaskKind(MAIL, "tells a decision by e-mail", send_mail, 60_000, _DELIVERY_DELAYS_MS),
     TaskKind(REPO_CHECK, "looks whether a repository is still there and has moved on", check_repository),
+    TaskKind(REPAIR, "brings damaged content back from where it came from", repair),
     TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
 )
 

@@ -4,22 +4,20 @@ The registry knows what is live, a scan of files does not. Both cards are made b
 of the rules never looks like a change of the skill. A first publication has nothing to be compared with.
 """
 
-import asyncio
-
 from vskill_platform.domain.capability import (
     SkillCapability,
     describe_gains,
     needing_review,
     new_capabilities,
 )
-from vskill_platform.domain.content import unpack
 from vskill_platform.domain.decision import Signal, SignalKind
-from vskill_platform.domain.errors import StoreCorrupt
+from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.store.scans import get_scan, scan_once
 from vskill_platform.store.skills import place_of
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.worker_context import require_env
 
 #: Places that a signal lists.
@@ -59,11 +57,8 @@ async def live_card(digest: str) -> tuple[SkillCapability, ...] | None:
     known = await get_scan(digest, env.scanner.ruleset)
     if known is not None and known.capabilities is not None:
         return known.capabilities
-    data = await env.blobs.get(digest)
-    if data is None:
-        return None
     try:
-        files = await asyncio.to_thread(unpack, data, digest)
-    except StoreCorrupt:
+        files = await read_content(digest)
+    except ContentDamaged:
         return None
     return (await scan_once(files, digest)).capabilities

@@ -3,6 +3,7 @@ is told only where they may read something that holds it."""
 
 from vskill_platform.domain.audience import EVERYTHING, Audiences
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Is
 from vskill_platform.records import readable
 from vskill_platform.worker_context import require_env
@@ -11,9 +12,15 @@ from vskill_platform.worker_context import require_env
 async def may_read_content(digest: str, audiences: Audiences) -> bool:
     """Whether a reader of these audiences may read a skill or a submission that holds this content now. Two reads,
     whatever the digest is."""
+    skills, submissions = await find_holders(digest)
+    return any(readable(entry, audiences) for entry in (*skills, *submissions))
+
+
+async def find_holders(digest: str) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """The skills whose current version has this content, and the submissions that hold it now."""
     kv = require_env("kv").kv
     skills = await kv.select(SKILLS.prefix, audiences=EVERYTHING, where={"current_digest": Is(digest)})
     submissions = await kv.select(SUBMISSIONS.prefix, audiences=EVERYTHING, where={"digest": Is(digest)})
     for error in (*skills.failed.values(), *submissions.failed.values()):
         raise error
-    return any(readable(entry, audiences) for entry in (*skills.items, *submissions.items))
+    return skills.items, submissions.items

@@ -9,6 +9,7 @@ from vskill_platform.actions.audit import READ_AUDIT
 from vskill_platform.actions.blocklist import BLOCKS
 from vskill_platform.actions.bulk import BULK
 from vskill_platform.actions.collections import CREATE_COLLECTION
+from vskill_platform.actions.content import SHOW_CONTENT
 from vskill_platform.actions.jobs import LIST_JOBS
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import STATUS
@@ -34,6 +35,7 @@ AREAS: tuple[tuple[str, str, Action[Any, Any]], ...] = (
     ("/admin/queue", "Queue", STATUS),
     ("/admin/bulk", "Bulk", BULK),
     ("/admin/jobs", "Jobs", LIST_JOBS),
+    ("/admin/content", "Content", SHOW_CONTENT),
     ("/admin/accounts", "Accounts", LIST_ACCOUNTS),
     ("/admin/tokens", "Tokens", LIST_ALL_TOKENS),
     ("/admin/teams", "Teams", CREATE_TEAM),

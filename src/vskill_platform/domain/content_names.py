@@ -1,0 +1,55 @@
+"""Which stored content a record names.
+
+Versions and runs name bundles of files by digest: these must be there and whole. Any other record may name content in
+a way that only its own part knows, so the collector keeps whatever looks named.
+"""
+
+import msgspec
+import re2
+
+from vskill_platform.domain import keys
+
+#: Records that name bundles of files.
+NAMING = (keys.VERSION, keys.SUB, keys.SUBRUN)
+#: Records that tell something about content and need none of it.
+ABOUT_CONTENT = (
+    *(keys.SCAN, keys.JUDGE, keys.EXTSCAN, keys.RESCAN, keys.SUPPRESS, keys.RULING, keys.BLOCK),
+    *(keys.ATTESTATION, keys.AUDIT, keys.DAMAGE, keys.UPLOAD, keys.TOKEN, keys.SESSION, keys.USER, "task:"),
+)
+
+_ADDRESS = re2.compile(rb"\b[0-9a-f]{64}\b")
+
+
+class _Requested(msgspec.Struct, frozen=True):
+    """The next run of a submission, as far as it names content."""
+
+    upload: str | None = None
+
+
+class _Naming(msgspec.Struct, frozen=True):
+    """A version or a run, as far as it names content."""
+
+    digest: str | None = None
+    upload: str | None = None
+    rerun_requested: _Requested | None = None
+
+
+def bundles_named(key: str, value: bytes) -> tuple[str, ...]:
+    """The digests of the bundles that this record names, each once. One that cannot be read names none: queue health
+    reports it."""
+    if not key.startswith(NAMING):
+        return ()
+    try:
+        record = msgspec.json.decode(value, type=_Naming)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    rerun = record.rerun_requested
+    named = (record.digest, record.upload, rerun.upload if rerun else None)
+    return tuple(dict.fromkeys(one for one in named if one))
+
+
+def perhaps_named(key: str, value: bytes) -> frozenset[str]:
+    """Every address that stands in the record: more than it names, and never less."""
+    if key.startswith(ABOUT_CONTENT):
+        return frozenset()
+    return frozenset(found.decode() for found in _ADDRESS.findall(value))

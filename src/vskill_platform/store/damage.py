@@ -1,0 +1,104 @@
+"""Damaged content, at `damage:{digest}`: what is wrong with it, since when, and which records name it. The record is
+written by whoever finds the damage and goes when the content is whole again, with an entry in the audit."""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.damage import Damage, DamageKind, add_names
+from vskill_platform.domain.errors import ContentDamaged, PlatformError
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
+from vskill_platform.store.audit import record_audit
+from vskill_platform.store.contents import find_holders
+from vskill_platform.store.tasks import ask_for
+from vskill_platform.worker_context import require_env
+
+#: The kind of the task that repairs one content.
+REPAIR = "repair"
+
+
+async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
+    """Write what was found, and ask for the repair of what was not known to be damaged."""
+    env = require_env("kv")
+    digest, kind = found.digest, DamageKind(found.kind)
+
+    async def write() -> bool:
+        entry = await env.kv.get(keys.damage(digest))
+        known = Damage(digest, kind, env.kv.now()) if entry is None else decode(entry, Damage)
+        seen = add_names(known, kind, named_by)
+        if entry is None or seen != known:
+            version = ABSENT if entry is None else entry.version
+            await env.kv.commit([Put(keys.damage(digest), msgspec.json.encode(seen), version)])
+        return entry is None
+
+    if await persist(write):
+        env.metrics.content_damaged_found.labels(kind.value).inc()
+        env.log.error("stored content is damaged", digest=digest, kind=kind.value, named_by=named_by)
+        await ask_for_repair(digest)
+
+
+async def note_damage_in_passing(found: ContentDamaged) -> None:
+    """The same for a reader, who is told of the damage whether or not it could be noted."""
+    try:
+        await note_damage(found, await find_names(found.digest))
+    except PlatformError as error:
+        require_env("log").log.warning("damage not noted", digest=found.digest, error=str(error))
+
+
+async def find_names(digest: str) -> tuple[str, ...]:
+    """Records that name this content, as far as indexes know them. The scrub finds the others."""
+    skills, submissions = await find_holders(digest)
+    versions = (
+        keys.version(skill.canonical, ref.number)
+        for skill in (decode(entry, PublishedSkill) for entry in skills)
+        for ref in skill.versions
+        if ref.digest == digest
+    )
+    return (*versions, *(entry.key for entry in submissions))
+
+
+async def read_damage(digest: str) -> Damage | None:
+    entry = await require_env("kv").kv.get(keys.damage(digest))
+    return None if entry is None else decode(entry, Damage)
+
+
+async def list_damage() -> tuple[Damage, ...]:
+    """All of it, by digest. A read that fails raises."""
+    env = require_env("kv")
+    skips = Skips("list_damage")
+    found: list[Damage] = []
+    async for page in iterate_pages(env.kv, keys.DAMAGE):
+        for error in page.failed.values():
+            raise error
+        found += [one for entry in page.items if (one := skips.decode(entry, Damage)) is not None]
+    skips.report(env)
+    return tuple(found)
+
+
+async def ask_for_repair(digest: str) -> None:
+    """Have it repaired as soon as there is a worker."""
+    await ask_for(REPAIR, digest, {"digest": digest})
+
+
+def mended(damage: Damage, how: str) -> tuple[Operation, ...]:
+    """What to commit once the content is whole again."""
+    env = require_env("kv")
+    env.metrics.content_mended.inc()
+    env.log.info("content is whole again", digest=damage.digest, how=how)
+    lasted_ms = str(max(env.kv.now() - damage.since, 0))
+    details = {"kind": damage.kind.value, "lasted_ms": lasted_ms, "named_by": " ".join(damage.named_by)}
+    audit = record_audit("content mended", damage.digest, by="system", reason=how, details=details)
+    return Delete(keys.damage(damage.digest)), audit
+
+
+async def forget_damage(digest: str, how: str) -> None:
+    """The content is whole again."""
+
+    async def write() -> None:
+        damage = await read_damage(digest)
+        if damage is not None:
+            await require_env("kv").kv.commit(mended(damage, how))
+
+    await persist(write)
