@@ -54,6 +54,7 @@ from vskill_platform.store import accounts
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.skills import update_skill
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
@@ -86,6 +87,7 @@ WEIGHTS = {
     "restore": 3,
     "flip": 6,
     "look": 12,
+    "download": 6,
 }
 #: What they do to a submission that takes a step this moment.
 AMBUSHES = (
@@ -343,6 +345,25 @@ class People:
         for name in seen:
             self._world.watcher.check_shown(name, begun)
         return len(seen)
+
+    async def _download(self, place: Place) -> int | None:
+        """Get the files of a version. What is handed out is what was written, byte for byte, or nothing is."""
+        found = await self._skill_of(place)
+        if found is None:
+            return None
+        digest = self._rng.choice(found.versions).digest
+        files = await read_content(digest)
+        if files != self.written[digest].files:
+            self._world.broken("a wrong byte is never handed out", f"{found.canonical} {digest}")
+        return len(files)
+
+    async def mend_uploads(self) -> None:
+        """Whoever uploaded something last submits it again where it was damaged: nobody else has it."""
+        for place in self._world.places:
+            content = self.last.get(place.id)
+            lost = content is not None and not self._world.is_whole(content.digest)
+            if lost and place.identity.is_upload:
+                await self.act("submit_same", place, self.process)
 
     async def _pause(self, _: Place) -> None:
         await pause_queue(

@@ -1,7 +1,7 @@
 """Small real skills, and a source, a scanner and a judge whose answers are functions of the content: what the text
 says about itself decides its way, so that every state of a submission is reached."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from random import Random
 
@@ -118,8 +118,8 @@ class Repositories:
     """What stands at each repository's places, from its first commit on."""
 
     def __init__(self) -> None:
-        #: By place, what was last pushed there.
-        self._contents: dict[str, Content] = {}
+        #: By place, what was pushed there, each with the repository's count of commits.
+        self._contents: defaultdict[str, list[tuple[int, Content]]] = defaultdict(list)
         #: By repository, how many commits it has.
         self._commits: Counter[str] = Counter()
         #: The key of a place whose host stays down, until this moment of the loop's clock.
@@ -127,8 +127,8 @@ class Repositories:
         self.dead_until = 0.0
 
     def push(self, place: Place, content: Content) -> None:
-        self._contents[place.identity.key] = content
         self._commits[place.identity.repo_key] += 1
+        self._contents[place.identity.key].append((self.count(place), content))
 
     def count(self, place: Place) -> int:
         return self._commits[place.identity.repo_key]
@@ -136,8 +136,11 @@ class Repositories:
     def head(self, identity: Identity) -> str:
         return f"commit-{self._commits[identity.repo_key]}"
 
-    def at_head(self, identity: Identity) -> tuple[Content, str]:
-        return self._contents[identity.key], self.head(identity)
+    def at(self, identity: Identity, commit: str | None) -> tuple[Content, str]:
+        """What stood at a place at this commit, or stands there now."""
+        commit = commit or self.head(identity)
+        number = int(commit.removeprefix("commit-"))
+        return [content for count, content in self._contents[identity.key] if count <= number][-1], commit
 
 
 class SimulatedSources:
@@ -154,7 +157,7 @@ class SimulatedSources:
             return await self._uploads.fetch(submission)
 
         async def read() -> Fetched:
-            return self._read(submission.identity)
+            return self._read(submission.identity, submission.commit)
 
         key = submission.identity.key
         return await self._weather.around(self.process, Dependency.SOURCE, f"fetch {key}", read)
@@ -171,11 +174,11 @@ class SimulatedSources:
 
         return await self._weather.around(self.process, Dependency.SOURCE, f"look {identity.repo_key}", read)
 
-    def _read(self, identity: Identity) -> Fetched:
+    def _read(self, identity: Identity, commit: str | None) -> Fetched:
         repositories = self._repositories
         if identity.key == repositories.dead and self._weather.loop.time() < repositories.dead_until:
             raise SourceUnavailable("simulated: the host is down", host=identity.host)
-        content, commit = repositories.at_head(identity)
+        content, commit = repositories.at(identity, commit)
         if content.scan == "gone":
             raise NoSkillFound
         return Fetched(content.files, commit)

@@ -26,6 +26,7 @@ from vskill_platform.notifications import deliveries
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.jobs import Job
 from vskill_platform.store.jobs import JobRecord
+from vskill_platform.upkeep.scrub import PASS_EVERY_MS, ScrubProgress
 
 #: After the bad time, seconds without a step of any submission or task while something is due: longer than the
 #: longest backoff and the longest budget of a job together.
@@ -60,6 +61,7 @@ class History:
         self.seed = seed
         world = self.world = World(seed, bug, self._ambush, self._task_stepped)
         self._last_step = 0.0
+        self._calm_at = 0
         self._dregs_seen = 0
         self._acts: list[tuple[Process, asyncio.Task[None]]] = []
         self._outside = Outside(world)
@@ -78,6 +80,7 @@ class History:
             "notices": bool(self.world.plan.listeners),
             "external-scans": self.world.plan.analyser,
             "repositories": self.world.plan.watched,
+            "scrub": bool(self.world.plan.damages),
         }
         return wanted.get(job.name, job.name in NEEDED or self.world.plan.chores)
 
@@ -124,6 +127,9 @@ class History:
         await asyncio.sleep(self.world.plan.chaos)
         self.world.weather.chaos = False
         self.world.trace.add("world", "CALM", "the bad time is over")
+        self._calm_at = self.world.clock.now()
+        if self.world.plan.damages:
+            await self._people.mend_uploads()
         await self._settle()
         while await self._is_at_work():
             # A job that looks at the world again and again has asked for something in the last moment.
@@ -156,6 +162,8 @@ class History:
             at(when, self._suspend, seconds)
         for when in plan.stops:
             at(when, self._stop_one)
+        for when, how in plan.damages:
+            at(when, self.world.damage, how)
         if plan.dead_source:
             self.world.repositories.dead = self.world.rng.choice(self.world.places).identity.key
             self.world.repositories.dead_until = DEAD_SOURCE_S
@@ -236,7 +244,7 @@ class History:
         owed = [(one.next_attempt_at, claimable(one, now)) for one in (await self.world.records()).values()]
         owed += [(one.next_attempt_at, is_due(one, now)) for one in await self.world.tasks()]
         due = [now if is_now else at for at, is_now in owed if at is not None]
-        return [*due, *await self._blocklist_due(), *await self._following_due()]
+        return [*due, *await self._blocklist_due(), *await self._following_due(), *await self._scrub_due()]
 
     async def _paused_for(self, now: int) -> int:
         """Milliseconds until the pause ends; one from before the clock went back is put right by whoever looks."""
@@ -258,6 +266,17 @@ class History:
         entry = await self.world.store.get(keys.CONTROL_BLOCKLIST)
         job = await self._job("blocklist")
         return [] if entry is None or job.state.get("applied") == entry.version else [self._due(job)]
+
+    async def _scrub_due(self) -> list[int]:
+        """When the scrub reads on, unless it has read everything since the bad time was over."""
+        if not self.world.plan.damages:
+            return []
+        job = await self._job("scrub")
+        progress, now = msgspec.convert(job.state, ScrubProgress), self.world.clock.now()
+        if progress.ended_at >= progress.began_at >= self._calm_at:
+            return []
+        waits = not progress.after and 0 <= now - progress.began_at < PASS_EVERY_MS
+        return [progress.began_at + PASS_EVERY_MS if waits else self._due(job)]
 
     async def _following_due(self) -> list[int]:
         """When the jobs run next that follow changes, if there are some that they have not seen."""

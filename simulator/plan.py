@@ -34,6 +34,9 @@ class Fault(enum.StrEnum):
     JUDGE_SLOW = "judge slower than the budget"
     POISON = "content killed its worker"
     LISTENER_ERROR = "receiver of a webhook answered with an error"
+    CONTENT_LOST = "stored content lost"
+    CONTENT_CUT = "stored content cut"
+    CONTENT_FLIPPED = "stored content flipped at equal length"
 
 
 class Dependency(enum.StrEnum):
@@ -60,6 +63,10 @@ class Listener(enum.StrEnum):
 
 #: Those that take what is delivered.
 HEARING = (Listener.STEADY, Listener.GONE)
+
+
+#: What happens to stored content behind everybody's back.
+DAMAGES = (Fault.CONTENT_LOST, Fault.CONTENT_CUT, Fault.CONTENT_FLIPPED)
 
 
 class Outage(msgspec.Struct, frozen=True):
@@ -117,6 +124,8 @@ class Plan(msgspec.Struct, frozen=True):
     watched: bool = False
     #: Jobs run that have nothing to do with what is checked here.
     chores: bool = False
+    #: When some stored content is damaged, and how.
+    damages: tuple[tuple[float, Fault], ...] = ()
 
 
 def draw_plan(rng: Random) -> Plan:
@@ -130,6 +139,7 @@ def draw_plan(rng: Random) -> Plan:
             analyser=True,
             watched=True,
             chores=True,
+            damages=_damages(rng, chaos),
         )
     if rng.random() < 0.04:
         stops = tuple(at for at, _ in _moments(rng, chaos, 4, 0, 0))
@@ -169,6 +179,7 @@ def draw_plan(rng: Random) -> Plan:
         analyser=rng.random() < 0.2,
         watched=rng.random() < 0.4,
         chores=rng.random() < 0.15,
+        damages=_damages(rng, chaos) if rng.random() < 0.12 else (),
     )
 
 
@@ -194,6 +205,10 @@ def _clock_jumps(rng: Random, chaos: float) -> tuple[tuple[float, int], ...]:
         (at, int(rng.uniform(1_000, 400_000) if forward < 0.6 else -rng.uniform(500, 60_000)))
         for at, forward in _moments(rng, chaos, 3, 0, 1)
     )
+
+
+def _damages(rng: Random, chaos: float) -> tuple[tuple[float, Fault], ...]:
+    return tuple((at, rng.choice(DAMAGES)) for at, _ in _moments(rng, chaos, 6, 0, 0))
 
 
 def _outages(rng: Random, chaos: float) -> tuple[Outage, ...]:

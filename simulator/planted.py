@@ -1,4 +1,4 @@
-"""Eight bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+"""Nine bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
 of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
 
 import enum
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from simulator.engines import FaultyKV
+from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.broker.contract import Batch
 from vskill_platform.broker.memory import MemoryBroker, _Live
 from vskill_platform.domain import keys
@@ -42,6 +43,7 @@ class Bug(enum.StrEnum):
     CLAIM_STOLEN = "a worker takes up what another one holds"
     NO_NAMESPACE_ASSERTION = "records are written without asserting the namespace that was read"
     DIRECTORY_BELIEVED = "a process believes for ever who may read"
+    LENGTH_BELIEVED = "content of equal length is taken for the same, and never replaced"
 
 
 def store_class(bug: Bug | None) -> type[FaultyKV]:
@@ -55,6 +57,10 @@ def store_class(bug: Bug | None) -> type[FaultyKV]:
 
 def queue_class(bug: Bug | None) -> type[MemoryBroker]:
     return _Believing if bug is Bug.LEASE_BELIEVED else MemoryBroker
+
+
+def content_class(bug: Bug | None) -> type[MemoryBlobs]:
+    return _Unread if bug is Bug.LENGTH_BELIEVED else MemoryBlobs
 
 
 def kept_class(bug: Bug | None) -> type[KeptReads]:
@@ -129,6 +135,13 @@ class _BelievedReads(KeptReads):
     def directory(self, found: tuple[int, Directory] | None) -> None:
         if found is not None and self._first is None:
             self._first = found[1]
+
+
+class _Unread(MemoryBlobs):
+    async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
+        known, _ = self.content.get(address, (None, 0))
+        if known is None or len(known) != len(data):
+            await super().put(address, data, replace=replace)
 
 
 class _Believing(MemoryBroker):

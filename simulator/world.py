@@ -16,11 +16,12 @@ from simulator.content import PLACES, Place, Repositories, SimulatedJudge, Simul
 from simulator.engines import Channel, FaultyBlobs, FaultyBroker
 from simulator.faults import Process, Weather
 from simulator.loop import VirtualLoop
-from simulator.plan import draw_plan
-from simulator.planted import Bug, kept_class, queue_class, store_class
+from simulator.plan import Fault, draw_plan
+from simulator.planted import Bug, content_class, kept_class, queue_class, store_class
 from simulator.trace import Trace, TraceLog
-from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
+from vskill_platform.domain.damage import verified_files
+from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.namespace import Namespace
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Event, Submission
@@ -66,7 +67,7 @@ class World:
         self.watcher = Watcher(self.clock, self.trace, self.fail, self.moment, on_step, on_task_step)
         self.queue = queue_class(bug)(self.clock)
         self.store = WatchedStore(self.clock, self.queue, self.watcher)
-        self.blobs = MemoryBlobs()
+        self.blobs = content_class(bug)(self.clock)
         self.channel = Channel(self.weather)
         self.repositories = Repositories()
         self.places: list[Place] = self.rng.sample(PLACES, self.rng.randint(3, len(PLACES)))
@@ -103,6 +104,36 @@ class World:
             kept=self._kept.setdefault(process.name, kept_class(self._bug)()),
             pace=PACE,
         )
+
+    def damage(self, how: Fault) -> None:
+        """Something happens to a piece of stored content, behind everybody's back."""
+        content = self.blobs.content
+        if not content:
+            return
+        digest = self.rng.choice(sorted(content))
+        data, touched = content[digest]
+        self.weather.happened(how, "disk", digest[:8])
+        match how:
+            case Fault.CONTENT_LOST:
+                del content[digest]
+            case Fault.CONTENT_CUT:
+                content[digest] = data[: self.rng.randrange(len(data))], touched
+            case _:
+                place = self.rng.randrange(len(data))
+                content[digest] = data[:place] + bytes((data[place] ^ 1,)) + data[place + 1 :], touched
+
+    def is_whole(self, digest: str) -> bool:
+        data, _ = self.blobs.content.get(digest, (None, 0))
+        try:
+            verified_files(data, digest)
+        except ContentDamaged:
+            return False
+        return True
+
+    async def listed_damage(self) -> set[str]:
+        """The digests of what is known to be damaged."""
+        page = await self.store.scan(keys.DAMAGE)
+        return {entry.key.removeprefix(keys.DAMAGE) for entry in page.items}
 
     def moment(self) -> int:
         """Counts up: which of two things came first, whatever the clocks say."""
