@@ -16,6 +16,7 @@ _SCOPES = {
     "/{owner}/": "one owner",
     "/{owner}/{repo}/": "one repository",
     "/{owner}/{repo}/{slug}/": "one skill",
+    "/collections/{collection}/": "one collection",
 }
 _CLAWHUB = "/clawhub/api/v1"
 _SKILL = "/skills/{owner}/{repo}/{slug}"
@@ -45,7 +46,7 @@ _PROTOCOLS = {
     "GET /marketplace.json": "A marketplace of everything, for Claude Code's `/plugin marketplace add`",
     "GET /{owner}/marketplace.json": "A marketplace of one owner",
     "GET /{owner}/{repo}/{slug}/marketplace.json": "A marketplace of one skill",
-    "GET /collections/{name}/marketplace.json": "A marketplace of one collection",
+    "GET /collections/{collection}/marketplace.json": "A marketplace of one collection",
     "GET /marketplace/{owner}/{repo}/{name}/info/refs": "A skill as a git repository, first step of a clone",
     "POST /marketplace/{owner}/{repo}/{name}/git-upload-pack": "Second step of a clone; counts as an install",
     "POST /mcp": "The MCP server for agents, where the extra `mcp` is installed",

@@ -16,6 +16,7 @@ import msgspec
 
 from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.skill import Artifact
 
 ZIP_TYPE = "application/zip"
 TAR_TYPE = "application/gzip"
@@ -47,6 +48,14 @@ def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:
     return ArchiveDigests(
         hashlib.sha256(zip_archive(files)).hexdigest(), hashlib.sha256(tar_archive(files)).hexdigest()
     )
+
+
+def artifact_of(files: Iterable[SkillFile]) -> Artifact:
+    """How these files are handed out in one piece."""
+    files = tuple(files)
+    is_plain = len(files) == 1
+    body = skill_file_of(files).data if is_plain else zip_archive(files)
+    return Artifact(is_plain, hashlib.sha256(body).hexdigest())
 
 
 def zip_archive(files: Iterable[SkillFile]) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from vskill_platform.archives import ArchiveDigests, archive_digests
+from vskill_platform.archives import ArchiveDigests, archive_digests, artifact_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockTarget
@@ -197,6 +197,7 @@ def _facts(record: Submission, content: Content, canonical: str) -> Publication:
         about=_about(content.manifest),
         trust=_trust(record, content.digest),
         ruleset=evidence.ruleset if evidence else "",
+        artifact=artifact_of(content.files),
     )
 
 

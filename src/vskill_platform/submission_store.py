@@ -16,7 +16,7 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.skill import PublishedSkillSummary
+from vskill_platform.domain.skill import Artifact, PublishedSkillSummary
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
 from vskill_platform.env import Env
@@ -67,6 +67,7 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     updated_at: int = 0
     identity: Identity | None = None
     current_digest: str | None = None
+    current_artifact: Artifact | None = None
     about: About = About()
     listed_as: dict[str, str] = {}
     withdrawn: bool = False
@@ -158,14 +159,15 @@ async def enumerate_published_skills(page: int = PAGE) -> list[PublishedSkillSum
 
 
 async def iter_published_skills(
-    page: int = PAGE, *, audiences: Audiences
+    page: int = PAGE, *, audiences: Audiences, under: str = ""
 ) -> AsyncIterator[PublishedSkillSummary]:
-    """Every published skill of these audiences in the order of its name, a page at a time; nothing else is read."""
+    """Every published skill of these audiences whose name begins so, in the order of its name, a page at a time;
+    nothing else is read."""
     env = require_env("kv")
     skips = Skips("iter_published_skills")
     after: str | None = None
     while True:
-        found = await env.kv.select(SKILLS.prefix, audiences=audiences, after=after, limit=page)
+        found = await env.kv.select(SKILLS.prefix, audiences=audiences, under=under, after=after, limit=page)
         skips.failed(found.failed)
         for entry in found.items:
             fields = skips.decode(entry, _SummaryFields)
@@ -250,6 +252,7 @@ def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
         updated_at=fields.updated_at,
         identity=fields.identity,
         current_digest=fields.current_digest,
+        current_artifact=fields.current_artifact,
         about=fields.about,
         listed_as=fields.listed_as,
     )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet
+from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
 from vskill_platform.domain.skill import StatusChange, StatusRole, yank
 from vskill_platform.store.skills import get_skill, update_skill
@@ -200,3 +201,17 @@ async def test_a_version_that_would_not_be_published_is_refused(shelf):
     assert (await publish("1.1.0", declared)).status_code == 200
     with active_env(shelf.env):
         assert (await get_skill("upload~ada/skills/sent")).current_version == "1.1.0"
+
+
+async def test_as_many_hits_as_are_asked_for(shelf):
+    await put_copies(shelf.env, await shelf.publish("one"), 250)
+    found = (await shelf.client.get(f"{API}/search", params={"q": "copy", "limit": 1000})).json()["results"]
+    assert len(found) == 250
+    listed = (await shelf.client.get(f"{API}/skills", params={"limit": 1000})).json()
+    assert (len(listed["items"]), listed["nextCursor"]) == (251, None)
+    await shelf.publish("copy-last", repo="https://github.com/other/tools")
+    asked = {"q": "copy", "limit": 200, "owner": "other"}
+    (one,) = (await shelf.client.get("/api/search", params=asked)).json()["skills"]
+    assert one["id"] == "other/tools/copy-last"
+    many = (await shelf.client.get("/api/search", params={"q": "copy", "limit": 1000})).json()["skills"]
+    assert len(many) == 251

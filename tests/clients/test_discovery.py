@@ -1,27 +1,35 @@
 """Agent Skills discovery without a client: names, digests, scopes, the older form, and takedown."""
 
+import asyncio
 import hashlib
 import io
 import zipfile
 
+import httpx2
+import msgspec
 import pytest
 
+from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
-from vskill_platform.actions.scopes import MOST_LISTED
+from vskill_platform.actions.scopes import AT_ONCE
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import Severity
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.collections import add_skills, create_collection
 from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.skills import update_skill
+from vskill_platform.web.app import create_app
 from vskill_platform.web.clients.wellknown import SCHEMA
 
 pytestmark = pytest.mark.anyio
 
 INDEX = "/.well-known/agent-skills/index.json"
+OLDER = "/.well-known/skills/index.json"
 EXTRA = (
     SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\n"),
     SkillFile("ü/日本.txt", "100644", "ü".encode()),
@@ -115,11 +123,14 @@ async def test_a_blocked_skill_is_in_no_index_and_its_files_are_closed(shelf):
     older = "/.well-known/skills/bad/SKILL.md"
     assert (await shelf.client.get(older)).status_code == 200
     await block(shelf, "https://github.com/acme/tools/tree/main/skills/bad")
-    for scope in ("", "/acme", "/acme/tools/bad"):
-        assert (await shelf.client.get(scope + INDEX)).status_code == 404
+    for scope in ("", "/acme", "/acme/tools", "/acme/tools/bad"):
+        for form in (INDEX, OLDER):
+            emptied = await shelf.client.get(scope + form)
+            assert (emptied.status_code, emptied.json()) == (200, {"skills": []})
     closed = await shelf.client.get(address)
     assert closed.status_code == 403 and "steals tokens" in closed.json()["error"]
-    assert (await shelf.client.get(older)).status_code == 404
+    refused = await shelf.client.get(older)
+    assert refused.status_code == 403 and "steals tokens" in refused.json()["error"]
 
 
 async def test_the_older_form_names_every_file_and_serves_it(shelf):
@@ -146,11 +157,76 @@ async def test_installs_are_counted_by_address_and_day_and_no_download_is_refuse
         assert await installs_by_skill() == {skill.canonical: 60}
 
 
-async def test_an_index_is_bounded_and_says_so(shelf):
-    await put_copies(shelf.env, await shelf.publish("one"), MOST_LISTED)
+async def test_no_list_is_cut(shelf):
+    """Whatever the number: of the registry, an owner and a repository, in every form."""
+    one = await shelf.publish("one")
+    copies = 2 * AT_ONCE + 7
+    await put_copies(shelf.env, one, copies)
     for scope in ("", "/acme", "/acme/tools"):
-        document = (await shelf.client.get(scope + INDEX)).json()
-        assert len(document["skills"]) == MOST_LISTED and document["truncated"] is True
+        found = await names(shelf, scope)
+        assert len(found) == copies + 1
+        older = (await shelf.client.get(scope + OLDER)).json()["skills"]
+        assert [entry["name"] for entry in older] == list(found)
+    for scope in ("", "/acme"):
+        document = (await shelf.client.get(f"{scope}/marketplace.json")).json()
+        assert [plugin["name"] for plugin in document["plugins"]] == list(found)
+        assert "truncated" not in document["metadata"]
+    last = list(found)[-1]
+    assert (await shelf.client.get(f"/.well-known/skills/{last}/SKILL.md")).status_code == 200
+
+
+async def test_a_burst_makes_an_index_once_and_a_change_makes_it_anew(shelf):
+    await shelf.publish("one")
+    kv = CountingKV(shelf.env.kv)
+    app = create_app(msgspec.structs.replace(shelf.env, kv=kv))
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://platform.test"
+    ) as client:
+
+        async def ask() -> set[str]:
+            answers = await asyncio.gather(*(client.get(INDEX) for _ in range(10)))
+            tags = {answer.headers["etag"] for answer in answers}
+            again = await client.get(INDEX, headers={"if-none-match": tags.copy().pop()})
+            assert again.status_code == 304 and not again.content
+            return tags
+
+        first = await ask()
+        assert len(first) == 1 and kv.calls["select"] == 1
+        await shelf.publish("two")
+        assert len(await ask() | first) == 2 and kv.calls["select"] == 2
+
+
+async def test_a_skill_of_an_earlier_release_is_listed_by_its_content(shelf):
+    """Its record does not say how it is handed out in one piece."""
+    skill = await shelf.publish("rich", extra=EXTRA)
+    before = (await names(shelf))["rich"]
+    refs = tuple(msgspec.structs.replace(ref, artifact=None) for ref in skill.versions)
+    with active_env(shelf.env):
+        await update_skill(
+            skill.canonical,
+            lambda one: msgspec.structs.replace(one, versions=refs, current_artifact=None),
+        )
+    assert (await names(shelf))["rich"] == before
+
+
+async def test_a_collection_is_a_scope(shelf):
+    await shelf.publish("one", extra=EXTRA)
+    await shelf.publish("two")
+    with active_env(shelf.env):
+        await create_collection("team", by="system", reason="a test")
+        await add_skills("team", ["acme/tools/one"], by="system", reason="a test")
+    found = await names(shelf, "/collections/team")
+    served = await shelf.client.get(found["one"]["url"])
+    assert found["one"]["digest"] == f"sha256:{hashlib.sha256(served.content).hexdigest()}"
+    older = (await shelf.client.get(f"/collections/team{OLDER}")).json()["skills"]
+    assert [entry["name"] for entry in older] == ["one"] == list(found)
+    file = await shelf.client.get("/collections/team/.well-known/skills/one/scripts/run.sh")
+    assert file.content == EXTRA[0].data
+    with active_env(shelf.env):
+        await add_skills("team", ["acme/tools/two"], by="system", reason="a test")
+    assert list(await names(shelf, "/collections/team")) == ["one", "two"]
+    for path in (f"/collections/none{INDEX}", "/collections/team/.well-known/skills/three/SKILL.md"):
+        assert (await shelf.client.get(path)).status_code == 404
 
 
 async def test_foreign_files_are_never_shown_as_pages(shelf):

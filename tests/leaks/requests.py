@@ -27,6 +27,7 @@ PLAIN_PARTS = {
     "version": "1.0.0",
     "number": "1.0.0",
     "path": "SKILL.md",
+    "collection": "no-such",
     "file": "index.json",
     "provider": "bandit",
     "rule": RULE,
@@ -203,8 +204,9 @@ def paths_for(endpoint: Endpoint, facts: Facts) -> Iterator[str]:
 
     path = _PART.sub(fill, endpoint.path)
     yield path
-    if "/collections/" in endpoint.path and "{name}" in endpoint.path:
-        yield _PART.sub(lambda part: COLLECTION if part[1] == "name" else fill(part), endpoint.path)
+    part_of_it = "collection" if "{collection}" in endpoint.path else "name"
+    if "/collections/" in endpoint.path and f"{{{part_of_it}}}" in endpoint.path:
+        yield _PART.sub(lambda part: COLLECTION if part[1] == part_of_it else fill(part), endpoint.path)
 
 
 def queries_for(endpoint: Endpoint, facts: Facts) -> Iterator[dict[str, str]]:

@@ -43,9 +43,19 @@ async def put_copies(env: Env, skill: PublishedSkill, count: int) -> list[str]:
     slugs = [f"copy-{number:03}" for number in range(count)]
     copies = [
         msgspec.structs.replace(
-            skill, canonical=f"{folder}/{slug}", slug=slug, name=slug, aliases=(), created_at=number
+            skill,
+            canonical=f"{folder}/{slug}",
+            slug=slug,
+            name=slug,
+            aliases=(),
+            listed_as={},
+            created_at=number,
         )
         for number, slug in enumerate(slugs)
     ]
     await env.kv.commit([Put(keys.skill(one.canonical), msgspec.json.encode(one)) for one in copies])
+    number = skill.current_version or ""
+    version = await env.kv.get(keys.version(skill.canonical, number))
+    assert version is not None
+    await env.kv.commit([Put(keys.version(one.canonical, number), version.value) for one in copies])
     return slugs

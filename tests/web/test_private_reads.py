@@ -62,7 +62,8 @@ def reads_of(slug: str) -> dict[str, str]:
     return {
         f"{one.path} {number}": address
         for one in ENDPOINTS
-        if one.method == "GET" and any(word in one.path for word in NAMED)
+        # What is in a collection is read by the collection's readers.
+        if one.method == "GET" and any(word in one.path for word in NAMED) and "{collection}" not in one.path
         for number, address in enumerate(addresses(one, slug))
     }
 

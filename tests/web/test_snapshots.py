@@ -234,6 +234,7 @@ ASKED: tuple[Ask, ...] = (
     *discovery("/{owner}", "/acme", "notes"),
     *discovery("/{owner}/{repo}", "/acme/tools", "notes"),
     *discovery("/{owner}/{repo}/{slug}", "/acme/tools/lint", "lint"),
+    *discovery("/collections/{collection}", "/collections/team", "lint"),
     *get("/api/search", "/api/search?q=notes"),
     *get("/.well-known/agent-skills/skills/{owner}/{repo}/{slug}/{file}", "{artifact}"),
     *get("/{owner}/{repo}/{slug}/.well-known/agent-skills/{file}", "{own_artifact}"),
@@ -266,7 +267,7 @@ ASKED: tuple[Ask, ...] = (
     *get("/marketplace.json"),
     *get("/{owner}/marketplace.json", "/acme/marketplace.json"),
     *get("/{owner}/{repo}/{slug}/marketplace.json", "/acme/tools/lint/marketplace.json"),
-    *get("/collections/{name}/marketplace.json", "/collections/team/marketplace.json"),
+    *get("/collections/{collection}/marketplace.json", "/collections/team/marketplace.json"),
     *get(
         "/marketplace/{owner}/{repo}/{name}/info/refs",
         "/marketplace/acme/tools/lint.git/info/refs?service=git-upload-pack",

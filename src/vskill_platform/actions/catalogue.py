@@ -189,9 +189,11 @@ async def count_catalogue(_services: Services, reader: Principal) -> Facets:
     return await catalogue.count_facets(audiences=audiences_of(reader))
 
 
-def iterate_catalogue(_services: Services, reader: Principal) -> AsyncIterator[PublishedSkillSummary]:
-    """Every skill with a live version in the order of its name, a page of records at a time."""
-    return iter_published_skills(audiences=audiences_of(reader))
+def iterate_catalogue(
+    _services: Services, reader: Principal, under: str = ""
+) -> AsyncIterator[PublishedSkillSummary]:
+    """Every skill with a live version whose name begins so, in the order of its name, a page of records at a time."""
+    return iter_published_skills(audiences=audiences_of(reader), under=under)
 
 
 async def enumerate_catalogue(services: Services, reader: Principal) -> list[PublishedSkillSummary]:

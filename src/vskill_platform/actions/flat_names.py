@@ -22,7 +22,7 @@ from vskill_platform.gate import some_at_a_time
 from vskill_platform.records import readable
 from vskill_platform.store.skills import list_flat, read_skills
 
-S = TypeVar("S", PublishedSkill, PublishedSkillSummary)
+S = TypeVar("S", bound=PublishedSkill | PublishedSkillSummary)
 
 #: Characters of the hash that tells skills of one slug apart.
 _HASH = 8

@@ -1,6 +1,7 @@
 """The versions of published skills and their files. A content never changes, and every byte is verified when it is
 read. Whether a version may be handed out is decided in `skill_names`."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -97,6 +98,11 @@ async def read_version(_services: Services, skill: PublishedSkill, ref: VersionR
 async def read_versions(_services: Services, skill: PublishedSkill) -> dict[str, SkillVersion]:
     """The immutable records by number; what cannot be read is left out, counted and logged."""
     return await skills.read_versions(skill)
+
+
+async def read_current_versions(_services: Services, numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
+    """The same of one version each of several skills, by canonical name."""
+    return await skills.read_current_versions(numbers)
 
 
 async def read_attestation(_services: Services, reader: Principal, canonical: str, number: str) -> bytes:

@@ -71,6 +71,15 @@ class OpenReview(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: Evidence | None = None
 
 
+class Artifact(msgspec.Struct, frozen=True):
+    """How a content is handed out in one piece."""
+
+    #: only SKILL.md, so that file itself; otherwise a zip
+    is_plain: bool
+    #: of exactly the bytes served, hex
+    sha256: str
+
+
 class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """A version as the skill's record lists it: the part that may change."""
 
@@ -97,6 +106,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     kept_by: str = ""
     #: the rules that judged it for its publication; empty where an earlier release published it
     ruleset: str = ""
+    #: None where an earlier release published it
+    artifact: Artifact | None = None
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -145,6 +156,7 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     current_version: str | None = None
     current_digest: str | None = None
     content_hash: str | None = None
+    current_artifact: Artifact | None = None
     certification: Certification | None = None
     score: int = 0
     #: no version is live; defaults are written too, so lists can filter by it
@@ -176,6 +188,8 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     #: What the blocklist knows it by; None only where the record lacks it.
     identity: Identity | None = None
     current_digest: str | None = None
+    #: None where an earlier release published it.
+    current_artifact: Artifact | None = None
     #: What its front matter says about it.
     about: About = About()
     #: As in the record.
@@ -200,6 +214,7 @@ class Publication(msgspec.Struct, frozen=True):
     trust: TrustFacts = TrustFacts()
     #: the rules that judged it
     ruleset: str = ""
+    artifact: Artifact | None = None
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -406,6 +421,7 @@ def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
         reason="published",
         ruleset=publication.ruleset,
         name=version.name,
+        artifact=publication.artifact,
     )
 
 
@@ -552,6 +568,7 @@ def _derive_current(skill: PublishedSkill, versions: Iterable[VersionRef], at: i
         current_version=current.number if current else None,
         current_digest=current.digest if current else None,
         content_hash=current.content_hash if current else None,
+        current_artifact=current.artifact if current else None,
         certification=current.certification if current else None,
         score=current.score if current else 0,
         withdrawn=current is None,

@@ -2,7 +2,7 @@
 the one skill record; what becomes of it is decided by the pure functions of `domain.skill`."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 import msgspec
 
@@ -127,6 +127,20 @@ async def get_version(canonical: str, number: str) -> SkillVersion:
     if entry is None:
         raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)
     return decode(entry, SkillVersion)
+
+
+async def read_current_versions(numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
+    """The immutable records of one version each of several skills, by canonical name, in one read; what cannot be read
+    is left out, counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.version(canonical, number): canonical for canonical, number in numbers.items()}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("current_versions")
+    skips.missing(settled.missing)
+    skips.failed(settled.failed)
+    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
+    skips.report(env)
+    return {canonical: record for canonical, record in found.items() if record is not None}
 
 
 async def read_versions(skill: PublishedSkill) -> dict[str, SkillVersion]:

@@ -122,27 +122,41 @@ def form_key(request: Request, form: Principal | None, *parts: object) -> object
     return (*parts, audiences_of(reader))
 
 
+#: Makes a document of the registry's public address, for a reader of its form, by the blocklist of now.
+MakeDocument = Callable[[str, Principal, Blocklist], Awaitable[bytes]]
+
+
 async def answer_document(
-    request: Request, media_type: str, make: Callable[[str, Principal, Blocklist], Awaitable[bytes]]
+    request: Request, media_type: str, make: MakeDocument, form: Principal | None = None
 ) -> Response:
-    """A document about the whole registry, made of its public address and the blocklist for a reader of its form: kept
-    until a skill or the blocklist changes, however much else does, because making it walks over every skill."""
-    kept, base = kept_of(request), public_address(request)
-    form = await document_reader(principal_of(request))
-    key = form_key(request, form, request.scope["path"], request.scope["query_string"], base)
-    async with kept.document_turn:
-        blocklist = await current_blocklist(services_of(request))
-        known = await _still_true(kept.documents.get(key), blocklist.version)
-        if known is None:
-            seen = await last_change()
-            known = _prepare(await make(base, form, blocklist), media_type, seen, blocklist.version)
-        if known.seen is not None:
-            kept.documents.put(key, known, len(known.body))
+    """A document about many skills: the whole registry's, or one that is made for `form`. It is kept until a skill or
+    the blocklist changes, however much else does, because making it walks over all of them. One is made at a time, and
+    those who ask for the same meanwhile are given it; who asks for another that is kept does not wait."""
+    kept, base, services = kept_of(request), public_address(request), services_of(request)
+    reader = form or await document_reader(principal_of(request))
+    key = form_key(request, reader, request.scope["path"], request.scope["query_string"], base)
+    known = await _read_document(kept, key, await current_blocklist(services))
+    if known is None:
+        async with kept.document_turn:
+            blocklist = await current_blocklist(services)
+            known = await _read_document(kept, key, blocklist)
+            if known is None:
+                seen = await last_change()
+                known = _prepare(await make(base, reader, blocklist), media_type, seen, blocklist.version)
+                if seen is not None:
+                    kept.documents.put(key, known, len(known.body))
     return Again(known, request)
 
 
+async def _read_document(kept: KeptThings, key: object, blocklist: Blocklist) -> Answer | None:
+    """The kept document, if it is true up to the present change."""
+    known = await _still_true(kept.documents.get(key), blocklist.version)
+    if known is not None:
+        kept.documents.put(key, known, len(known.body))
+    return known
+
+
 async def _still_true(known: Answer | None, blocklist_version: int) -> Answer | None:
-    """The document, known to be true up to the present change, or None where it must be made anew."""
     if known is None or known.mark != blocklist_version:
         return None
     try:

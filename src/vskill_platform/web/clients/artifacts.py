@@ -5,18 +5,16 @@ later, whichever process makes it. Nothing is kept about who downloads: a downlo
 skill, unless its address asks for too many.
 """
 
-import hashlib
-
-import msgspec
 from starlette.requests import Request
 
+from vskill_platform import archives
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.installs import count_download
 from vskill_platform.actions.skill_contents import read_files
 from vskill_platform.archives import zip_archive
-from vskill_platform.domain.content import SkillFile, skill_file_of
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import RateLimited
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skill import Artifact, PublishedSkill
 from vskill_platform.keeping import Kept
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.limits import take
@@ -26,24 +24,13 @@ from vskill_platform.web.principal import services_of
 _MOST_DIGESTS = 4_000_000
 
 
-class Artifact(msgspec.Struct, frozen=True):
-    """How a content is handed out in one piece."""
-
-    #: only SKILL.md, so that file itself; otherwise a zip
-    is_plain: bool
-    #: of exactly the bytes served, hex
-    sha256: str
-
-
 async def artifact_of(request: Request, digest: str) -> Artifact:
-    """Of a content, which never changes: made once in each process."""
+    """Of a content that an earlier release published: made once in each process. What is published now has it in its
+    record."""
     kept = _artifact_cache(request)
     found = kept.get(digest)
     if found is None:
-        files = await read_files(services_of(request), digest)
-        is_plain = len(files) == 1
-        body = skill_file_of(files).data if is_plain else await zip_files(files)
-        found = Artifact(is_plain, hashlib.sha256(body).hexdigest())
+        found = await made_of(await read_files(services_of(request), digest), archives.artifact_of)
         kept.put(digest, found, 200)
     return found
 

@@ -43,8 +43,6 @@ SKILL = f"{API}/skills/{{slug}}"
 Slug = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Cursor = Annotated[str, msgspec.Meta(max_length=2000)]
-#: Skills in one answer, whatever is asked for.
-MOST = 200
 
 SkillView = Callable[[Request, PublishedSkill], Awaitable[Response]]
 
@@ -142,7 +140,7 @@ async def search(request: Request) -> Response:
     asked = query_of(request, SearchQuery)
     services = services_of(request)
     reader = principal_of(request)
-    found = await search_catalogue(services, reader, asked.q, limit=min(asked.limit, MOST))
+    found = await search_catalogue(services, reader, asked.q, limit=asked.limit)
     items = await _installable_skills(services, found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
@@ -176,11 +174,12 @@ async def list_all(request: Request) -> Response:
             f"There is no order {asked.sort[:40]!r}.", field="sort", fix=f"use {', '.join(_SORTS)}"
         )
     services, reader = services_of(request), principal_of(request)
-    after, limit = asked.cursor or None, min(asked.limit, MOST)
+    after = asked.cursor or None
     if asked.prefix:
-        page = await list_beginning_with(services, reader, asked.prefix, after, limit)
+        page = await list_beginning_with(services, reader, asked.prefix, after, asked.limit)
     else:
-        page = await list_catalogue(services, reader, sort=_SORTS[asked.sort], after=after, limit=limit)
+        sort = _SORTS[asked.sort]
+        page = await list_catalogue(services, reader, sort=sort, after=after, limit=asked.limit)
     offered = await _installable_skills(services, page.items)
     slugs = await flat_slugs(request, offered)
     return json_response(

@@ -3,12 +3,12 @@
 
 Every prefix of a canonical name is a scope of its own: `/acme/.well-known/…` lists an owner, `/acme/tools/…` a
 repository, `/acme/tools/lint/…` one skill. What is blocked or withdrawn is in no index, and its files answer 403 or
-410. An index names at most `MOST_LISTED` skills and says `truncated` beyond that: the client downloads everything
-that an index names before it asks which skill is wanted. For the same reason only downloads from the scope of one
-skill count as installs.
+410. So is a collection. An index is complete; the client downloads everything that an index names before it asks which
+skill is wanted, so only downloads from the scope of one skill count as installs.
 """
 
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
@@ -17,36 +17,44 @@ from starlette.responses import Response
 
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.catalogue import search_catalogue
+from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.flat_names import name_skills
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.scopes import list_scope
-from vskill_platform.actions.skill_contents import read_files, read_version, read_versions
-from vskill_platform.actions.skill_names import find_installable
-from vskill_platform.actions.visibility import document_reader, namespace_reader
-from vskill_platform.actions.wire import Asked, encode
+from vskill_platform.actions.scopes import ListedSkill, find_in_scope, iterate_scope, read_installable
+from vskill_platform.actions.skill_contents import read_current_versions, read_files, read_version
+from vskill_platform.actions.skill_names import find_installable, find_skill
+from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
+from vskill_platform.actions.wire import Asked
 from vskill_platform.archives import ZIP_TYPE
+from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.content import skill_file_of
 from vskill_platform.domain.errors import BlobUnavailable, NotFound
-from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
+from vskill_platform.domain.skill import Artifact, PublishedSkill, SkillVersion
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.clients.artifacts import artifact_of, count_install, zip_files
-from vskill_platform.web.kept import answer_until_change
+from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
+from vskill_platform.web.responses import (
+    JSON_TYPE,
+    attachment,
+    foreign_file,
+    json_response,
+    tagged_json,
+    with_tag,
+)
 from vskill_platform.web.routing import Endpoint, get, query_of
-from vskill_platform.worker_context import require_env
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 CURRENT = "/.well-known/agent-skills"
 OLDER = "/.well-known/skills"
-SCOPES = ("", "/{owner}", "/{owner}/{repo}", "/{owner}/{repo}/{slug}")
-ONE = SCOPES[3]
+ONE = "/{owner}/{repo}/{slug}"
+SCOPES = ("", "/{owner}", "/{owner}/{repo}", ONE, "/collections/{collection}")
 MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 #: Hits of a search.
-MOST_FOUND = 100
+MOST_FOUND = 1000
 MOST_DESCRIPTION = 1024
 #: Contents read at the same time.
 _AT_ONCE = 8
@@ -63,15 +71,6 @@ class IndexEntry(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Index(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The document of schema 0.2.0."""
-
-    schema: str = msgspec.field(name="$schema")
-    skills: tuple[IndexEntry, ...]
-    #: there are more: a narrower scope lists them
-    truncated: bool = False
-
-
 class OlderEntry(msgspec.Struct, frozen=True):
     """One skill of the older form, which names files instead of one download."""
 
@@ -80,11 +79,9 @@ class OlderEntry(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
-class OlderIndex(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The older document; it has no schema."""
-
-    skills: tuple[OlderEntry, ...]
-    truncated: bool = False
+#: The client takes an empty index of schema 0.2.0 for none, and asks the whole registry instead: then it offers skills
+#: that have nothing to do with the one that was blocked. One of the older form it understands.
+NOTHING = b'{"skills":[]}'
 
 
 # The skills of a scope.
@@ -97,36 +94,81 @@ def prefix_of(request: Request) -> str:
     return "".join(f"{part}/" for part in parts)
 
 
+async def answer_scope(request: Request, make: MakeDocument) -> Response:
+    """A document of a scope. That of one skill is made anew, which takes no longer than a look whether it changed, and
+    so is that of a collection, which changes by itself."""
+    reader = await scope_reader(request)
+    if "slug" not in request.path_params and "collection" not in request.path_params:
+        return await answer_document(request, JSON_TYPE, make, reader)
+    blocklist = await current_blocklist(services_of(request))
+    return tagged_json(request, await make(public_address(request), reader, blocklist))
+
+
 async def scope_reader(request: Request) -> Principal:
     """The reader as the documents of the scope know it."""
-    reader, owner = principal_of(request), request.path_params.get("owner")
+    reader, given = principal_of(request), request.path_params
+    if "collection" in given:
+        found = await read_collection(services_of(request), reader, given["collection"])
+        return await common_reader(reader, found.audience)
+    owner = given.get("owner")
     return await (document_reader(reader) if owner is None else namespace_reader(reader, owner))
+
+
+async def listed_skills(
+    request: Request, reader: Principal, blocklist: Blocklist
+) -> AsyncIterator[dict[str, ListedSkill]]:
+    """What can be installed from the scope, some at a time, by the names that they have in it."""
+    services, collection = services_of(request), request.path_params.get("collection")
+    if collection is None:
+        async for named in iterate_scope(services, reader, prefix_of(request), blocklist):
+            yield named
+        return
+    # Whoever asks may read the collection; what is in it is shown as to all of its readers.
+    found = await read_collection(services, principal_of(request), collection)
+    skills = await read_installable(services, reader, found.skills, blocklist)
+    yield dict(await name_skills(services, reader, skills))
 
 
 # The index of today.
 
 
 async def index(request: Request) -> Response:
-    prefix, reader = prefix_of(request), await scope_reader(request)
+    is_one = prefix_of(request).count("/") == 3
 
-    async def make() -> bytes:
-        listed = await list_scope(services_of(request), reader, prefix)
-        is_one = prefix.count("/") == 3
-        made = await some_at_a_time(
-            lambda item: _entry(request, *item, is_one=is_one), listed.skills.items(), _AT_ONCE
-        )
-        return encode(Index(SCHEMA, tuple(one for one in made if one is not None), listed.truncated))
+    async def make(_base: str, reader: Principal, blocklist: Blocklist) -> bytes:
+        entries: list[msgspec.Raw] = []
+        async for named in listed_skills(request, reader, blocklist):
+            artifacts = await _artifacts(request, named.values())
+            entries += [
+                msgspec.Raw(msgspec.json.encode(_entry(name, skill, artifact, is_one=is_one)))
+                for name, skill in named.items()
+                if (artifact := artifacts.get(skill.canonical)) is not None
+            ]
+        return msgspec.json.encode({"$schema": SCHEMA, "skills": entries}) if entries else NOTHING
 
-    return await answer_until_change(request, make, reader)
+    return await answer_scope(request, make)
 
 
-async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: bool) -> IndexEntry | None:
-    """None where the content cannot be read now: one skill must not hide the others."""
-    try:
-        artifact = await artifact_of(request, skill.current_digest or "")
-    except BlobUnavailable as error:
-        services_of(request).log.warning("left out of an index", skill=skill.canonical, error=error.message)
-        return None
+async def _artifacts(request: Request, skills: Iterable[ListedSkill]) -> dict[str, Artifact]:
+    """By canonical name. What cannot be read now is missing: one skill must not hide the others."""
+    skills = tuple(skills)
+    known = {one.canonical: one.current_artifact for one in skills if one.current_artifact is not None}
+
+    async def look(skill: ListedSkill) -> tuple[str, Artifact] | None:
+        try:
+            return skill.canonical, await artifact_of(request, skill.current_digest or "")
+        except BlobUnavailable as error:
+            services_of(request).log.warning(
+                "left out of an index", skill=skill.canonical, error=error.message
+            )
+            return None
+
+    unknown = [one for one in skills if one.canonical not in known]
+    looked = await some_at_a_time(look, unknown, _AT_ONCE)
+    return {**known, **dict(one for one in looked if one is not None)}
+
+
+def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> IndexEntry:
     scope = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
@@ -134,7 +176,7 @@ async def _entry(request: Request, name: str, skill: PublishedSkill, *, is_one: 
     return IndexEntry(name, describe_skill(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
 
 
-def describe_skill(skill: PublishedSkill | PublishedSkillSummary) -> str:
+def describe_skill(skill: ListedSkill) -> str:
     """Never empty, never longer than the schema allows."""
     return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]
 
@@ -168,7 +210,7 @@ class FindQuery(Asked, frozen=True):
     """Words to look for, perhaps among one owner's."""
 
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = 10
     owner: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
@@ -177,16 +219,16 @@ async def find(request: Request) -> Response:
     asked = query_of(request, FindQuery)
     base, blocklist = public_address(request), await current_blocklist(services_of(request))
     services = services_of(request)
-    found = await search_catalogue(
-        services, principal_of(request), asked.q, limit=min(asked.limit, MOST_FOUND)
-    )
+    # An owner's skills are chosen among all hits, not among the first.
+    most = MOST_FOUND if asked.owner else asked.limit
+    found = await search_catalogue(services, principal_of(request), asked.q, limit=most)
     offered = [
         one
         for one in found.items
         if one.listing is not None
         and not blocklist.hits_skill(one)
         and (not asked.owner or one.canonical.startswith(f"{asked.owner.lower()}/"))
-    ]
+    ][: asked.limit]
     shown = [
         {
             "id": one.canonical,
@@ -203,35 +245,29 @@ async def find(request: Request) -> Response:
 
 
 async def older_index(request: Request) -> Response:
-    prefix, reader = prefix_of(request), await scope_reader(request)
+    async def make(_base: str, reader: Principal, blocklist: Blocklist) -> bytes:
+        entries: list[msgspec.Raw] = []
+        async for named in listed_skills(request, reader, blocklist):
+            numbers = {one.canonical: one.current_version or "" for one in named.values()}
+            records = await read_current_versions(services_of(request), numbers)
+            entries += [
+                msgspec.Raw(msgspec.json.encode(_older_entry(name, skill, record)))
+                for name, skill in named.items()
+                if (record := records.get(skill.canonical)) is not None
+            ]
+        return msgspec.json.encode({"skills": entries})
 
-    async def make() -> bytes:
-        listed = await list_scope(services_of(request), reader, prefix)
-        made = [await _older_entry(name, skill) for name, skill in listed.skills.items()]
-        return encode(OlderIndex(tuple(one for one in made if one is not None), listed.truncated))
-
-    return await answer_until_change(request, make, reader)
+    return await answer_scope(request, make)
 
 
-async def _older_entry(name: str, skill: PublishedSkill) -> OlderEntry | None:
-    records = await read_versions(require_env(), msgspec.structs.replace(skill, versions=_current(skill)))
-    record = records.get(skill.current_version or "")
-    if record is None:
-        return None
+def _older_entry(name: str, skill: ListedSkill, record: SkillVersion) -> OlderEntry:
     return OlderEntry(name, describe_skill(skill), tuple(file.path for file in record.manifest))
-
-
-def _current(skill: PublishedSkill) -> Any:
-    return tuple(ref for ref in skill.versions if ref.number == skill.current_version)
 
 
 async def older_file(request: Request) -> Response:
     """One file of the current version of the skill that has this name in this scope."""
     given = request.path_params
-    services, reader = services_of(request), await scope_reader(request)
-    skill = (await list_scope(services, reader, prefix_of(request))).skills.get(given["name"])
-    if skill is None:
-        raise NotFound(f"There is no skill {given['name'][:100]!r} here.", skill=given["name"][:100])
+    skill = await _named_skill(request, given["name"])
     ref = await find_installable(services_of(request), skill, None)
     record = await read_version(services_of(request), skill, ref)
     entry = next((one for one in record.manifest if one.path == given["path"]), None)
@@ -240,6 +276,16 @@ async def older_file(request: Request) -> Response:
     file = next(one for one in await read_files(services_of(request), ref.digest) if one.path == entry.path)
     name = entry.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
+
+
+async def _named_skill(request: Request, name: str) -> PublishedSkill:
+    services, reader = services_of(request), await scope_reader(request)
+    if "collection" not in request.path_params:
+        return await find_in_scope(services, reader, prefix_of(request), name)
+    async for named in listed_skills(request, reader, await current_blocklist(services)):
+        if name in named:
+            return await find_skill(services, reader, named[name].canonical)
+    raise NotFound(f"There is no skill {name[:100]!r} here.", skill=name[:100])
 
 
 def _endpoints() -> tuple[Endpoint, ...]:
