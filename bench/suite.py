@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import audiences, context, counts, end_to_end, engine_reads, queue, reads, scanner, web
+from bench import audiences, context, counts, documents, end_to_end, engine_reads, queue, reads, scanner, web
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -23,6 +23,7 @@ BENCHES: dict[str, Bench] = {
     "engines": engine_reads.run,
     "context": context.run,
     "web": web.run,
+    "documents": documents.run,
     "scanner": scanner.run,
 }
 

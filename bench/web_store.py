@@ -10,8 +10,10 @@ import msgspec
 from starlette.types import ASGIApp
 
 from bench.workshop import Workshop, open_env
+from vskill_platform.archives import artifact_of
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import about
@@ -61,6 +63,7 @@ def skill_records(count: int, now: int) -> Iterator[Put]:
     for number in range(count):
         canonical = _canonical(number)
         skill, version = publish_version(None, _publication(number, canonical, now))
+        skill = msgspec.structs.replace(skill, listed_as={PUBLIC: skill.slug})
         yield Put(keys.skill(canonical), msgspec.json.encode(skill))
         if number in asked and version is not None:
             yield Put(keys.version(canonical, version.number), msgspec.json.encode(version))
@@ -84,7 +87,13 @@ def _publication(number: int, canonical: str, now: int) -> Publication:
     )
     known = about(name=name, description=text)
     return Publication(
-        version, place, "worker:bench", place.url, about=known, trust=TrustFacts(static=Verdict.PASS)
+        version,
+        place,
+        "worker:bench",
+        place.url,
+        about=known,
+        trust=TrustFacts(static=Verdict.PASS),
+        artifact=artifact_of(CONTENT),
     )
 
 
