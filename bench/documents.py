@@ -39,8 +39,8 @@ _KEPT_NOTE = (
     "no skill and no block has changed."
 )
 _EARLIER_NOTE = (
-    "What an earlier release published does not say in its record how it is handed out in one piece: the first index "
-    "of a process reads the content of each such skill."
+    "What an earlier release published does not say in its record how it is handed out in one piece, until the job "
+    "`standing` has noted it: until then the first index of a process reads the content of each such skill."
 )
 
 

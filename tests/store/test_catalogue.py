@@ -13,13 +13,14 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.catalogue import Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.errors import Conflict, NotFound, RecordMalformed
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.trust import Provenance, TrustTier
 from vskill_platform.kv.entries import Put
 from vskill_platform.store import catalogue
 from vskill_platform.store.installs import count_installs, installs_by_skill
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
-from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix
+from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix, update_skill
 from vskill_platform.store.standing import refresh_standing
 from vskill_platform.submission_store import iter_published_skills
 
@@ -112,6 +113,25 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     assert names(await list_skills(sort=Sort.INSTALLS))[0] == "csv-cleaner"
     stored = await env.kv.scan(keys.INSTALLS)
     assert [entry.value for entry in stored.items] == [b"101"]
+
+
+async def test_records_of_an_earlier_release_learn_how_their_content_is_handed_out(env, three):
+    """Not to read each content again in every process; one that cannot be read keeps no other from it."""
+    names = [f"upload~tests/skills/{slug}" for slug in ("csv-cleaner", "test-writer", "theme-picker")]
+    before = {name: (await get_skill(name)).current_artifact for name in names}
+    for name in names:
+        await update_skill(name, _without_artifact)
+    broken = await get_skill(names[1])
+    assert broken.current_digest is not None
+    await env.blobs.delete(broken.current_digest)
+    await refresh_standing()
+    after = {name: (await get_skill(name)).current_artifact for name in names}
+    assert None not in before.values() and after == {**before, names[1]: None}
+
+
+def _without_artifact(skill: PublishedSkill) -> PublishedSkill:
+    refs = tuple(msgspec.structs.replace(ref, artifact=None) for ref in skill.versions)
+    return msgspec.structs.replace(skill, versions=refs, current_artifact=None)
 
 
 async def test_a_counter_that_is_no_number_is_named_and_not_guessed(env, three):

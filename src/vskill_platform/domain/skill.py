@@ -377,6 +377,16 @@ def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
     return _derive_listing(msgspec.structs.replace(skill, trust=trust))
 
 
+def with_artifact(skill: PublishedSkill, digest: str, artifact: Artifact) -> PublishedSkill:
+    """The same skill, whose versions of these bytes say how they are handed out."""
+    versions = tuple(
+        msgspec.structs.replace(ref, artifact=artifact) if ref.digest == digest else ref
+        for ref in skill.versions
+    )
+    current = artifact if skill.current_digest == digest else skill.current_artifact
+    return msgspec.structs.replace(skill, versions=versions, current_artifact=current)
+
+
 def with_installs(skill: PublishedSkill, installs: int) -> PublishedSkill:
     """The same skill with another number of installs."""
     return with_trust(skill, msgspec.structs.replace(skill.trust, installs=installs))

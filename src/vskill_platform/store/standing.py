@@ -1,13 +1,17 @@
 """A skill's standing: its age, installs, open reports and whose it is, kept in its record so that lists can sort and
-filter by it. A job compares every listed skill with the facts and writes only where they changed."""
+filter by it. A job compares every listed skill with the facts and writes only where they changed; it also notes what an
+earlier release did not write into a record."""
 
+import asyncio
 import contextlib
 
 import msgspec
 
+from vskill_platform.archives import artifact_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict, CursorGone, NotFound
-from vskill_platform.domain.skill import PublishedSkill, with_installs, with_trust
+from vskill_platform.domain.content import unpack
+from vskill_platform.domain.errors import Conflict, CursorGone, NotFound, PlatformError
+from vskill_platform.domain.skill import PublishedSkill, with_artifact, with_installs, with_trust
 from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.store.installs import count_installs_until_now, installs_by_skill
@@ -31,12 +35,28 @@ async def refresh_standing() -> int:
     known = Known(await installs_by_skill(), await _open_reports(), await _owned_repositories())
     changed = 0
     async for skill in iter_skills():
+        await _note_artifact(skill)
         trust = await _trust_of(skill, known)
         # The figure may be made differently by this release, of the same facts.
         if skill.listing is None or with_trust(skill, trust) == skill:
             continue
         changed += await _write(skill.canonical, trust)
     return changed
+
+
+async def _note_artifact(skill: PublishedSkill) -> None:
+    """Write into the record of a skill that an earlier release published how it is handed out in one piece: otherwise
+    every web process reads its content for the first index that it makes."""
+    digest = skill.current_digest
+    if digest is None or skill.current_artifact is not None:
+        return
+    try:
+        data = await require_env("blobs").blobs.get(digest)
+        if data is not None:
+            artifact = await asyncio.to_thread(lambda: artifact_of(unpack(data, digest)))
+            await update_skill(skill.canonical, lambda known: with_artifact(known, digest, artifact))
+    except PlatformError as error:
+        require_env("log").log.warning("artifact not noted", skill=skill.canonical, error=error.message)
 
 
 async def follow_installs(after: str | None) -> str:
