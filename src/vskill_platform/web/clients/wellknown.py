@@ -35,7 +35,7 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.clients.artifacts import artifact_of, count_install, zip_files
-from vskill_platform.web.kept import MakeDocument, answer_document
+from vskill_platform.web.kept import LEFT_OUT, MakeDocument, answer_document
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import (
     JSON_TYPE,
@@ -158,6 +158,7 @@ async def _artifacts(request: Request, skills: Iterable[ListedSkill]) -> dict[st
         try:
             return skill.canonical, await artifact_of(request, skill.current_digest or "")
         except BlobUnavailable as error:
+            request.scope[LEFT_OUT] = True
             services_of(request).log.warning(
                 "left out of an index", skill=skill.canonical, error=error.message
             )
