@@ -25,7 +25,7 @@ from vskill_platform import __version__
 from vskill_platform.blobs.contract import Blobs, check_address
 from vskill_platform.bootstrap import open_blobs, open_snapshot
 from vskill_platform.broker.contract import DeadLetter
-from vskill_platform.domain.content_names import NAMING, bundles_named, perhaps_named
+from vskill_platform.domain.content_names import NAMING, addresses_in, bundles_named
 from vskill_platform.domain.damage import MOST_NAMES, DamageKind, verified_files
 from vskill_platform.domain.errors import (
     Conflict,
@@ -88,7 +88,7 @@ class _ContentNames:
                 if len(keys) < MOST_NAMES:
                     keys.append(record.key)
             if not record.key.startswith(NAMING):
-                self._others |= perhaps_named(record.key, value)
+                self._others |= addresses_in(record.key, value)
 
     @property
     def addresses(self) -> list[str]:

@@ -98,6 +98,21 @@ async def test_other_files_at_the_source_are_never_taken(opened, server):
         assert [one.digest for one in await list_damage()] == [digest]
 
 
+async def test_an_old_version_is_mended_once_the_scrub_knows_which_record_names_it(env, server):
+    """A reader who meets the damage knows the digest alone, and only current versions are found by it."""
+    repo = server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    old = await published(env)
+    repo.commit({"SKILL.md": skill_md("tools", "Changed since.")})
+    assert await published(env) != old
+    await lose(env.blobs, old)
+    await found_damaged(old)
+    await run_until_quiet(env)
+    assert "are not known yet" in (await repair_task(old)).outcome
+    await scrub(ScrubProgress())
+    await run_until_quiet(env)
+    assert await list_damage() == ()
+
+
 async def test_an_upload_waits_for_whoever_has_the_files(env):
     digest = await published_upload(env, "demo")
     await lose(env.blobs, digest)

@@ -1,11 +1,13 @@
 """Damaged content is found, listed and never served; that a store cannot be asked is no damage."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from tests.support.damage import BREAKS, flip, lose
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
-from tests.support.faults import HookedKV
+from tests.support.faults import HookedKV, UnreadableKV
 from tests.support.system_reads import get_submission
 from tests.upkeep.steps import published_upload, uploaded
 from vskill_platform.actions.dossier import read_dossier, read_dossier_files
@@ -16,7 +18,7 @@ from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
 from vskill_platform.domain.damage import Damage, DamageKind
-from vskill_platform.domain.errors import BlobUnavailable, ContentDamaged
+from vskill_platform.domain.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.alerts import AlertCode
@@ -24,7 +26,7 @@ from vskill_platform.queue.health import queue_health, queue_health_for
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.damage import list_damage, read_damage
+from vskill_platform.store.damage import forget_damage, list_damage, read_damage
 from vskill_platform.store.jobs import read_job
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS, ScrubProgress, scrub
@@ -228,3 +230,28 @@ async def test_the_record_of_an_older_release_is_read(env):
     old = b'{"digest":"' + b"a" * 64 + b'","kind":"cut","since":5}'
     await env.kv.put(keys.damage("a" * 64), old)
     assert await list_damage() == (Damage("a" * 64, DamageKind.CUT, 5),)
+
+
+async def test_damage_that_cannot_be_read_is_an_error_and_never_an_empty_list(env):
+    await env.kv.put(keys.damage("a" * 64), b"{}")
+    with (
+        active_env(env, kv=UnreadableKV(env.kv, keys.damage("a" * 64))),
+        pytest.raises(StoreUnavailable),
+    ):
+        await list_damage()
+
+
+async def test_large_content_is_verified_too(env):
+    digest = await published_upload(env, "large", "x" * 100_000)
+    assert await read_content(digest) == skill_files("large", "x" * 100_000)
+    await flip(env.blobs, digest)
+    with pytest.raises(ContentDamaged):
+        await read_content(digest)
+
+
+async def test_several_who_find_it_whole_say_so_once(env):
+    digest = await published_upload(env, "demo")
+    await flip(env.blobs, digest)
+    await a_pass(env)
+    await asyncio.gather(*(forget_damage(digest, "whole again") for _ in range(5)))
+    assert [one.action for one in (await list_audit()).items] == ["content mended"]

@@ -48,7 +48,7 @@ def bundles_named(key: str, value: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in named if one))
 
 
-def perhaps_named(key: str, value: bytes) -> frozenset[str]:
+def addresses_in(key: str, value: bytes) -> frozenset[str]:
     """Every address that stands in the record: more than it names, and never less."""
     if key.startswith(ABOUT_CONTENT):
         return frozenset()

@@ -20,22 +20,26 @@ REPAIR = "repair"
 
 
 async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
-    """Write what was found, and ask for the repair of what was not known to be damaged."""
+    """Write what was found, and ask for the repair of what was not known: the damage, or a record that may lead to
+    its source."""
     env = require_env("kv")
     digest, kind = found.digest, DamageKind(found.kind)
 
-    async def write() -> bool:
+    async def write() -> tuple[bool, bool]:
         entry = await env.kv.get(keys.damage(digest))
         known = Damage(digest, kind, env.kv.now()) if entry is None else decode(entry, Damage)
         seen = add_names(known, kind, named_by)
-        if entry is None or seen != known:
-            version = ABSENT if entry is None else entry.version
-            await env.kv.commit([Put(keys.damage(digest), msgspec.json.encode(seen), version)])
-        return entry is None
+        if entry is not None and seen == known:
+            return False, False
+        version = ABSENT if entry is None else entry.version
+        await env.kv.commit([Put(keys.damage(digest), msgspec.json.encode(seen), version)])
+        return entry is None, True
 
-    if await persist(write):
+    is_new, is_news = await persist(write)
+    if is_new:
         env.metrics.content_damaged_found.labels(kind.value).inc()
         env.log.error("stored content is damaged", digest=digest, kind=kind.value, named_by=named_by)
+    if is_news:
         await ask_for_repair(digest)
 
 
@@ -82,23 +86,24 @@ async def ask_for_repair(digest: str) -> None:
     await ask_for(REPAIR, digest, {"digest": digest})
 
 
-def mended(damage: Damage, how: str) -> tuple[Operation, ...]:
-    """What to commit once the content is whole again."""
+def mending_writes(damage: Damage, how: str, version: int | None = None) -> tuple[Operation, ...]:
+    """What to commit once the content is whole again: the record goes, and the audit says why."""
     env = require_env("kv")
     env.metrics.content_mended.inc()
     env.log.info("content is whole again", digest=damage.digest, how=how)
     lasted_ms = str(max(env.kv.now() - damage.since, 0))
     details = {"kind": damage.kind.value, "lasted_ms": lasted_ms, "named_by": " ".join(damage.named_by)}
     audit = record_audit("content mended", damage.digest, by="system", reason=how, details=details)
-    return Delete(keys.damage(damage.digest)), audit
+    return Delete(keys.damage(damage.digest), version), audit
 
 
 async def forget_damage(digest: str, how: str) -> None:
-    """The content is whole again."""
+    """The content is whole again; says so once, however many find that out."""
+    kv = require_env("kv").kv
 
     async def write() -> None:
-        damage = await read_damage(digest)
-        if damage is not None:
-            await require_env("kv").kv.commit(mended(damage, how))
+        entry = await kv.get(keys.damage(digest))
+        if entry is not None:
+            await kv.commit(mending_writes(decode(entry, Damage), how, entry.version))
 
     await persist(write)

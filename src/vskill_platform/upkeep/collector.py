@@ -7,7 +7,7 @@ before a record names it, so a record that is written meanwhile has content that
 
 import msgspec
 
-from vskill_platform.domain.content_names import perhaps_named
+from vskill_platform.domain.content_names import addresses_in
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.worker_context import require_env
 
@@ -59,7 +59,7 @@ async def _named_among(addresses: set[str]) -> frozenset[str]:
         for error in page.failed.values():
             raise error
         for entry in page.items:
-            named |= perhaps_named(entry.key, entry.value) & addresses
+            named |= addresses_in(entry.key, entry.value) & addresses
     return frozenset(named)
 
 

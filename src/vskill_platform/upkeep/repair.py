@@ -21,7 +21,7 @@ from vskill_platform.domain.skill import SkillVersion
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
 from vskill_platform.records import decode
-from vskill_platform.store.damage import mended, read_damage
+from vskill_platform.store.damage import mending_writes, read_damage
 from vskill_platform.store.stored_content import verify_content
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.worker_context import require_env
@@ -41,7 +41,7 @@ async def repair(task: Task) -> TaskEnd:
         return TaskEnd("nothing to repair: it is not damaged")
     if await _is_whole(damage.digest):
         how = "it was read and found whole"
-        return TaskEnd(how, mended(damage, how))
+        return TaskEnd(how, mending_writes(damage, how))
     return await _fetch_again(damage)
 
 
@@ -67,7 +67,7 @@ async def _fetch_again(damage: Damage) -> TaskEnd:
             reasons.append(str(error))
         else:
             how = f"repaired from {place.repo_url} at {place.commit or 'its head'}"
-            return TaskEnd(how, mended(damage, how))
+            return TaskEnd(how, mending_writes(damage, how))
     if away is not None:
         raise away
     return TaskEnd(f"waits: {'; '.join(reasons)}")
