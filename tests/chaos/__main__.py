@@ -25,13 +25,15 @@ PAGE = """# Reliability
 What `make chaos MINUTES={minutes:g}` measured, with real processes: {webs} web processes and {workers} workers, {rate:g} skills
 submitted a second over HTTP, and faults at random (seed {seed}). A process is killed with `kill -9`, a server is killed and comes
 back after two seconds, a stretch of network is cut, stalled or half-closed for two, a disk has no room for two, and the
-clocks of workers go 20 s wrong and stay so. Every claim lasts its real 15 s.
+clocks of workers go 20 s wrong and stay so. Content of a published skill is deleted, cut, or flipped at equal length, behind the store's
+back. Every claim lasts its real 15 s.
 
 The run fails unless
 
 - every submission that was answered with success is there, and has ended or waits for a person;
 - so has every one that was made though its answer was lost or said "come again";
 - histories have no gap, and nothing was published twice;
+- nobody was handed a wrong byte of damaged content, the damage was listed, and the same files mended it;
 - every refusal was a 503 that says why and when to come again, and no process ended by itself;
 - queue health is empty within {quiet:g} s of each fault's end, and nothing is owed within {quiet:g} s of the last one.
 

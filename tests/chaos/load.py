@@ -17,6 +17,7 @@ import httpx2
 from tests.support.envs import skill_files
 from vskill_platform.domain.identity import submission_id, upload_identity
 from vskill_platform.web.clients.clawhub import API
+from vskill_platform.web.problems import CODE_HEADER
 
 #: Between two submissions.
 EVERY_S = 0.2
@@ -35,7 +36,7 @@ class Load:
         self.accepted: dict[str, tuple[float, float]] = {}
         #: Those without the promise: refused, or the connection broke, or nothing came in time.
         self.doubtful: set[str] = set()
-        #: By the code of the problem document.
+        #: By the code of the error.
         self.refused: Counter[str] = Counter()
 
     @property
@@ -64,14 +65,35 @@ class Load:
             return
         self._answered(answer, number, sent)
 
+    async def submit_again(self, name: str) -> bool:
+        """The author sends the same files once more; whether that was taken."""
+        files = [("files", (one.path, one.data)) for one in skill_files(name, "slow")]
+        payload = {"payload": json.dumps({"slug": name})}
+        try:
+            async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
+                answer = await client.post(
+                    f"{self._addresses[-1]}{API}/skills", data=payload, files=files, headers=self._headers
+                )
+        except httpx2.HTTPError:
+            return False
+        return answer.status_code == 200
+
+    async def download(self, name: str) -> httpx2.Response | None:
+        """What a reader gets of a skill's SKILL.md; None where no answer came."""
+        asked = {"path": "SKILL.md"}
+        try:
+            async with httpx2.AsyncClient(timeout=PATIENCE_S) as client:
+                return await client.get(f"{self._addresses[-1]}{API}/skills/{name}/file", params=asked)
+        except httpx2.HTTPError:
+            return None
+
     def _answered(self, answer: httpx2.Response, number: str, sent: float) -> None:
-        body = answer.json()
         if answer.status_code == 200:
             self.doubtful.discard(number)
-            assert body["attemptId"] == number, body
+            assert answer.json()["attemptId"] == number, answer.text
             self.accepted[number] = (sent, time.time())
             return
         # Anything else than a plain "not now, and why" is a defect.
         assert answer.status_code == 503, (answer.status_code, answer.text)
         assert int(answer.headers["retry-after"]) > 0
-        self.refused[body["code"]] += 1
+        self.refused[answer.headers[CODE_HEADER]] += 1

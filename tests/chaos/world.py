@@ -6,11 +6,11 @@ it; `python -m tests.chaos` plays them for minutes, a test for seconds.
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.chaos.account import QUIET_WITHIN_S, Account, Watch, take_account
 from tests.chaos.crew import STARTED_AGAIN, Crew
@@ -18,10 +18,20 @@ from tests.chaos.disk import limit_files
 from tests.chaos.load import ACCOUNT, Load
 from tests.chaos.proxy import Proxy
 from tests.processes.workers import until
+from tests.support.damage import BREAKS
+from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
+from vskill_platform.store.damage import list_damage, read_damage
+from vskill_platform.submission_store import list_submissions
+
+T = TypeVar("T")
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -54,14 +64,15 @@ class World:
         self.env = env
         self.crew = crew
         self.plan = plan
-        #: By the code of the problem document, from the load once it runs.
-        self.refused: Counter[str] = Counter()
+        #: What is submitted, once it is.
+        self.load = Load([], "")
         #: Each fault that was played, and when it was over.
         self.ends: list[tuple[str, float]] = []
         self.faults: dict[str, Fault] = {
             WORKER_KILLED: crew.kill_a_worker,
             WEB_KILLED: crew.kill_a_web,
             DISK_FULL: self._fill_the_disk,
+            **{f"content {kind}": partial(self._damage_content, kind) for kind in BREAKS},
         }
         for web in crew.webs[:1]:
             self.add_network("clients to web", web.way)
@@ -106,7 +117,7 @@ class World:
         await until(refused, PATIENCE_S, f"nobody was refused with {' or '.join(codes)}")
 
     def _refusals(self, codes: Sequence[str]) -> int:
-        return sum(self.refused[code] for code in codes)
+        return sum(self.load.refused[code] for code in codes)
 
     async def _fill_the_disk(self) -> None:
         """Content, records where they are files, and logs: nothing can be written."""
@@ -114,6 +125,40 @@ class World:
             limit_files(self.crew.pids, NO_ROOM)
             await self.wait(FULL_S)
         limit_files(self.crew.pids)
+
+    async def _damage_content(self, kind: str) -> None:
+        """A published skill's files are lost, cut or flipped at equal length. Nobody gets a wrong byte; it is listed; and
+        the same files, sent again by their author, mend it."""
+        record = await self._until_published()
+        name, digest = record.skill_name, str(record.digest)
+        await BREAKS[kind](self.env.blobs, digest)
+
+        async def noticed() -> bool:
+            answer = await self.load.download(name)
+            wrong = answer is not None and answer.status_code == 200 and answer.content != _skill_md(name)
+            assert not wrong, f"a wrong byte of {name} was handed out"
+            return await _quietly(read_damage(digest)) is not None
+
+        async def mended() -> bool:
+            taken = await self.load.submit_again(name)
+            answer = await self.load.download(name)
+            whole = answer is not None and answer.content == _skill_md(name)
+            return taken and whole and await _quietly(list_damage()) == ()
+
+        await until(noticed, PATIENCE_S, f"nobody noticed that content was {kind}")
+        await until(mended, PATIENCE_S, f"content that was {kind} was not mended")
+
+    async def _until_published(self) -> Submission:
+        found: list[Submission] = []
+
+        async def is_there() -> bool:
+            states = (State.PUBLISHED,)
+            page = await _quietly(list_submissions(audiences=EVERYTHING, states=states, limit=20))
+            found.extend(() if page is None else page.items)
+            return bool(found)
+
+        await until(is_there, PATIENCE_S, "nothing was published")
+        return self.plan.chance.choice(found)
 
     async def suffer(self) -> None:
         """Every fault in turn at first, so that a short run has had each; then by chance."""
@@ -147,7 +192,7 @@ async def play(
         await make_account(world.env, ACCOUNT, Role.AUTHOR)
         token = await token_of(world.env, ACCOUNT, "submit")
         load, watch = Load(world.crew.addresses, token), Watch()
-        world.refused = load.refused
+        world.load = load
         began = time.monotonic()
         await _until_first_ends(_all(world, load), load.run(), watch.run())
         seconds = time.monotonic() - began
@@ -164,6 +209,18 @@ async def play(
         )
         world.crew.check_logs()
         return account
+
+
+def _skill_md(name: str) -> bytes:
+    return skill_files(name, "slow")[0].data
+
+
+async def _quietly(read: Awaitable[T]) -> T | None:
+    """None where the store cannot be read at the moment."""
+    try:
+        return await read
+    except PlatformError:
+        return None
 
 
 async def _all(world: World, load: Load) -> None:
