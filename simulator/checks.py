@@ -15,6 +15,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import Namespace, Visibility, audience_for, namespace_of
+from vskill_platform.domain.revocation import Revocation, revoked_versions, status_of
 from vskill_platform.domain.skill import PublishedSkill, VersionStatus, newest_under_review
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
@@ -127,7 +128,13 @@ class Watcher:
             task = msgspec.json.decode(value, type=Task)
             self._check_task(None if old is None else msgspec.json.decode(old.value, type=Task), task)
         elif key.startswith(keys.SKILL) and not keys.is_alias(key):
-            await self._check_skill(store, msgspec.json.decode(value, type=PublishedSkill))
+            skill = msgspec.json.decode(value, type=PublishedSkill)
+            await self._check_skill(store, skill)
+            _check_revoked(
+                None if old is None else msgspec.json.decode(old.value, type=PublishedSkill), skill, puts
+            )
+        elif key.startswith(keys.REVOCATION):
+            await _check_serial(store, msgspec.json.decode(value, type=Revocation), old)
         elif key.startswith(keys.NAMESPACE):
             await self._check_namespace(store, msgspec.json.decode(value, type=Namespace))
         if key.startswith((keys.SUB, keys.SKILL)) and not keys.is_alias(key):
@@ -367,3 +374,31 @@ async def _audiences(store: MemoryKV) -> list[tuple[str, str, str]]:
 
 def _same_claim(old: Submission, new: Submission) -> bool:
     return old.claim is not None and new.claim is not None and old.claim.token == new.claim.token
+
+
+def _check_revoked(old: PublishedSkill | None, new: PublishedSkill, puts: dict[str, bytes]) -> None:
+    """A commit that withdraws or restores a version says so in an event of its own."""
+    if old is None or revoked_versions(old) == revoked_versions(new):
+        return
+    events = [
+        msgspec.json.decode(value, type=Revocation)
+        for key, value in puts.items()
+        if key.startswith(keys.REVOCATION)
+    ]
+    known = {ref.number: status_of(ref) for ref in old.versions}
+    wanted = {
+        ref.number: status_of(ref) for ref in new.versions if status_of(ref) is not known.get(ref.number)
+    }
+    said = {step.version: step.status for event in events for step in event.steps}
+    require(
+        [event.skill for event in events] == [new.canonical] and said == wanted,
+        "every withdrawal and restore has its event",
+        f"{new.canonical}: {wanted}, events: {events}",
+    )
+
+
+async def _check_serial(store: MemoryKV, event: Revocation, old: Entry | None) -> None:
+    """Each event has the next serial, in the commit that raises it."""
+    entry = await store.get(keys.CONTROL_REVOCATIONS)
+    serial = 0 if entry is None else int(entry.value)
+    require(old is None and event.serial == serial, "the serial only grows, by one", f"{event} at {serial}")

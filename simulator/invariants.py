@@ -13,12 +13,13 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import namespace_of
+from vskill_platform.domain.revocation import Revocation, revoked_versions, steps_by_kind
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.notifications.deliveries import DELIVERY
-from vskill_platform.notifications.notices import notices_of
+from vskill_platform.notifications.notices import notices_of, recall_id
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import REPO_CHECK
@@ -52,6 +53,7 @@ async def check_end(world: World, people: People, outside: Outside) -> None:
             targets = targets_of(skill.identity, (skill.name, skill.slug), ref.digest)
             live_and_hit = ref.status is VersionStatus.LIVE and any(target in blocked for target in targets)
             require(not live_and_hit, "nothing live is blocked", f"{skill.canonical} {ref.number}")
+    await _check_revocations(world, list(skills.values()))
     for place in world.places:
         _check_filed(world, [one for one in people.filed if one.place == place], records.get(place.id))
     for namespace in await world.namespaces():
@@ -164,6 +166,19 @@ async def _check_content(world: World, skill: PublishedSkill, digest: str) -> No
     world.trace.count("content lost for good")
 
 
+async def _check_revocations(world: World, skills: list[PublishedSkill]) -> None:
+    """Whoever follows the events knows the same revoked versions as whoever reads the records."""
+    page = await world.store.scan(keys.REVOCATION)
+    events = [msgspec.json.decode(entry.value, type=Revocation) for entry in page.items]
+    serials = [event.serial for event in events]
+    require(serials == list(range(1, len(serials) + 1)), "no serial is left out", serials)
+    followed = {(event.skill, step.version): step.status for event in events for step in event.steps}
+    told = {key: status for key, status in followed.items() if status is not None}
+    derived = {(one.skill, one.version): one.status for skill in skills for one in revoked_versions(skill)}
+    world.trace.counts["revocations"] += len(events)
+    require(told == derived, "the events say what the records say", f"{told}, not {derived}")
+
+
 async def _check_analysed(world: World, skill: PublishedSkill) -> None:
     for ref in skill.versions if world.plan.analyser else ():
         entry = await world.store.get(task_key(EXTERNAL_SCAN, external_task_id(ref.digest, ANALYSER)))
@@ -209,6 +224,11 @@ async def _check_told(world: World, records: dict[str, Submission]) -> None:
         for notice in notices:
             entry = await world.store.get(task_key(DELIVERY, f"{listener}:{notice.id}"))
             require(entry is not None, "every decision is told to whoever subscribed", (listener, notice))
+        page = await world.store.scan(keys.REVOCATION)
+        for event in (msgspec.json.decode(entry.value, type=Revocation) for entry in page.items):
+            for kind in steps_by_kind(event):
+                told = await world.store.get(task_key(DELIVERY, f"{listener}:{recall_id(event, kind)}"))
+                require(told is not None, "every recall is told to whoever subscribed", (listener, event))
     world.trace.counts["notices"] += len(notices) * len(world.plan.listeners)
 
 
@@ -227,7 +247,9 @@ async def _check_task(world: World, outside: Outside, task: Task) -> None:
         failed = task.state is TaskState.FAILED
         given_up = failed == (hook == Listener.BROKEN) or gave_up or task.outcome.startswith("not delivered")
         require(given_up, "a delivery arrives, or is given up", task)
-        withheld = task.outcome.startswith("not delivered") and _was_hidden(world, task.subject["submission"])
+        withheld = task.outcome.startswith("not delivered") and (
+            "revocation" in task.subject or _was_hidden(world, task.subject["submission"])
+        )
         require(withheld or failed or notice in outside.heard[hook], "what is delivered has arrived", task)
     elif task.kind == EXTERNAL_SCAN:
         report = await world.store.get(keys.extscan(task.subject["digest"], task.subject["provider"]))

@@ -42,7 +42,7 @@ class Outside:
         store = self._world.store
         for listener in self._world.plan.listeners:
             await store.put(keys.webhook(listener.value), msgspec.json.encode(hook_of(listener)))
-        job = JobRecord("notices", state={"cursor": await store.change_cursor()})
+        job = JobRecord("notices", state={"cursor": await store.change_cursor(), "serial": 0})
         await store.put(keys.job(job.name), msgspec.json.encode(job))
 
     async def post(

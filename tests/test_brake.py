@@ -63,7 +63,7 @@ async def publish_many(env, count: int, bad: int, word: str = "bad") -> None:
         )
         identity = Identity("github.com", "acme", "many", f"{word}{number:04}")
         skill, added = publish_version(None, Publication(version, identity, "worker:w"))
-        await env.kv.commit(skill_writes(skill, 0, added))
+        await env.kv.commit(await skill_writes(None, skill, 0, added))
 
 
 async def run_rescans(env, rounds: int = 60):

@@ -55,6 +55,7 @@ _PROTOCOLS = {
 _FOR_EVERYBODY = {
     "GET /": "The first page: a search, what is new, and whether the promise holds at this moment",
     "GET /skills": "The list of skills, with facets, sorting and a search that answers while one types",
+    "GET /revocations": "Which versions were withdrawn, why, what to install instead, and what is blocked unpublished",
     "GET /skills/{name}": "A flat name leads to the one skill that has it; of several the error lists them",
     f"GET {_SKILL}": "What a skill is, what was verified, and how to install it",
     f"GET {_SKILL}/files": "The files of a version",

@@ -43,7 +43,6 @@ EXEMPT: Mapping[str, str] = {
     "Up.status": "a process that answers is up",
     "Readiness.status": "one that is not ready answers with an error",
     "SkillQuery.force_install": _ACCEPTED,
-    "ContentLimits.files": _LIMIT,
     "ContentLimits.bytes_file": _LIMIT,
     "SkillVersion.tree_hash": "stored with every version for clients that compare it; no answer shows it yet",
     "PublishedSkill.listed_as": "read already; publishing fills it once names are claimed",
@@ -59,6 +58,9 @@ EXEMPT: Mapping[str, str] = {
     "CallbackQuery.iss": "GitHub sends it; the state proves who answered",
     "Problem.request_id": "an answer; whoever asks for help names it",
     "VerifiedAttestation.verified": "printed as JSON",
+    "VerifiedAttestation.revocation_serial": "printed as JSON",
+    "LockFile.lock_version": "tells readers which form the file has",
+    "Lock.lock_version": "a file of another form is refused when it is decoded",
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,
 }

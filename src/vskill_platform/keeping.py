@@ -4,10 +4,13 @@ Nothing here ages. Content by its digest never changes; the blocklist is kept wi
 asks the store for the present one first.
 """
 
+import asyncio
 from typing import Generic, TypeVar
 
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.namespace import Directory
+from vskill_platform.domain.revocation import RevokedList
 
 V = TypeVar("V")
 
@@ -56,3 +59,8 @@ class KeptReads:
         self.directory: tuple[int, Directory] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()
+        #: What is revoked, for the readers of a set of audiences; one list is derived at a time.
+        self.revoked: dict[Audiences, RevokedList] = {}
+        self.revoked_turn = asyncio.Lock()
+        #: The signed list by the readers, serial, day and key that it was made for.
+        self.signed: Kept[bytes] = Kept(MOST_BYTES, MOST_BYTES)

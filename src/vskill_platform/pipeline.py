@@ -102,7 +102,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     decision = decide(report, judge, **grounds, signals=signals)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
-        await _end(claim, decision.next_state, recorded, decision.block)
+        await _end(claim, decision.next_state, recorded, decision)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
     return VerifiedContent(msgspec.structs.replace(content, unblocked=unblocked, report=report), approved)
@@ -141,7 +141,7 @@ def _record_of(decision: Decision) -> RecordedDecision:
 
 
 async def _end(
-    claim: HeldClaim, state: State, decision: RecordedDecision, block: BlockScope = BlockScope.NONE
+    claim: HeldClaim, state: State, decision: RecordedDecision, made: Decision | None = None
 ) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit.
 
@@ -151,10 +151,10 @@ async def _end(
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         changes: dict[str, object] = {"decision": decision}
-        target = _target(record, block)
-        if target is not None:
+        target = None if made is None else _target(record, made.block)
+        if made is not None and target is not None:
             audience = await audience_of_block(target, record.audience)
-            written = await block_writes(_entry(record, target, decision, audience))
+            written = await block_writes(_entry(record, target, made, audience))
             return (*written, *count_fired(record)), changes
         return (await require_unblocked(targets_for(record)), *count_fired(record)), changes
 
@@ -191,7 +191,7 @@ def _target(record: Submission, block: BlockScope) -> BlockTarget | None:
             return None
 
 
-def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision, audience: str) -> BlockEntry:
+def _entry(record: Submission, target: BlockTarget, decision: Decision, audience: str) -> BlockEntry:
     env = require_env("kv")
     return BlockEntry(
         target=target,
@@ -200,9 +200,11 @@ def _entry(record: Submission, target: BlockTarget, decision: RecordedDecision, 
         discovered_by=f"worker:{env.worker_id}",
         discovered_at=env.kv.now(),
         updated_at=env.kv.now(),
+        threat_type=decision.worst.category.value if decision.worst else "",
         evidence=decision.rule_ids,
         skill_name=record.skill_name,
         source_url=record.repo_url,
+        digest=record.digest or "",
         audience=audience,
         origin=record.audience,
     )

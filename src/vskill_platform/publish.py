@@ -141,7 +141,7 @@ async def _publication(
     operations: tuple[Operation, ...] = (
         asserted,
         belonging.asserted,
-        *skill_writes(published, version, added),
+        *await skill_writes(skill, published, version, added),
         *await count_publication(belonging.namespace, audience, skill, added),
     )
     if added is None and skill is not None and skill.audience != audience:
@@ -149,7 +149,8 @@ async def _publication(
     if seal is not None:
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)
-        statement = make_statement(registry, canonical, current, record, seal.archives, seal.report)
+        manifest = manifest_of(content.files)
+        statement = make_statement(registry, canonical, current, record, seal.archives, seal.report, manifest)
         operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),

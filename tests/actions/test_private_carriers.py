@@ -65,10 +65,8 @@ async def publish(env: Env, name: str, namespace: str, body: str = "") -> Publis
     return await get_skill(f"upload~{namespace}/skills/{name}")
 
 
-async def block(env: Env, kind: TargetKind, target: str, **options: object) -> None:
-    request = BlockSomething(
-        kind=kind, target=target, reason="it is bad", severity=Severity.HIGH, ahead=True, **options
-    )
+async def block(env: Env, kind: TargetKind, target: str) -> None:
+    request = BlockSomething(kind=kind, target=target, reason="it is bad", severity=Severity.HIGH, ahead=True)
     await BLOCK(env, EVE, request)
 
 

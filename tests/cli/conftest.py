@@ -12,6 +12,7 @@ from tests.support.envs import open_test_env
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.cli import cli
+from vskill_platform.clock import SystemClock
 from vskill_platform.store.accounts import Role
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -56,7 +57,9 @@ def registry(tmp_path):
     facts: dict[str, Any] = {}
 
     async def serve_until_stopped() -> None:
-        async with open_test_env("memory", tmp_path / "elsewhere") as env, serving(env) as address:
+        # What it signs is judged by the clock of the commands.
+        opened = open_test_env("memory", tmp_path / "elsewhere", clock=SystemClock())
+        async with opened as env, serving(env) as address:
             loop = asyncio.get_running_loop()
 
             def do(work):

@@ -18,7 +18,14 @@ from tools import docs, reference, routes_page, states_page, tables
 from tools.files import ROOT
 from tools.route_words import WORDS
 from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
-from vskill_platform.notifications.notices import Notice, NoticeData, NoticeType
+from vskill_platform.notifications.notices import (
+    Notice,
+    NoticeData,
+    NoticeType,
+    RecallData,
+    RecalledVersion,
+    RecallNotice,
+)
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.web.app import ENDPOINTS
 
@@ -156,7 +163,7 @@ def test_every_event_of_a_webhook_is_documented_with_all_that_it_carries():
     text = page("docs/how-to/webhooks-and-mail.md")
     for kind in NoticeType:
         assert f"| `{kind}` |" in text
-    for struct in (Notice, NoticeData):
+    for struct in (Notice, NoticeData, RecallNotice, RecallData, RecalledVersion):
         for field in msgspec.structs.fields(struct):
             assert f'"{field.encode_name}":' in text, field.encode_name
 
@@ -165,6 +172,8 @@ def test_the_example_of_a_delivery_is_one():
     text = page("docs/how-to/webhooks-and-mail.md")
     example = text.split("```json\n")[1].split("```")[0]
     assert msgspec.json.decode(example, type=Notice).type is NoticeType.SUBMISSION_DECIDED
+    example = text.split("```json\n")[2].split("```")[0]
+    assert msgspec.json.decode(example, type=RecallNotice).type is NoticeType.SKILL_WITHDRAWN
 
 
 @pytest.mark.parametrize("alert", AlertCode)

@@ -32,6 +32,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
         (keys.ruling("rule", "CI-001", "9-e"), "ruling:rule:CI-001:9-e"),
         (keys.rule_figure("CI-001", "fired"), "rule_figure:CI-001:fired"),
+        (keys.revocation(17), "revocation:000000000017"),
         (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
         (keys.team("core"), "team:core"),
@@ -80,6 +81,7 @@ def test_every_prefix_has_a_builder_and_a_row() -> None:
         keys.CONTROL_NAMESPACES,
         keys.CONTROL_QUEUE,
         keys.CONTROL_RESCANS,
+        keys.CONTROL_REVOCATIONS,
         keys.CONTROL_SETUP,
         keys.CONTROL_STREAMS,
     }

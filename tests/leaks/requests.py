@@ -127,6 +127,7 @@ PLAIN_FIELDS: dict[str, Any] = {
     "dryRun": True,
     "source": "api",
     "severity": "high",
+    "threatType": "malware",
     "role": "author",
     "password": "seven green boats at noon",
     "current": "seven green boats at noon",

@@ -97,6 +97,7 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "suppressed": [],
         "decidedAt": "2025-11-13T02:13:20.123Z",
         "capabilityCard": None,
+        "files": None,
     }
 
 

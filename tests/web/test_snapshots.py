@@ -162,6 +162,10 @@ ASKED: tuple[Ask, ...] = (
     *get("/readyz", hide=frozenset({"store"})),
     *get("/.well-known/vskill-keys.json"),
     *get("/.well-known/vskill-keys.pem"),
+    *get("/.well-known/vskill-revocations.json"),
+    *get("/api/v1/revocations", "/api/v1/revocations", "/api/v1/revocations?after=1"),
+    *get("/revocations.xml"),
+    *get("/api/v1/lock", "/api/v1/lock?skills=acme/tools/lint@1.0.0", "/api/v1/lock"),
     *get(
         "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}/attestation",
         f"{SKILL}/versions/1.0.1/attestation",

@@ -42,6 +42,8 @@ ENTRIES = "/api/v1/blocklist/entries"
 DEFAULT_SEVERITY = Severity.HIGH
 
 TargetText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
+#: What kind of danger it is, in a word or two; clients show it.
+ThreatType = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([a-z][a-z0-9-]*)?$")]
 
 
 class BlockReach(enum.StrEnum):
@@ -67,6 +69,8 @@ class BlockSomething(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
     #: how dangerous it is
     severity: Severity = DEFAULT_SEVERITY
+    #: what kind of danger it is, such as credential-theft
+    threat_type: ThreatType = ""
     #: block a place that nobody has submitted yet
     ahead: bool = False
 
@@ -132,7 +136,14 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
         raise _hits_nothing(target, hits)
     now = services.kv.now()
     entry = BlockEntry(
-        target, request.severity, request.reason, actor.actor, now, now, audience=hits.audience
+        target,
+        request.severity,
+        request.reason,
+        actor.actor,
+        now,
+        now,
+        threat_type=request.threat_type,
+        audience=hits.audience,
     )
     await add_block(entry)
     await reapply_blocklist(judge_again=request_rescan)

@@ -1,5 +1,6 @@
 """The blocklist as clients read it before they install: all of it, and whether it hits one skill."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -8,6 +9,14 @@ from vskill_platform.actions.action import Action, Keep, Missing, Services
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.revocations import (
+    RecallView,
+    find_revoked,
+    find_revoked_content,
+    find_version,
+    recall_by_block,
+    recall_by_record,
+)
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of, document_reader
@@ -17,11 +26,16 @@ from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.naming import slug_of, slugify
+from vskill_platform.domain.revocation import RevokedVersion
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.submission_lists import find_submissions
 
+#: What clients are told where nobody said what kind of danger it is.
+UNSPECIFIED = "unspecified"
 REFUSED = frozenset({State.REJECTED, State.TIER1_FAILED})
 #: Refused submissions of one name that are looked at.
 MOST_REFUSED = 50
@@ -32,7 +46,10 @@ class BlockView(Wire, frozen=True):
 
     skill_name: str
     source_url: str
+    #: of the SKILL.md of the version that it was found in; empty where none was published
     content_hash: str
+    #: of all files of that version
+    digest: str
     threat_type: str
     severity: str
     reason: str
@@ -41,6 +58,8 @@ class BlockView(Wire, frozen=True):
     #: place, repository, digest or name: how far it reaches
     target_kind: str
     target: str
+    #: whether a skill that it hits was ever published here
+    published: bool
 
 
 class BlocklistAnswer(Wire, frozen=True):
@@ -53,7 +72,10 @@ class BlocklistAnswer(Wire, frozen=True):
 
 
 class ReadBlocklist(ActionRequest, frozen=True, kw_only=True):
-    """The whole blocklist."""
+    """The whole blocklist, or what is found in it."""
+
+    #: words of a name, an address or a reason
+    q: Annotated[str, msgspec.Meta(max_length=200, pattern=PLAIN)] = ""
 
 
 class CheckBlocklist(ActionRequest, frozen=True, kw_only=True):
@@ -61,7 +83,10 @@ class CheckBlocklist(ActionRequest, frozen=True, kw_only=True):
 
     name: Annotated[str, msgspec.Meta(max_length=400, pattern=PLAIN)] | None = None
     repo_url: Annotated[str, msgspec.Meta(max_length=2048)] | None = None
+    #: the digest of a version, or the hash of its SKILL.md
     hash: Annotated[str, msgspec.Meta(max_length=200, pattern=PLAIN)] | None = None
+    #: of the skill that `name` means
+    version: Annotated[str, msgspec.Meta(max_length=80, pattern=PLAIN)] | None = None
 
 
 class RejectionView(Wire, frozen=True):
@@ -81,34 +106,64 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
     blocked: bool
     rejected: bool
     tainted: bool
+    #: the version that was asked about was blocked, taken down or deleted
+    revoked: bool
     #: there if and only if it is blocked
     entry: BlockView | None = None
     rejection: RejectionView | None = None
     taint_reason: str | None = None
+    #: what became of the version that was asked about, where it was withdrawn
+    recall: RecallView | None = None
 
 
-async def read_blocklist(services: Services, reader: Principal, _request: ReadBlocklist) -> BlocklistAnswer:
+async def read_blocklist(services: Services, reader: Principal, request: ReadBlocklist) -> BlocklistAnswer:
     """A document about the whole registry: it has two forms, and what only some accounts may read is in neither."""
     form = audiences_of(await document_reader(reader))
     blocklist = (await current_blocklist(services)).shown_to(form)
     entries = sorted(blocklist.entries.values(), key=lambda one: (one.discovered_at, one.target))
     latest = max((entry.updated_at or entry.discovered_at for entry in entries), default=None)
-    shown = tuple(map(block_view, entries))
+    shown = tuple(view for view in map(block_view, entries) if _is_about(view, request.q))
     return BlocklistAnswer(shown, len(shown), None if latest is None else iso_time(latest))
 
 
+def _is_about(view: BlockView, words: str) -> bool:
+    text = f"{view.skill_name} {view.source_url} {view.target} {view.reason} {view.threat_type}".casefold()
+    return all(word in text for word in words.casefold().split())
+
+
 def block_view(entry: BlockEntry) -> BlockView:
+    by_digest = entry.target.kind is TargetKind.DIGEST
     return BlockView(
         skill_name=entry.skill_name or _shown_name(entry.target),
         source_url=entry.source_url,
         content_hash=entry.content_hash,
-        threat_type=entry.threat_type,
+        digest=entry.target.value if by_digest else entry.digest,
+        threat_type=entry.threat_type or UNSPECIFIED,
         severity=entry.severity.value,
         reason=entry.reason,
         evidence_urls=tuple(one for one in entry.evidence if one.startswith(("https://", "http://"))),
         discovered_at=iso_time(entry.discovered_at),
         target_kind=entry.target.kind.value,
         target=entry.target.value,
+        published=bool(entry.content_hash),
+    )
+
+
+def _view_of_revoked(one: RevokedVersion) -> BlockView:
+    """A version that was taken down without an entry, as clients that only know entries read it."""
+    return BlockView(
+        skill_name=one.skill,
+        source_url="",
+        content_hash=one.content_hash,
+        digest=one.digest,
+        threat_type=one.threat_type or UNSPECIFIED,
+        severity=(one.severity or Severity.HIGH).value,
+        reason=one.reason,
+        evidence_urls=(),
+        discovered_at=iso_time(one.since),
+        target_kind=TargetKind.DIGEST.value,
+        target=one.digest,
+        published=True,
     )
 
 
@@ -121,45 +176,63 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
         raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
     blocklist = (await current_blocklist(services)).shown_to(audiences_of(reader))
     place = None if not query.repo_url else normalise(query.repo_url)
-    identity, names = await _find_meant_skill(services, reader, query.name, query.repo_url)
-    hits = _hits(query, blocklist, place, identity, names)
-    home = identity or place
+    skill = await _find_meant_skill(services, reader, query.name, query.repo_url)
+    ref = None if skill is None else find_version(skill, query.version, query.hash, None)
+    hits = _hits(query, blocklist, place, skill, ref)
+    home = skill.identity if skill is not None else place
     taint = next(iter(blocklist.tainted.get(home.repo_key, ())), None) if home else None
     refusal = await _refusal(reader, query.name, place)
+    # Read whatever the name means, so that what is hidden is answered after the same reads as what is not there.
+    bad = await find_revoked_content(reader, query.hash) if query.hash else None
+    withdrawn = find_revoked(skill, ref) if skill is not None and ref is not None else bad
+    recall = _recall(hits, withdrawn)
+    revoked = recall is not None and recall.revokes
+    entry = block_view(hits[0]) if hits else None
     return CheckAnswer(
-        blocked=bool(hits),
+        blocked=revoked,
         rejected=refusal is not None,
         tainted=taint is not None,
-        entry=block_view(hits[0]) if hits else None,
+        revoked=revoked,
+        entry=entry or (_view_of_revoked(withdrawn) if revoked and withdrawn else None),
         rejection=refusal,
         taint_reason=f"another skill of this repository is blocked: {taint.reason}" if taint else None,
+        recall=recall,
     )
+
+
+def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> RecallView | None:
+    """What became of what was asked about. An entry counts before the pass that takes versions down."""
+    instead = withdrawn.replacement if withdrawn is not None else None
+    replacement = instead.version if instead is not None else None
+    if hits:
+        return recall_by_block(hits[0], replacement)
+    return None if withdrawn is None else recall_by_record(withdrawn, replacement)
 
 
 async def _find_meant_skill(
     services: Services, reader: Principal, name: str | None, repo_url: str | None
-) -> tuple[Identity | None, tuple[str, ...]]:
+) -> PublishedSkill | None:
     """The published skill of that name, if there is exactly one: another one's block does not hit it (D10)."""
     if not name:
-        return None, ()
+        return None
     try:
         skill = await find_skill(services, reader, name, repo_url)
     except (NotFound, Ambiguous):
-        return None, ()
-    if repo_url and skill.identity.repo_key != normalise(repo_url).repo_key:
-        return None, ()
-    return skill.identity, (skill.name, skill.slug)
+        return None
+    return None if repo_url and skill.identity.repo_key != normalise(repo_url).repo_key else skill
 
 
 def _hits(
     query: CheckBlocklist,
     blocklist: Blocklist,
     place: Identity | None,
-    identity: Identity | None,
-    names: tuple[str, ...],
+    skill: PublishedSkill | None,
+    ref: VersionRef | None,
 ) -> list[BlockEntry]:
-    found = {target: blocklist.entries.get(target) for target in _targets(query, place, identity, names)}
+    found = {target: blocklist.entries.get(target) for target in _targets(query, place, skill)}
     hits = [entry for entry in found.values() if entry is not None]
+    if skill is not None and ref is not None:
+        hits += blocklist.hits_version(skill, ref)
     if query.hash:
         wanted = query.hash.removeprefix("sha256:").lower()
         hits += [one for one in blocklist.entries.values() if wanted in (one.content_hash, one.target.value)]
@@ -168,12 +241,10 @@ def _hits(
     return sorted(hits, key=lambda entry: -entry.severity.rank)
 
 
-def _targets(
-    query: CheckBlocklist, place: Identity | None, identity: Identity | None, names: tuple[str, ...]
-) -> set[BlockTarget]:
+def _targets(query: CheckBlocklist, place: Identity | None, skill: PublishedSkill | None) -> set[BlockTarget]:
     targets = {name_target(one) for one in (query.name, (query.name or "").rpartition("/")[2]) if one}
-    if identity is not None:
-        targets.update(all_targets(identity, names))
+    if skill is not None:
+        targets.update(all_targets(skill.identity, (skill.name, skill.slug)))
     if place is not None:
         targets.add(BlockTarget(TargetKind.REPOSITORY, place.repo_key))
     return targets
@@ -231,9 +302,9 @@ READ_BLOCKLIST = Action(
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.BY_TAG,
-    summary="Read the whole blocklist",
+    summary="Read the blocklist, or search it",
     tag="blocklist",
-    page=Missing("the page of each skill says that it is blocked"),
+    page="/revocations",
     command=Missing("`block list` shows the entries with who made them"),
     mcp=Missing("skills that agents find are marked where they are blocked"),
 )
@@ -248,7 +319,7 @@ CHECK_BLOCKLIST = Action(
     scope=TokenScope.READ,
     summary="Ask whether a skill is blocked, refused or tainted",
     tag="blocklist",
-    page=Missing("the page of each skill says it"),
+    page="/revocations",
     command=Missing("`verify` and `skill security` tell it"),
     mcp=Missing("`get_security_report` tells it"),
 )

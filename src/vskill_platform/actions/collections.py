@@ -15,7 +15,7 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.domain.namespace import audience_for, common_audiences, namespace_in
+from vskill_platform.domain.namespace import MOST_NAMESPACE, audience_for, common_audiences, namespace_in
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.records import readable
 from vskill_platform.store.collections import (
@@ -38,8 +38,6 @@ COLLECTIONS = "/api/v1/collections"
 _ONE = f"{COLLECTIONS}/{{name}}"
 
 CollectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAME)]
-#: Of a namespace's name.
-MOST_NAMESPACE = 200
 SkillNames = Annotated[tuple[SkillName, ...], msgspec.Meta(min_length=1, max_length=MOST_SKILLS)]
 
 

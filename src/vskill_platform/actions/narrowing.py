@@ -105,7 +105,11 @@ async def _set(
         audit = record_audit(
             "skill readers", canonical, by=actor.actor, reason=request.reason, details=to, entry_id=entry_id
         )
-        operations: list[Operation] = [belonging.asserted, audit, *skill_writes(changed, version)]
+        operations: list[Operation] = [
+            belonging.asserted,
+            audit,
+            *await skill_writes(found, changed, version),
+        ]
         await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])
         return answer
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
+from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, ThreatType, reached_target
 from vskill_platform.actions.checks import Reason, VersionNumber
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal
@@ -36,8 +36,10 @@ class TakeDownSkill(SkillRequest, frozen=True, kw_only=True):
     reason: Reason
     #: what is blocked with it, in the same commit
     block: BlockReach = BlockReach.NOTHING
-    #: of the block
+    #: how dangerous it is
     severity: Severity = DEFAULT_SEVERITY
+    #: what kind of danger it is, such as credential-theft
+    threat_type: ThreatType = ""
 
 
 class RestoreSkill(SkillRequest, frozen=True, kw_only=True):
@@ -56,7 +58,9 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     target = await reached_target(request.block, published, request.version)
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        change = skill.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
+        change = skill.StatusChange(
+            StatusRole.REVIEWER, actor.actor, now, request.reason, request.threat_type, request.severity
+        )
         return skill.take_down(found, change, number=request.version)
 
     async def block() -> tuple[Operation, ...]:
@@ -71,6 +75,7 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
                 actor.actor,
                 now,
                 now,
+                threat_type=request.threat_type,
                 skill_name=published.name,
                 source_url=published.repo_url,
                 audience=await audience_of_block(target, published.audience),

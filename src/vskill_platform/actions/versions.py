@@ -108,9 +108,11 @@ async def delete(services: Services, actor: Principal, request: DeleteSkill) -> 
         if await was_audited(event_id):
             return found
         now = services.kv.now()
-        changed = skill.yank(found, _change(actor, now, request.reason))
+        changed = skill.delete(found, _change(actor, now, request.reason))
         audit = record_audit("delete", canonical, by=actor.actor, reason=request.reason, entry_id=event_id)
-        operations: list[Operation] = [audit, *(skill_writes(changed, version) if changed != found else ())]
+        operations: list[Operation] = [audit]
+        if changed != found:
+            operations += await skill_writes(found, changed, version)
         ended = await _end_submission(found, Step(event_id, now, actor.actor, said))
         if ended is None:
             await services.kv.commit(operations)

@@ -22,6 +22,7 @@ from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.install import install
 from vskill_platform.cli.keys import keys
+from vskill_platform.cli.lock import lock
 from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.namespace import namespace
@@ -47,7 +48,7 @@ SERVER = "On the server's machine"
 #: Every command, by who needs it, as `--help` lists them.
 SECTIONS = {
     "For everybody": (
-        *(search, install, verify, submit, status, submission, skill, owner, namespace),
+        *(search, install, lock, verify, submit, status, submission, skill, owner, namespace),
         *(login, logout, whoami, account, scan, completion),
     ),
     "For reviewers and admins": (

@@ -14,12 +14,13 @@ from vskill_platform.cli.installed import (
     DEFAULT_FOLDER,
     InstallRecord,
     check_replaceable,
+    folder_of,
     is_installed,
     is_recorded,
     write_install,
 )
 from vskill_platform.cli.output import json_option, plain, print_json
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, check_path, digest_of_files
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files
 from vskill_platform.domain.errors import (
     AttestationInvalid,
     InvalidInput,
@@ -31,6 +32,7 @@ from vskill_platform.domain.errors import (
 if TYPE_CHECKING:
     from vskill_platform.actions.versions import SkillState
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.cli.lock import LockedEntry
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
 
@@ -63,7 +65,7 @@ class Download(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.argument("skill", metavar="SKILL[@VERSION]", shell_complete=complete_skill)
+@click.argument("skill", metavar="[SKILL[@VERSION]]", required=False, shell_complete=complete_skill)
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
@@ -71,34 +73,67 @@ class Download(msgspec.Struct, frozen=True):
     show_default=True,
     help="The folder that skills are installed into; the skill gets a folder of its own in it.",
 )
+@click.option(
+    "--frozen",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A lock file: install exactly the versions that it names.",
+)
 @click.option("--force", is_flag=True, help="Replace a folder that was changed or holds something else.")
 @json_option
-def install(*, skill: str, into: Path, force: bool, as_json: bool) -> None:
-    """Install a skill: its current version, or the one after the @.
+def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, as_json: bool) -> None:
+    """Install a skill: its current version, or the one after the @. With --frozen, all that a lock file names.
 
     SKILL is a full name (owner/repository/skill) or a short one that means exactly one skill. The download must be
     what the registry verified and signed; otherwise nothing is written. What was withdrawn or blocked is refused.
     """
-    name, version = split_version(skill)
+    if (skill is None) == (frozen is None):
+        raise click.UsageError("name a SKILL, or give --frozen")
+    locked = None if frozen is None else _read_locked(frozen)
 
-    async def work(caller: "Caller") -> InstallOutcome:
-        found = await _download(caller, name, version)
-        done = await asyncio.to_thread(_put, found, into, caller.registry, force=force)
-        if done.changed:
-            await _count(caller, found.skill)
+    async def work(caller: "Caller") -> list[InstallOutcome]:
+        if locked is not None:
+            found = [await _download_locked(caller, one) for one in locked]
+        else:
+            found = [await _download(caller, *split_version(str(skill)))]
+        done = []
+        for one in found:
+            put = await asyncio.to_thread(_put, one, into, caller.registry, force=force)
+            done.append(put)
+            if put.changed:
+                await _count(caller, one.skill)
         return done
 
     try:
-        done = run_with_caller(work)
+        outcomes = run_with_caller(work)
     except NotFound:
         tell_registries()
         raise
     if as_json:
-        print_json(done)
+        print_json(outcomes if locked is not None else outcomes[0])
         return
-    said = "Installed" if done.changed else "Already installed:"
-    click.echo(plain(f"{said} {done.skill} {done.version} in {done.folder} ({_count_of(done.files)}).").plain)
-    click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
+    for done in outcomes:
+        said = "Installed" if done.changed else "Already installed:"
+        text = f"{said} {done.skill} {done.version} in {done.folder} ({_count_of(done.files)})."
+        click.echo(plain(text).plain)
+        click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
+
+
+def _read_locked(path: Path) -> "tuple[LockedEntry, ...]":
+    from vskill_platform.cli.lock import read_lock
+
+    return read_lock(path).skills
+
+
+async def _download_locked(caller: "Caller", one: "LockedEntry") -> Download:
+    """The version that is locked. Nothing is written before all are here."""
+    found = await _download(caller, one.skill, one.version)
+    if found.digest != one.digest:
+        message = (
+            f"{one.skill} {one.version} was not installed: its digest is {found.digest}, "
+            f"the lock names {one.digest}."
+        )
+        raise AttestationInvalid(message, found=found.digest, locked=one.digest)
+    return found
 
 
 def _count_of(files: int) -> str:
@@ -166,7 +201,7 @@ def _check(
 
 
 def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallOutcome:
-    target = into / _folder_name(found.skill)
+    target = into / folder_of(found.skill)
     record = InstallRecord(found.skill, found.version, found.digest, registry, msgspec.Raw(found.envelope))
     changed = not is_installed(target, found.digest)
     if changed and not force:
@@ -177,17 +212,6 @@ def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallO
     return InstallOutcome(
         found.skill, found.version, found.digest, str(target), len(found.files), key_id, changed
     )
-
-
-def _folder_name(skill: str) -> str:
-    """The last part of the full name. A registry could answer with any text."""
-    name = skill.rpartition("/")[2]
-    check_path(name)
-    if name.startswith("."):
-        raise InvalidInput(
-            f"{name!r} cannot be the name of a skill's folder.", field="SKILL", fix="rename it"
-        )
-    return name
 
 
 async def _count(caller: "Caller", skill: str) -> None:

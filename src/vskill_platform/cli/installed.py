@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.cli.local_skills import read_folder
-from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.cli.local_skills import read_installed_folder
+from vskill_platform.domain.content import SkillFile, check_path, digest_of_files
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 
 #: Where skills are installed unless `--into` says otherwise: where Claude Code looks for a project's skills.
@@ -32,6 +32,17 @@ class InstallRecord(msgspec.Struct, frozen=True, rename="camel"):
     registry: str
     #: The signed envelope.
     attestation: msgspec.Raw
+
+
+def folder_of(skill: str) -> str:
+    """The name of a skill's folder: the last part of its full name. A registry or a file could hold any text."""
+    name = skill.rpartition("/")[2]
+    check_path(name)
+    if name.startswith("."):
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a skill's folder.", field="SKILL", fix="rename it"
+        )
+    return name
 
 
 def read_record(target: Path) -> InstallRecord | None:
@@ -135,6 +146,6 @@ def _record_path(target: Path) -> Path:
 def _digest_at(target: Path) -> str | None:
     """The digest of what a folder holds; None where it holds what no skill does."""
     try:
-        return digest_of_files(read_folder(target))
+        return digest_of_files(read_installed_folder(target))
     except PlatformError:
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded
+from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, LimitExceeded
 from vskill_platform.domain.identity import SKILL_FILE, upload_identity
 from vskill_platform.domain.naming import slugify
 
@@ -60,6 +60,17 @@ def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[S
         if len(files) > limits.files:
             raise _too_much(folder, f"{limits.files} files")
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def read_installed_folder(folder: Path) -> tuple[SkillFile, ...]:
+    """Every file below a folder that is compared with an attestation. What a checkout may hold beside a skill counts
+    too: nobody verified it."""
+    for current, folders, names in os.walk(folder, onerror=_unreadable):
+        for name in sorted(BESIDE_THE_SKILL.intersection((*folders, *names))):
+            place = (Path(current) / name).relative_to(folder).as_posix()
+            message = f"{folder} is not what was verified: {place} is not in the attestation."
+            raise AttestationInvalid(message, path=place)
+    return read_folder(folder)
 
 
 def read_file(path: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:

@@ -54,11 +54,15 @@ def read_tokens(folder: Path) -> dict[str, str]:
 
 
 def write_tokens(folder: Path, tokens: dict[str, str]) -> Path:
-    """Replace the file as a whole: nobody else may read it, and a crash leaves the old one."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / FILE
-    unfinished = folder / f"{FILE}.{os.getpid()}"
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as written:
-        written.write(msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n")
-    unfinished.replace(path)
+    replace_file(path, tokens)
     return path
+
+
+def replace_file(path: Path, content: object) -> None:
+    """Replace a file of the person's own as a whole: nobody else may read it, and a crash leaves the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as written:
+        written.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    unfinished.replace(path)

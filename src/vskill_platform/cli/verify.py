@@ -1,6 +1,7 @@
-"""`verify`: is an attestation genuine, and is it about the files at hand? With a registry's address, or for an
-installed skill, the registry is asked for its keys and whether it still vouches for the version. With a key at hand, or
-for a file on the server's machine, nothing is asked."""
+"""`verify`: is an attestation genuine, is it about the files at hand, and was the version withdrawn since? With a
+registry's address, or for an installed skill, the registry is asked for its keys, whether it still vouches for the
+version, and for its revocation list. With a key at hand, or for a file on the server's machine, nothing is asked, and
+the list is read from a file if one is given."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,8 +14,9 @@ from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.install import fetch_keys, look_up_skill, split_version
 from vskill_platform.cli.installed import InstallRecord, read_record
-from vskill_platform.cli.local_skills import read_folder
+from vskill_platform.cli.local_skills import read_installed_folder
 from vskill_platform.cli.output import json_option, print_json, print_table
+from vskill_platform.cli.revocation_check import open_list, require_never_seen, require_not_revoked
 from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, NotFound
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from vskill_platform.cli.caller import Caller
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
+    from vskill_platform.signing.revocation_list import RevocationDocument
     from vskill_platform.signing.statement import CapabilityCard
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -39,6 +42,8 @@ class VerifiedAttestation(msgspec.Struct, frozen=True):
     key_id: str
     #: Of the version in the registry now: live or yanked. None: no registry was asked.
     status: str | None
+    #: The serial of the revocation list that does not name it, or names it as yanked. None: no list was read.
+    revocation_serial: int | None
     statement: dict[str, object]
 
 
@@ -50,6 +55,18 @@ class Vouched(msgspec.Struct, frozen=True):
     envelope: bytes
     keys: "tuple[PublicKey, ...]"
     status: str
+    #: Its signed revocation list; None where it signs none.
+    revocations: bytes | None
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What was found out."""
+
+    checked: "Checked"
+    status: str | None
+    keys: "tuple[PublicKey, ...]"
+    #: As the registry gave it.
+    revocations: bytes | None = None
 
 
 @click.command()
@@ -69,6 +86,13 @@ class Vouched(msgspec.Struct, frozen=True):
     metavar="SKILL[@VERSION]",
     help="The skill in FOLDER, if `install` did not put it there.",
 )
+@click.option("--lock", "lock_file", type=FILE, help="A lock file; FOLDER holds the skills that it names.")
+@click.option(
+    "--revocations",
+    type=FILE,
+    help="A revocation list, as /.well-known/vskill-revocations.json gives it, instead of asking.",
+)
+@click.option("--offline-ok", is_flag=True, help="Take a revocation list that has expired, with a warning.")
 @json_option
 def verify(
     *,
@@ -78,41 +102,82 @@ def verify(
     key: Path | None,
     keys: Path | None,
     skill: str | None,
+    lock_file: Path | None,
+    revocations: Path | None,
+    offline_ok: bool,
     as_json: bool,
 ) -> None:
-    """Check that a skill is what a registry verified.
+    """Check that a skill is what a registry verified, and was not withdrawn since.
 
-    FOLDER is a skill that `install` put there. ATTESTATION is a downloaded attestation; give what it should be about
-    with --archive or --folder. Exit code 1 unless all of it holds.
+    FOLDER is a skill that `install` put there, or with --lock the folder of several. ATTESTATION is a downloaded
+    attestation; give what it should be about with --archive or --folder. Exit code 1 unless all of it holds; a version
+    that its owner yanked is a warning.
 
     With --registry, that registry's keys count, and it is asked whether it still vouches for the version. With --key or
     --keys, those count, and nobody is asked. Without any, a FOLDER is checked against the registry on this machine, and
     an ATTESTATION with the keys in VSKILL_DATA_DIR.
     """
-    if archive and folder:
-        raise click.UsageError("give --archive or --folder, not both")
+    _check_usage(target, archive, folder, skill, lock_file, given=bool(key or keys))
     if key and keys:
         raise click.UsageError("give --key or --keys, not both")
+    given = _given_keys(key, keys)
+    if lock_file is not None:
+        _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
+        return
+    is_folder = target.is_dir()
+    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    document = _open_list(revocations, found.revocations, found.keys, offline_ok=offline_ok)
+    if document is not None:
+        _require_current(document, found.checked)
+    serial = None if document is None else document.serial
+    if as_json:
+        print_json(_view(found.checked, found.status, serial))
+    else:
+        _print(found.checked, found.status, serial)
+
+
+def _check_usage(
+    target: Path,
+    archive: Path | None,
+    folder: Path | None,
+    skill: str | None,
+    lock_file: Path | None,
+    *,
+    given: bool,
+) -> None:
+    if archive and folder:
+        raise click.UsageError("give --archive or --folder, not both")
     if target.is_dir() and (archive or folder):
         raise click.UsageError("--archive and --folder go with an ATTESTATION, not with a FOLDER")
-    if skill and (key or keys):
+    if skill and given:
         raise click.UsageError("--skill asks a registry, --key and --keys ask nobody: give one of them")
-    given = _given_keys(key, keys)
-    if target.is_dir():
-        checked, status = _check_folder(target, given, skill)
-    elif skill is not None:
-        raise click.UsageError("--skill goes with a FOLDER, not with an ATTESTATION")
-    else:
-        checked, status = _check_file(target, given, archive, folder)
-    if as_json:
-        print_json(_view(checked, status))
-    else:
-        _print(checked, status)
+    if not target.is_dir() and (skill is not None or lock_file is not None):
+        raise click.UsageError("--skill and --lock go with a FOLDER, not with an ATTESTATION")
+    if skill is not None and lock_file is not None:
+        raise click.UsageError("give --skill or --lock, not both")
+
+
+def _open_list(
+    given: Path | None, asked: bytes | None, keys: "tuple[PublicKey, ...]", *, offline_ok: bool
+) -> "RevocationDocument | None":
+    """The list of the file, else that of the registry; None where there is neither."""
+    data = given.read_bytes() if given is not None else asked
+    if data is not None:
+        return open_list(data, keys, offline_ok=offline_ok)
+    return None
+
+
+def _require_current(document: "RevocationDocument", checked: "Checked") -> None:
+    from vskill_platform.signing.statement import CONTENT_DIGEST
+
+    about = checked.statement.predicate
+    for digest in checked.statement.digest(CONTENT_DIGEST):
+        require_not_revoked(document, about.skill, about.version, digest)
 
 
 def _check_file(
     attestation: Path, given: "tuple[PublicKey, ...] | None", archive: Path | None, folder: Path | None
-) -> "tuple[Checked, str | None]":
+) -> Verification:
     from vskill_platform.signing.check import check_attestation
 
     envelope = attestation.read_bytes()
@@ -121,30 +186,65 @@ def _check_file(
         envelope,
         trusted,
         archive=archive.read_bytes() if archive else None,
-        files=read_folder(folder) if folder else None,
+        files=read_installed_folder(folder) if folder else None,
     )
     if given is not None or not _registry():
-        return checked, None
+        return Verification(checked, None, trusted)
     about = checked.statement.predicate
-    return checked, run_with_caller(lambda caller: _ask(caller, about.skill, about.version)).status
+    asked = run_with_caller(lambda caller: _ask(caller, about.skill, about.version))
+    return Verification(checked, asked.status, trusted, asked.revocations)
 
 
-def _check_folder(
-    folder: Path, given: "tuple[PublicKey, ...] | None", skill: str | None
-) -> "tuple[Checked, str | None]":
+def _check_folder(folder: Path, given: "tuple[PublicKey, ...] | None", skill: str | None) -> Verification:
     from vskill_platform.signing.check import check_attestation
 
-    record, files = read_record(folder), read_folder(folder)
+    record, files = read_record(folder), read_installed_folder(folder)
     if given is not None:
         if record is None:
             fix = f"give the attestation: verify ATTESTATION --folder {folder}"
             raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
         about = f"{record.skill}@{record.version}"
-        return check_attestation(bytes(record.attestation), given, files=files, about=about), None
+        return Verification(
+            check_attestation(bytes(record.attestation), given, files=files, about=about), None, given
+        )
     name, version = _name_installed(folder, record) if skill is None else split_version(skill)
     digest = digest_of_files(files)
     asked = run_with_caller(lambda caller: _ask(caller, name, version, digest))
-    return check_attestation(asked.envelope, asked.keys, files=files, about=asked.name), asked.status
+    checked = check_attestation(asked.envelope, asked.keys, files=files, about=asked.name)
+    return Verification(checked, asked.status, asked.keys, asked.revocations)
+
+
+def _verify_lock(
+    lock_file: Path,
+    folder: Path,
+    given: "tuple[PublicKey, ...] | None",
+    revocations: Path | None,
+    *,
+    offline_ok: bool,
+    as_json: bool,
+) -> None:
+    """Every skill of the lock is in the folder as it was locked, nothing else is, and none was withdrawn."""
+    from vskill_platform.cli.lock import check_locked, read_lock
+
+    lock = read_lock(lock_file)
+    keys, asked = (given, None) if given is not None else run_with_caller(_keys_and_list)
+    for one in lock.skills:
+        check_locked(one, folder, keys)
+    lock.require_nothing_else(folder)
+    document = _open_list(revocations, asked, keys, offline_ok=offline_ok)
+    if document is not None:
+        for one in lock.skills:
+            require_not_revoked(document, one.skill, one.version, one.digest)
+    count, serial = len(lock.skills), None if document is None else document.serial
+    if as_json:
+        print_json({"verified": True, "skills": count, "revocationSerial": serial})
+        return
+    click.echo(f"{folder} holds the {count} skills of {lock_file}, as they were locked.")
+    click.echo(f"Revocations: {_serial_in_words(serial)}.")
+
+
+async def _keys_and_list(caller: "Caller") -> "tuple[tuple[PublicKey, ...], bytes | None]":
+    return await fetch_keys(caller), await _fetch_revocations(caller)
 
 
 def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
@@ -173,6 +273,8 @@ async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "
     what = shown.skill if version is None else f"{shown.skill} {version}"
     if not fitting and not digest:
         raise NotFound(f"The registry has no {what}.", skill=shown.skill)
+    # Where the version is named, its attestation says which file differs.
+    fitting = fitting or [one for one in shown.versions if one.version == version]
     if not fitting:
         message = f"The folder is not the content of {what}: its digest is {digest}."
         raise AttestationInvalid(message, found=digest)
@@ -180,7 +282,20 @@ async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "
     wanted = AttestedVersion(skill=shown.skill, version=chosen.version)
     envelope = await caller.call(ATTESTATION, wanted)
     name = f"{shown.skill}@{chosen.version}"
-    return Vouched(name, envelope, await fetch_keys(caller), chosen.status.value)
+    keys, revocations = await fetch_keys(caller), await _fetch_revocations(caller)
+    return Vouched(name, envelope, keys, chosen.status.value, revocations)
+
+
+async def _fetch_revocations(caller: "Caller") -> bytes | None:
+    """The signed list; None where the registry has none, as those of earlier releases. One that this machine has seen
+    a list of must give one."""
+    from vskill_platform.actions.revocations import READ_LIST, ReadRevocationList
+
+    try:
+        return await caller.call(READ_LIST, ReadRevocationList())
+    except NotFound:
+        require_never_seen(await fetch_keys(caller))
+        return None
 
 
 def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":
@@ -204,13 +319,14 @@ def _own_keys() -> "tuple[PublicKey, ...]":
     return found
 
 
-def _print(checked: "Checked", status: str | None) -> None:
+def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
     about = checked.statement.predicate
     judge = about.judge
     rows: list[tuple[str, object]] = [
         ("skill", f"{about.skill} {about.version}"),
         ("content", checked.content or "not compared: give --archive or --folder"),
         ("status", status or "not asked: give --registry"),
+        ("revocations", _serial_in_words(serial)),
         ("registry", f"{about.registry}, key {checked.key.key_id}"),
         ("from", f"{about.repository} {about.path} {about.commit or ''}".strip()),
         ("certification", f"{about.certification}, decided {about.decided_at}"),
@@ -219,6 +335,10 @@ def _print(checked: "Checked", status: str | None) -> None:
         ("can do", _card_in_words(about.capability_card)),
     ]
     print_table("The attestation is genuine.", ("what", "value"), rows)
+
+
+def _serial_in_words(serial: int | None) -> str:
+    return "not checked: give --registry or --revocations" if serial is None else f"checked, serial {serial}"
 
 
 def _card_in_words(card: "CapabilityCard | None") -> str:
@@ -230,7 +350,7 @@ def _card_in_words(card: "CapabilityCard | None") -> str:
     return f"{counted} (--json lists them)" if counted else "nothing was found by the rules"
 
 
-def _view(checked: "Checked", status: str | None) -> VerifiedAttestation:
+def _view(checked: "Checked", status: str | None, serial: int | None) -> VerifiedAttestation:
     about = checked.statement.predicate
     statement: dict[str, object] = msgspec.to_builtins(checked.statement)
     return VerifiedAttestation(
@@ -240,5 +360,6 @@ def _view(checked: "Checked", status: str | None) -> VerifiedAttestation:
         content=checked.content,
         key_id=checked.key.key_id,
         status=status,
+        revocation_serial=serial,
         statement=statement,
     )

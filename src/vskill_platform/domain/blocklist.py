@@ -63,6 +63,8 @@ class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     source_url: str = ""
     #: of its SKILL.md, for clients that know only that
     content_hash: str = ""
+    #: the content that it was found in; a target that is a digest says it itself
+    digest: str = ""
     #: whose readers may see the entry: the widest of what it hits, so public if anything of that is
     audience: str = PUBLIC
     #: the audience of the skill that its names and evidence are about, which can be another than the one that it hits
@@ -73,7 +75,8 @@ class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):
         """The entry without the names of a skill that a reader of these audiences may not read."""
         if may_read(self.origin, audiences):
             return self
-        return msgspec.structs.replace(self, evidence=(), skill_name="", source_url="")
+        hidden = {"evidence": (), "skill_name": "", "source_url": "", "content_hash": "", "digest": ""}
+        return msgspec.structs.replace(self, **hidden)
 
 
 def place_target(identity: Identity) -> BlockTarget:
@@ -145,7 +148,9 @@ def merge(old: BlockEntry, new: BlockEntry) -> BlockEntry:
         evidence=tuple(sorted({*old.evidence, *new.evidence})),
         skill_name=old.skill_name or new.skill_name,
         source_url=old.source_url or new.source_url,
+        # Both are of one content.
         content_hash=old.content_hash or new.content_hash,
+        digest=old.digest if old.content_hash else new.digest or old.digest,
         audience=widest((old.audience, new.audience)) or SEVERAL,
         # Names and evidence are joined, so they are for those only who may read both skills.
         origin=_narrowest(old.origin, new.origin),
@@ -158,7 +163,12 @@ def _narrowest(one: str, other: str) -> str:
     return one if includes(other, one) else SEVERAL
 
 
+def worst_of(entries: Iterable[BlockEntry]) -> BlockEntry | None:
+    """The entry that counts where several hit; None without any."""
+    return max(entries, key=lambda entry: (entry.severity.rank, entry.target), default=None)
+
+
 def hit_reason(entries: Iterable[BlockEntry]) -> str | None:
     """Why something is blocked, by the worst of the entries that hit it; None without any."""
-    worst = max(entries, key=lambda entry: (entry.severity.rank, entry.target), default=None)
+    worst = worst_of(entries)
     return None if worst is None else f"{BLOCK_REASON}{worst.target}): {worst.reason}"

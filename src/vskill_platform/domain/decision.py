@@ -110,6 +110,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     block: BlockScope = BlockScope.NONE
     #: of the findings that count
     score: int = 0
+    #: the worst of the findings that led here; None where none did
+    worst: Finding | None = None
 
 
 class RescanOutcome(enum.StrEnum):
@@ -138,6 +140,8 @@ class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     score: int = 0
     #: the operator listed it, as blocked or as known to be bad: no brake holds that
     at_once: bool = False
+    #: the worst of the findings that led here; None where none did
+    worst: Finding | None = None
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -255,6 +259,7 @@ def decide_rescan(
         rule_ids=decision.rule_ids,
         block=decision.block,
         score=decision.score,
+        worst=decision.worst,
     )
     if found.outcome is not RescanOutcome.TAKE_DOWN:
         return found
@@ -414,14 +419,16 @@ def _make_decision(
     certification: Certification | None = None,
     findings: tuple[Finding, ...] | None = None,
 ) -> Decision:
+    led_here = case.findings if findings is None else findings
     return Decision(
         next_state=state,
         reason=reason,
         row=row,
-        rule_ids=_rule_ids(case.findings if findings is None else findings),
+        rule_ids=_rule_ids(led_here),
         certification=certification,
         block=block,
         score=case.score,
+        worst=max(led_here, key=lambda one: (one.severity.rank, one.rule_id), default=None),
     )
 
 

@@ -30,6 +30,8 @@ SIGNER = "signer:"
 SUPPRESS = "suppress:"
 #: what a reviewer decided, by what a later submission may have in common with it
 RULING = "ruling:"
+#: what one commit changed about the versions that are withdrawn
+REVOCATION = "revocation:"
 #: how often a rule fired, and how often reviewers agreed
 RULE_FIGURE = "rule_figure:"
 OWNER = "owner:"
@@ -71,6 +73,8 @@ CONTROL_QUEUE = "control:queue"
 CONTROL_NAMESPACES = "control:namespaces"
 #: the rule set that stopped before its first take-down
 CONTROL_RESCANS = "control:rescans"
+#: how often versions were withdrawn or restored: the serial of the revocation list
+CONTROL_REVOCATIONS = "control:revocations"
 #: the key that seals the cursors of event streams
 CONTROL_STREAMS = "control:streams"
 #: the one-time link that makes the first admin
@@ -92,6 +96,7 @@ PARTS: dict[str, int] = {
     SIGNER: 1,
     SUPPRESS: 2,
     RULING: 3,
+    REVOCATION: 1,
     RULE_FIGURE: 2,
     OWNER: 1,
     NAMESPACE: 1,
@@ -231,6 +236,11 @@ def ruling(kind: str, value: str, moment: str) -> str:
 def rulings_on(kind: str, value: str) -> str:
     """The prefix of all decisions about what has this in common, the latest first."""
     return _key(RULING, kind, value) + ":"
+
+
+def revocation(serial: int) -> str:
+    """Padded, so that keys sort by serial."""
+    return _key(REVOCATION, f"{serial:012}")
 
 
 def rule_figure(rule_id: str, what: str) -> str:

@@ -16,6 +16,8 @@ from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import UPLOAD_HOST, Identity
 from vskill_platform.domain.naming import canonical_name
 
+#: Of a name.
+MOST_NAMESPACE = 200
 MOST_MEMBERS = 500
 MOST_TEAM = 2_000
 

@@ -26,6 +26,7 @@ from vskill_platform.domain.listing import About, Listing, listing
 from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.naming import alias_names
 from vskill_platform.domain.numbering import next_version, parse_semver
+from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.trust import TrustFacts
 
 
@@ -108,6 +109,11 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     ruleset: str = ""
     #: None where an earlier release published it
     artifact: Artifact | None = None
+    #: yanked because its owner gave the whole skill up
+    deleted: bool = False
+    #: what it was taken down for, and how bad that is; unknown where nobody said
+    threat_type: str = ""
+    severity: Severity | None = None
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -224,6 +230,9 @@ class StatusChange(msgspec.Struct, frozen=True):
     by: str
     at: int
     reason: str
+    #: of a take-down, where it is known
+    threat_type: str = ""
+    severity: Severity | None = None
 
 
 def certification_for(*, judged: bool, reviewed: bool, trusted_vendor: bool) -> Certification:
@@ -443,6 +452,12 @@ def yank(skill: PublishedSkill, change: StatusChange, *, number: str | None = No
     return _change_version(skill, change, {StatusRole.OWNER}, _yank, number=number)
 
 
+def delete(skill: PublishedSkill, change: StatusChange) -> PublishedSkill:
+    """The owner gives the skill up: every version is withdrawn. One that was taken down stays so, and is withdrawn by
+    its owner where somebody restores it."""
+    return _change_version(skill, change, {StatusRole.OWNER}, _delete)
+
+
 def unyank(skill: PublishedSkill, change: StatusChange, *, number: str) -> PublishedSkill:
     """The owner brings a version back that the owner had withdrawn."""
     return _change_version(skill, change, {StatusRole.OWNER}, _unyank, number=number)
@@ -526,6 +541,16 @@ def _yank(ref: VersionRef, change: StatusChange) -> VersionRef:
     return _with_status(ref, VersionStatus.YANKED, change, owner_yanked=True)
 
 
+def _delete(ref: VersionRef, change: StatusChange) -> VersionRef:
+    if ref.status is VersionStatus.TAKEN_DOWN:
+        return msgspec.structs.replace(ref, owner_yanked=True, deleted=True)
+    if ref.deleted:
+        return ref
+    return msgspec.structs.replace(
+        _with_status(ref, VersionStatus.YANKED, change, owner_yanked=True), deleted=True
+    )
+
+
 def _unyank(ref: VersionRef, change: StatusChange) -> VersionRef:
     _require(ref, VersionStatus.YANKED)
     return _with_status(ref, VersionStatus.LIVE, change, owner_yanked=False)
@@ -562,6 +587,9 @@ def _with_status(
         reason=change.reason,
         status_at=change.at,
         owner_yanked=owner_yanked,
+        deleted=ref.deleted and owner_yanked,
+        threat_type=change.threat_type if status is VersionStatus.TAKEN_DOWN else "",
+        severity=change.severity if status is VersionStatus.TAKEN_DOWN else None,
         # Nothing is left to review of what was taken down; what was yanked may come back with its doubt.
         review=None if status is VersionStatus.TAKEN_DOWN else ref.review,
     )

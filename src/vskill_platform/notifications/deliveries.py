@@ -1,23 +1,35 @@
 """Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work; so
 is each mail.
 
-Notices are found by following the store's changes from where the last look ended. Looking twice is harmless: a
-delivery's id is made of the webhook and the notice. Whether the account that added the webhook may read what a notice
-is about is asked when it is delivered, of the account as it is then.
+Notices are found by following the store's changes from where the last look ended, and revocations by their serial.
+Looking twice is harmless: a delivery's id is made of the webhook and the notice. Whether the account that added the
+webhook may read what a notice is about is asked when it is delivered, of the account as it is then.
 """
+
+from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
 from vskill_platform.domain.keys import SUB, SUBRUN
+from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
 from vskill_platform.notifications.mail import ask_for_mail
-from vskill_platform.notifications.notices import Notice, notices_of
+from vskill_platform.notifications.notices import (
+    Notice,
+    RecallNotice,
+    notices_of,
+    recall_id,
+    recall_notices,
+)
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.records import Skips
 from vskill_platform.store.readers import audiences_of_actor
+from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
+from vskill_platform.store.skills import find_by_full_name
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks
@@ -58,6 +70,29 @@ async def find_notices(cursor: str | None) -> str:
             return cursor
 
 
+async def find_recalls(serial: int | None) -> int:
+    """Ask for every delivery that follows from revocations after this serial; where the next look goes on. None begins
+    now."""
+    if serial is None:
+        return await read_serial()
+    while events := await list_revocations(serial):
+        hooks = await list_webhooks()
+        for event in events:
+            for kind in steps_by_kind(event):
+                for hook in hooks:
+                    await _ask_for_recall(hook, event, kind)
+        serial = events[-1].serial
+    return serial
+
+
+async def _ask_for_recall(hook: Webhook, event: Revocation, kind: RevocationKind) -> None:
+    if kind.value not in hook.events or event.at < hook.created_at:
+        return
+    notice = recall_id(event, kind)
+    subject = {"webhook": hook.id, "notice": notice, "revocation": str(event.serial)}
+    await ask_for(DELIVERY, f"{hook.id}:{notice}", subject, again=False)
+
+
 async def _ask_for_deliveries(keys: list[str]) -> None:
     hooks = await list_webhooks() if keys else []
     env = require_env("kv")
@@ -94,11 +129,9 @@ async def deliver(task: Task) -> TaskEnd:
     """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
     try:
         hook = await get_webhook(task.subject["webhook"])
-        audiences = await audiences_of_actor(hook.created_by)
-        record = await get_run(task.subject["submission"], int(task.subject["run"]), audiences=audiences)
+        notice = await _notice_for(task, await audiences_of_actor(hook.created_by))
     except NotFound as error:
         return TaskEnd(f"not delivered: {error}")
-    notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
     if notice is None:
         return TaskEnd("not delivered: the history holds no such event")
     env = require_env("clock")
@@ -110,3 +143,18 @@ async def deliver(task: Task) -> TaskEnd:
     if status == _GONE:
         return TaskEnd("the receiver answered 410: it wants no more of these")
     raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")
+
+
+async def _notice_for(task: Task, audiences: Audiences) -> Notice | RecallNotice | None:
+    """What is told to a reader of these audiences; NotFound where it may not read what it is about."""
+    notices: Iterable[Notice | RecallNotice]
+    if "revocation" in task.subject:
+        event = await read_revocation(int(task.subject["revocation"]))
+        if event is None:
+            return None
+        skill, _ = await find_by_full_name(event.skill, audiences=audiences)
+        notices = recall_notices(event, skill)
+    else:
+        record = await get_run(task.subject["submission"], int(task.subject["run"]), audiences=audiences)
+        notices = notices_of(record)
+    return next((one for one in notices if one.id == task.subject["notice"]), None)

@@ -1,11 +1,14 @@
-"""Notices: what others are told. Each is made of one event of a submission's history and carries its id, so the
-same decision is the same notice however often it is looked at."""
+"""Notices: what others are told. Each is made of one event of a submission's history and carries its id, or of one
+revocation and carries its serial, so the same decision is the same notice however often it is looked at."""
 
 import enum
 from collections.abc import Iterator
 
 import msgspec
 
+from vskill_platform.domain.revocation import Revocation, RevocationKind, RevokedStatus, steps_by_kind
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Event, Submission
 
@@ -16,6 +19,10 @@ class NoticeType(enum.StrEnum):
     SUBMISSION_DECIDED = "submission.decided"
     SKILL_PUBLISHED = "skill.published"
     SKILL_BLOCKED = "skill.blocked"
+    #: A published version was blocked, taken down or deleted.
+    SKILL_WITHDRAWN = RevocationKind.WITHDRAWN.value
+    SKILL_RESTORED = RevocationKind.RESTORED.value
+    SKILL_YANKED = RevocationKind.YANKED.value
 
 
 class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,6 +50,62 @@ class Notice(msgspec.Struct, frozen=True, rename="camel"):
     type: NoticeType
     at: int
     data: NoticeData
+
+
+class RecalledVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """One version that was withdrawn or restored."""
+
+    version: str
+    digest: str
+    content_hash: str
+    #: blocked, taken-down, yanked or deleted; None: it is live again
+    status: RevokedStatus | None
+    reason: str
+    threat_type: str
+    severity: Severity | None
+
+
+class RecallData(msgspec.Struct, frozen=True):
+    """Versions of a skill that were withdrawn or restored together, for webhooks."""
+
+    skill: str
+    serial: int
+    versions: tuple[RecalledVersion, ...]
+    #: What to install now; None where no version is live.
+    replacement: str | None
+
+
+class RecallNotice(msgspec.Struct, frozen=True):
+    """The body of a delivery about a published skill."""
+
+    #: The serial, with the type behind it: receivers drop doubles by it.
+    id: str
+    type: NoticeType
+    at: int
+    data: RecallData
+
+
+def recall_id(event: Revocation, kind: RevocationKind) -> str:
+    return f"revocation-{event.serial}.{kind.value}"
+
+
+def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallNotice]:
+    """Everything in a revocation that somebody may want to hear of."""
+    for kind, steps in steps_by_kind(event).items():
+        versions = tuple(
+            RecalledVersion(
+                one.version,
+                one.digest,
+                one.content_hash,
+                one.status,
+                one.reason,
+                one.threat_type,
+                one.severity,
+            )
+            for one in steps
+        )
+        data = RecallData(event.skill, event.serial, versions, skill.current_version)
+        yield RecallNotice(recall_id(event, kind), NoticeType(kind.value), event.at, data)
 
 
 def notices_of(record: Submission) -> Iterator[Notice]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
-from vskill_platform.notifications.deliveries import find_notices
+from vskill_platform.notifications.deliveries import find_notices, find_recalls
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
@@ -57,16 +57,18 @@ def _text(value: str | int | None) -> str | None:
 async def reapply(state: JobState) -> JobState:
     """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
     applied = state.get("applied")
-    return {
-        "applied": await reapply_blocklist(
-            applied if isinstance(applied, int) else None, judge_again=request_rescan
-        )
-    }
+    # Entries of earlier releases get their hashes and names by one pass more.
+    known = applied if isinstance(applied, int) and state.get("facts") == 1 else None
+    return {"applied": await reapply_blocklist(known, judge_again=request_rescan), "facts": 1}
 
 
 async def notify(state: JobState) -> JobState:
-    """Ask for a delivery of everything that was decided since the last look."""
-    return {"cursor": await find_notices(_text(state.get("cursor")))}
+    """Ask for a delivery of everything that was decided, withdrawn or restored since the last look."""
+    serial = state.get("serial")
+    return {
+        "cursor": await find_notices(_text(state.get("cursor"))),
+        "serial": await find_recalls(serial if isinstance(serial, int) else None),
+    }
 
 
 async def request_rescans(state: JobState) -> JobState:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.content import SkillFile, digest_of_files, manifest_of
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.signing.dsse import open_envelope
 from vskill_platform.signing.keys import PublicKey
-from vskill_platform.signing.statement import CONTENT_DIGEST, Statement, read_statement
+from vskill_platform.signing.statement import CONTENT_DIGEST, AttestedFile, Statement, read_statement
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -53,10 +53,31 @@ def _check_archive(statement: Statement, archive: bytes) -> str:
 
 
 def _check_files(statement: Statement, files: Iterable[SkillFile]) -> str:
-    found = digest_of_files(files)
+    files = tuple(files)
+    found, about = digest_of_files(files), statement.predicate
     if found in statement.digest(CONTENT_DIGEST):
-        return f"{statement.predicate.skill}@{statement.predicate.version}"
+        return f"{about.skill}@{about.version}"
+    differences = _differences(about.files, files)
+    if differences:
+        message = f"The folder is not the content of {about.skill} {about.version}: {'; '.join(differences)}."
+        raise AttestationInvalid(message, found=found)
     raise _mismatch("folder", "digest", found, statement.digest(CONTENT_DIGEST))
+
+
+def _differences(attested: tuple[AttestedFile, ...] | None, files: tuple[SkillFile, ...]) -> list[str]:
+    """How a folder differs from the files that the attestation names, in words; nothing where it names none."""
+    if attested is None:
+        return []
+    known = {one.path: one for one in attested}
+    there = {one.path: one for one in manifest_of(files)}
+    added = [f"{path} is not in the attestation" for path in sorted(there.keys() - known.keys())]
+    gone = [f"{path} is missing" for path in sorted(known.keys() - there.keys())]
+    changed = [
+        f"{path} was changed"
+        for path in sorted(there.keys() & known.keys())
+        if (there[path].mode, there[path].sha256) != (known[path].mode, known[path].sha256)
+    ]
+    return [*added, *changed, *gone]
 
 
 def _mismatch(what: str, kind: str, found: str, expected: frozenset[str]) -> AttestationInvalid:

@@ -17,7 +17,7 @@ from vskill_platform.signing.keys import PublicKey, SigningKey
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 #: What the web side sends an envelope as.
 ENVELOPE_TYPE = "application/vnd.dsse.envelope.v1+json"
-#: Larger than any envelope of ours by far.
+#: Larger than any attestation of ours by far.
 MAX_BYTES = 1024 * 1024
 #: How much of a foreign key id is repeated in a message.
 KEY_SHOWN = 32
@@ -50,11 +50,16 @@ def seal(payload: bytes, key: SigningKey, payload_type: str = PAYLOAD_TYPE) -> b
     return msgspec.json.encode(Envelope(_base64(payload), payload_type, (signature,)))
 
 
-def open_envelope(data: bytes, trusted: Iterable[PublicKey]) -> tuple[bytes, PublicKey]:
+def open_envelope(
+    data: bytes,
+    trusted: Iterable[PublicKey],
+    payload_type: str = PAYLOAD_TYPE,
+    max_bytes: int = MAX_BYTES,
+) -> tuple[bytes, PublicKey]:
     """The payload and the trusted key that signed it; `AttestationInvalid` says what is wrong."""
-    envelope = _parse(data)
-    if envelope.payload_type != PAYLOAD_TYPE:
-        raise AttestationInvalid(f"Its payload type is {envelope.payload_type[:80]!r}, not {PAYLOAD_TYPE!r}.")
+    envelope = _parse(data, max_bytes)
+    if envelope.payload_type != payload_type:
+        raise AttestationInvalid(f"Its payload type is {envelope.payload_type[:80]!r}, not {payload_type!r}.")
     payload = _from_base64(envelope.payload, "payload")
     signed = pae(envelope.payload_type, payload)
     keys = {key.key_id: key for key in trusted}
@@ -70,9 +75,14 @@ def open_envelope(data: bytes, trusted: Iterable[PublicKey]) -> tuple[bytes, Pub
     raise AttestationInvalid(f"None of the trusted keys has signed it; it names {named!r}.")
 
 
-def _parse(data: bytes) -> Envelope:
-    if len(data) > MAX_BYTES:
-        raise AttestationInvalid(f"It is larger than {MAX_BYTES} bytes.")
+def read_payload(data: bytes) -> bytes:
+    """What an envelope of this registry's own store holds, without a look at its signature."""
+    return _from_base64(_parse(data, MAX_BYTES).payload, "payload")
+
+
+def _parse(data: bytes, max_bytes: int) -> Envelope:
+    if len(data) > max_bytes:
+        raise AttestationInvalid(f"It is larger than {max_bytes} bytes.")
     try:
         return msgspec.json.decode(data, type=Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -5,11 +5,13 @@ Publishing makes one with every version. The subjects are the content by our own
 SHA-256, so any tool that knows in-toto can match a downloaded file. docs/reference/attestations.md describes it.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
 
 from vskill_platform.archives import ArchiveDigests
+from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.evidence import Evidence, JudgeWord
 from vskill_platform.domain.scan import Severity, StaticReport
@@ -74,6 +76,15 @@ class Judgement(msgspec.Struct, frozen=True, rename="camel"):
     partial: bool
 
 
+class AttestedFile(msgspec.Struct, frozen=True):
+    """One file of the version."""
+
+    path: str
+    #: as git writes it: 100644 or 100755
+    mode: str
+    sha256: str
+
+
 class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     """What was found out about the subjects."""
 
@@ -101,6 +112,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     decided_at: str
     #: None where nothing is known, and in statements from before there were cards
     capability_card: CapabilityCard | None = None
+    #: every file, by path; None in statements of earlier releases
+    files: tuple[AttestedFile, ...] | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):
@@ -123,9 +136,10 @@ def make_statement(
     record: Submission,
     archives: ArchiveDigests,
     report: StaticReport | None = None,
+    manifest: Iterable[FileEntry] | None = None,
 ) -> Statement:
     """What the registry vouches for about a version that this submission published; `report` is the scan of these
-    very bytes."""
+    very bytes, `manifest` lists them."""
     name = f"{canonical}@{version.number}"
     subjects = (
         Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
@@ -133,7 +147,11 @@ def make_statement(
         Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
     predicate = msgspec.structs.replace(
-        _predicate(registry, canonical, version, record), capability_card=_card(report)
+        _predicate(registry, canonical, version, record),
+        capability_card=_card(report),
+        files=None
+        if manifest is None
+        else tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest),
     )
     return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
 
@@ -175,7 +193,7 @@ def _predicate(registry: str, canonical: str, version: VersionRef, record: Submi
         reviewed=record.approval is not None and record.approval.digest == version.digest,
         trusted_vendor=evidence.trusted_vendor if evidence else False,
         suppressed=evidence.suppressed if evidence else (),
-        decided_at=_utc(approved[-1] if approved else record.updated_at),
+        decided_at=utc_text(approved[-1] if approved else record.updated_at),
     )
 
 
@@ -204,6 +222,7 @@ def _judgement(word: JudgeWord) -> Judgement:
     return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
 
 
-def _utc(ms: int) -> str:
+def utc_text(ms: int) -> str:
+    """A moment as attestations write it."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")

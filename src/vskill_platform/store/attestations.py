@@ -41,15 +41,24 @@ async def attestation_writes(statement: Statement, key: SigningKey) -> tuple[Ope
 
     A version that is published again has been verified again, so the newer statement takes the older one's place.
     """
-    env = require_env("kv")
     about = statement.predicate
     envelope = seal(encode_statement(statement), key)
     put = Put(keys.attestation(about.skill, about.version), envelope)
-    signer = keys.signer(key.public.key_id)
-    if await env.kv.get(signer) is not None:
-        return (put,)
-    stored = StoredSigner(jwk(key.public))
-    return (put, Put(signer, msgspec.json.encode(stored)))
+    return (put, *await _signer_writes(key.public))
+
+
+async def remember_signer(key: PublicKey) -> None:
+    """Keep a key that has signed something beside the records, so that every process publishes it."""
+    operations = await _signer_writes(key)
+    if operations:
+        await require_env("kv").kv.commit(operations)
+
+
+async def _signer_writes(key: PublicKey) -> tuple[Operation, ...]:
+    signer = keys.signer(key.key_id)
+    if await require_env("kv").kv.get(signer) is not None:
+        return ()
+    return (Put(signer, msgspec.json.encode(StoredSigner(jwk(key)))),)
 
 
 async def get_attestation(skill: PublishedSkill, number: str) -> bytes:

@@ -20,11 +20,12 @@ from vskill_platform.domain.blocklist import (
     TargetKind,
     hit_reason,
     merge,
+    worst_of,
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
 from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus, name_of
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
@@ -297,7 +298,8 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
     async for record in walk.records(SUBMISSIONS, Submission):
         own = [entries[target] for target in targets_for(record) if target in entries]
         for hits in own:
-            hits.add(record.audience, named=hits.entry.source_url == record.repo_url)
+            named = hits.entry.source_url == record.repo_url
+            hits.add(record.audience, _facts_of_submission(record), named=named, published=False)
         hit = bool(own)
         if hit and may_move(record.state, State.BLOCKED) and not record.appeals_block:
             await _end_run(env, record)
@@ -307,7 +309,9 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
         own = [entries[target] for target in _targets_of_skill(published) if target in entries]
         for hits in own:
             named = published.canonical == hits.entry.skill_name
-            hits.add(published.audience, named=named or hits.entry.source_url == published.repo_url)
+            named = named or hits.entry.source_url == published.repo_url
+            facts = _facts_of_skill(published, hits.entry.target)
+            hits.add(published.audience, facts, named=named, published=True)
         if own or any(map(skill.taken_down_by_block, published.versions)):
             await _agree(env, published.canonical, judge_again)
     walk.finish()
@@ -316,25 +320,59 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
     return version
 
 
+class _BlockFacts(msgspec.Struct, frozen=True, order=True):
+    """What an entry tells about something that it hits."""
+
+    skill_name: str
+    source_url: str
+    digest: str
+    content_hash: str
+
+
+def _facts_of_submission(record: Submission) -> _BlockFacts:
+    return _BlockFacts(record.skill_name, record.repo_url, record.digest or "", "")
+
+
+def _facts_of_skill(published: PublishedSkill, target: BlockTarget) -> _BlockFacts:
+    """With the newest version that the entry hits."""
+    ref = next(ref for ref in reversed(published.versions) if target in version_targets(published, ref))
+    return _BlockFacts(name_of(published, ref), published.repo_url, ref.digest, ref.content_hash)
+
+
 class _Hits:
-    """An entry, and the audiences of what it hits."""
+    """An entry, the audiences of what it hits, and what it tells about that."""
 
     def __init__(self, entry: BlockEntry) -> None:
         self.entry = entry
         self._all: set[str] = set()
         self._named: set[str] = set()
+        self._told: tuple[bool, bool, _BlockFacts, str] | None = None
 
-    def add(self, audience: str, *, named: bool) -> None:
-        """`named`: this is what the entry's names are about."""
+    def add(self, audience: str, facts: _BlockFacts, *, named: bool, published: bool) -> None:
+        """`named`: this is what the entry's names are about. Something public is told of before anything else, and a
+        skill before a submission."""
         self._all.add(audience)
         if named:
             self._named.add(audience)
+        if named or not (self.entry.skill_name or self.entry.source_url):
+            found = (audience != PUBLIC, not published, facts, audience)
+            self._told = found if self._told is None else min(self._told, found)
 
     async def renew(self, entry: BlockEntry) -> BlockEntry:
-        """The entry with the audiences as they are now. What hits nothing any more keeps them: its names are still
-        those of what it hit."""
+        """The entry with the audiences as they are now, and with names and hashes of what it hits where it has none.
+        What hits nothing any more keeps all of it: its names are still those of what it hit."""
         audience = widest(self._all) or await _audience_ahead(entry.target) or entry.audience
-        return msgspec.structs.replace(entry, audience=audience, origin=widest(self._named) or entry.origin)
+        entry = msgspec.structs.replace(entry, audience=audience, origin=widest(self._named) or entry.origin)
+        if self._told is None or entry.digest:
+            return entry
+        _, _, facts, origin = self._told
+        if not (entry.skill_name or entry.source_url):
+            entry = msgspec.structs.replace(entry, origin=origin)
+        told = {name: getattr(entry, name) or getattr(facts, name) for name in facts.__struct_fields__}
+        if entry.target.kind is TargetKind.NAME:
+            # Clients take an address for the only place that is meant.
+            told["source_url"] = entry.source_url
+        return msgspec.structs.replace(entry, **told)
 
 
 async def _renew_audience(hits: _Hits) -> None:
@@ -434,7 +472,8 @@ async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> No
         changed = _as_blocked(published, hits, env.kv.now())
         if changed != published:
             publisher = await _publisher_writes(env, changed)
-            await env.kv.commit([asserted, *skill_writes(changed, version), *publisher])
+            written = await skill_writes(published, changed, version)
+            await env.kv.commit([asserted, *written, *publisher])
         return published, changed
 
     before, after = await persist(write)
@@ -460,9 +499,12 @@ def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int)
     # Versions with the same bytes have the same name.
     for digest, ref in {ref.digest: ref for ref in published.versions}.items():
         targets = version_targets(published, ref)
-        reason = hit_reason([entry for entry in hits if entry.target in targets])
-        if reason is not None:
-            step = skill.StatusChange(StatusRole.SYSTEM, "system", now, reason)
+        own = [entry for entry in hits if entry.target in targets]
+        reason, worst = hit_reason(own), worst_of(own)
+        if reason is not None and worst is not None:
+            step = skill.StatusChange(
+                StatusRole.SYSTEM, "system", now, reason, worst.threat_type, worst.severity
+            )
             published = skill.take_down(published, step, digest=digest)
         else:
             step = skill.StatusChange(StatusRole.SYSTEM, "system", now, UNBLOCKED)

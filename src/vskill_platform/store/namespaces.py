@@ -25,6 +25,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
+from vskill_platform.store.revocations import reader_writes
 from vskill_platform.worker_context import require_env
 
 N = TypeVar("N", Namespace, Team)
@@ -133,7 +134,8 @@ async def change_namespace(
         if change is None:
             return known, []
         put = Put(keys.namespace(name), msgspec.json.encode(change.namespace), version)
-        return change.namespace, [put, *change.operations]
+        hides = change.namespace.visibility is not known.visibility
+        return change.namespace, [put, *change.operations, *(await reader_writes() if hides else ())]
 
     return await _commit(write, note)
 
@@ -165,7 +167,8 @@ async def change_access(change: Callable[[Access], Access], note: AuditNote) -> 
         if await was_audited(entry_id):
             return access
         changed = change(access)
-        await env.kv.commit([_put_access(changed, version), _audit(note, entry_id)])
+        readers = await reader_writes() if changed.mode is not access.mode else ()
+        await env.kv.commit([_put_access(changed, version), _audit(note, entry_id), *readers])
         return changed
 
     return await persist(write)

@@ -49,7 +49,7 @@ async def apply_rescan(
         changed = _judged_again(published, digest, decision, evidence)
         operations: list[Operation] = []
         if changed != published:
-            operations += skill_writes(changed, version)
+            operations += await skill_writes(published, changed, version)
         operations += _submission_writes(submitted, digest, decision)
         operations += await _block_writes(published, digest, decision)
         if operations:
@@ -76,7 +76,15 @@ def _judged_again(
             review = OpenReview(decision.reason, now, decision.rule_ids, evidence)
             return skill.put_under_review(published, digest, review, now)
         case RescanOutcome.TAKE_DOWN:
-            change = skill.StatusChange(StatusRole.SYSTEM, "system", now, f"rescan: {decision.reason}")
+            worst = decision.worst
+            change = skill.StatusChange(
+                StatusRole.SYSTEM,
+                "system",
+                now,
+                f"rescan: {decision.reason}",
+                worst.category.value if worst else "",
+                worst.severity if worst else None,
+            )
             return skill.take_down(published, change, digest=digest)
         case _:
             return published
@@ -121,6 +129,7 @@ async def _block_writes(
     if decision.block not in targets:
         return ()
     now = require_env("kv").kv.now()
+    ref = next((ref for ref in published.versions if ref.digest == digest), None)
     entry = BlockEntry(
         target=targets[decision.block],
         severity=Severity.CRITICAL,
@@ -128,9 +137,12 @@ async def _block_writes(
         discovered_by="system",
         discovered_at=now,
         updated_at=now,
+        threat_type=decision.worst.category.value if decision.worst else "",
         evidence=decision.rule_ids,
         skill_name=published.name,
         source_url=published.repo_url,
+        content_hash=ref.content_hash if ref else "",
+        digest=digest,
         audience=await audience_of_block(targets[decision.block], published.audience),
         origin=published.audience,
     )

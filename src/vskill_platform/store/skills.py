@@ -16,6 +16,7 @@ from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Entry, Operation, Put
 from vskill_platform.records import Skips, decode, persist, readable
+from vskill_platform.store.revocations import revocation_writes
 from vskill_platform.worker_context import require_env
 
 #: Of the skills of one flat name, how many are looked at.
@@ -211,10 +212,11 @@ async def place_of(identity: Identity) -> tuple[str, str, PublishedSkill | None,
     return slug, canonical, skill, version
 
 
-def skill_writes(
-    skill: PublishedSkill, version: int, added: SkillVersion | None = None
+async def skill_writes(
+    before: PublishedSkill | None, skill: PublishedSkill, version: int, added: SkillVersion | None = None
 ) -> tuple[Operation, ...]:
-    """The operations that store a skill with its aliases, and a new version beside it."""
+    """The operations that store a skill with its aliases, a new version beside it, and the revocation record where
+    this commit withdraws or restores a version."""
     operations: list[Operation] = [Put(keys.skill(skill.canonical), msgspec.json.encode(skill), version)]
     if newest_under_review(skill) is not None:
         operations.append(Put(keys.review(skill.canonical), b"{}"))
@@ -222,6 +224,8 @@ def skill_writes(
         key = keys.version(added.canonical, added.number)
         operations.append(Put(key, msgspec.json.encode(added), ABSENT))
         operations += alias_writes(skill)
+    if before is not None:
+        operations += await revocation_writes(before, skill)
     return tuple(operations)
 
 
@@ -238,7 +242,7 @@ async def update_skill(canonical: str, change: Callable[[PublishedSkill], Publis
         skill, version = await require_skill(canonical)
         changed = change(skill)
         if changed != skill:
-            await require_env("kv").kv.commit(skill_writes(changed, version))
+            await require_env("kv").kv.commit(await skill_writes(skill, changed, version))
         return changed
 
     return await persist(write)

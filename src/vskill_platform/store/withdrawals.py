@@ -62,7 +62,7 @@ async def alter_skill(
         audit = record_audit(
             action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
         )
-        operations = [*asserted, *skill_writes(changed, version), audit]
+        operations = [*asserted, *await skill_writes(found, changed, version), audit]
         operations += await more() if more is not None else ()
         step = Step(entry_id, env.kv.now(), by, reason)
         following = None if follow is None else await _following(changed, follow, step)

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.env import Env
-from vskill_platform.web import external_scans, feed, keys, live, operations, sitemap
+from vskill_platform.web import external_scans, feed, keys, live, operations, revocations, sitemap
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
@@ -40,6 +40,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *installs.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
+    *revocations.ENDPOINTS,
     *sitemap.ENDPOINTS,
     *meta.ENDPOINTS,
     *external_scans.ENDPOINTS,

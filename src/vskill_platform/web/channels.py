@@ -3,10 +3,12 @@ something is told only where this viewer may know it (`visibility`, E6)."""
 
 import msgspec
 
+from vskill_platform.actions.revocations import RevocationEventView, event_views
 from vskill_platform.actions.submission_views import published_name, submission_card
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import iso_time
 from vskill_platform.domain.naming import canonical_name
+from vskill_platform.domain.revocation import Revocation, RevocationKind
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.web.frames import frame
@@ -48,7 +50,8 @@ class Submissions(msgspec.Struct, frozen=True):
 
 
 class Skills(msgspec.Struct, frozen=True):
-    """Changes of published skills in plain messages, and decisions about their submissions as a named event."""
+    """Changes of published skills in plain messages; decisions about their submissions and what was withdrawn or
+    restored as named events."""
 
     viewer: Viewer
     #: In lower case, canonical or short (`owner/slug`, `slug`), as clients have them; empty is every skill.
@@ -59,7 +62,9 @@ class Skills(msgspec.Struct, frozen=True):
         return b"".join(self._frame(update) for update in batch.updates)
 
     def _frame(self, update: Update) -> bytes:
-        skill, record = update.skill, update.submission
+        skill, record, event = update.skill, update.submission, update.revocation
+        if event is not None and self._wants(event.skill):
+            return recall_frames(event, update)
         if skill is not None and self._wants(skill.canonical):
             return frame("", skill_event(skill, update.cursor), update.cursor)
         if record is not None and record.state.ends_run and self._wants(_skill_of(record)):
@@ -68,6 +73,25 @@ class Skills(msgspec.Struct, frozen=True):
 
     def _wants(self, canonical: str) -> bool:
         return not self.names or not self.names.isdisjoint(_forms(canonical.lower()))
+
+
+def recall_frames(event: Revocation, update: Update) -> bytes:
+    """The cursor moves on with the last frame only, so that a break between two loses none."""
+    views = event_views(event)
+    return b"".join(_recall_frame(view, update.before) for view in views[:-1]) + b"".join(
+        _recall_frame(view, update.cursor) for view in views[-1:]
+    )
+
+
+def _recall_frame(view: RevocationEventView, cursor: str) -> bytes:
+    data = msgspec.to_builtins(view)
+    match view.type:
+        case RevocationKind.WITHDRAWN:
+            return frame("skill.withdrawn", data, cursor)
+        case RevocationKind.RESTORED:
+            return frame("skill.restored", data, cursor)
+        case _:
+            return frame("skill.yanked", data, cursor)
 
 
 def _forms(canonical: str) -> tuple[str, ...]:

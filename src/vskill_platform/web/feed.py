@@ -35,8 +35,8 @@ def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:
     entries = "".join(_entry(skill, base) for skill in skills)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f"<title>{_text(name)}: new skills</title><id>{_text(base)}/feed.xml</id>"
-        f"<updated>{iso_time(latest)}</updated><author><name>{_text(name)}</name></author>"
+        f"<title>{xml_text(name)}: new skills</title><id>{xml_text(base)}/feed.xml</id>"
+        f"<updated>{iso_time(latest)}</updated><author><name>{xml_text(name)}</name></author>"
         f'<link rel="self" href={quoteattr(base + "/feed.xml")}/><link href={quoteattr(base + "/skills")}/>'
         f"{entries}</feed>\n"
     )
@@ -45,13 +45,14 @@ def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:
 def _entry(skill: PublishedSkill, base: str) -> str:
     address = f"{base}/skills/{skill.canonical}"
     return (
-        f"<entry><title>{_text(skill.name)}</title><id>{_text(address)}</id><link href={quoteattr(address)}/>"
+        f"<entry><title>{xml_text(skill.name)}</title><id>{xml_text(address)}</id><link href={quoteattr(address)}/>"
         f"<published>{iso_time(skill.created_at)}</published><updated>{iso_time(skill.updated_at)}</updated>"
-        f"<author><name>{_text(skill.owner)}</name></author><summary>{_text(skill.description)}</summary></entry>"
+        f"<author><name>{xml_text(skill.owner)}</name></author><summary>{xml_text(skill.description)}</summary></entry>"
     )
 
 
-def _text(foreign: str) -> str:
+def xml_text(foreign: str) -> str:
+    """As XML can hold it."""
     return escape("".join(char for char in foreign if char.isprintable() or char in "\n\t"))
 
 

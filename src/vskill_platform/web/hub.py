@@ -27,12 +27,13 @@ from vskill_platform.actions.visibility import audiences_in
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, may_read
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, RateLimited
+from vskill_platform.domain.revocation import Revocation
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Change, Entry, Settled
-from vskill_platform.records import Skips, audience_of
+from vskill_platform.records import Skips, audience_of, decode
 from vskill_platform.store.credentials import Credential, read_roles
 from vskill_platform.store.namespaces import read_directory
 from vskill_platform.store.stream_key import make_stream_key, read_stream_key
@@ -268,19 +269,23 @@ class Hub:
         last = {
             change.key: change
             for change in changes
-            if SUBMISSIONS.holds(change.key) or SKILLS.holds(change.key)
+            if SUBMISSIONS.holds(change.key)
+            or SKILLS.holds(change.key)
+            or change.key.startswith(keys.REVOCATION)
         }
-        settled = await self._env.kv.get_many(last) if last else Settled({})
-        for error in settled.failed.values():
-            raise error
+        found = await self._read_all(last)
+        about = _skills_of_revocations(found.values())
+        found |= await self._read_all(set(about.values()) - found.keys())
         updates: list[_RawUpdate] = []
         before = after
         for change in changes:
             if last.get(change.key) is not change:
                 continue
-            entry = settled.found.get(change.key)
-            if entry is not None:
-                updates.append(_RawUpdate(before, change, entry, audience_of(entry)))
+            entry = found.get(change.key)
+            # A revocation is for those who may read its skill now.
+            audience = found.get(about.get(change.key, change.key))
+            if entry is not None and audience is not None:
+                updates.append(_RawUpdate(before, change, entry, audience_of(audience)))
             before = change.cursor
         return _RawBatch(
             tuple(updates),
@@ -288,6 +293,13 @@ class Hub:
             has_submissions=any(map(SUBMISSIONS.holds, last)),
             has_rights=any(change.key == keys.CONTROL_NAMESPACES for change in changes),
         )
+
+    async def _read_all(self, wanted: Iterable[str]) -> dict[str, Entry]:
+        wanted = tuple(wanted)
+        settled = await self._env.kv.get_many(wanted) if wanted else Settled({})
+        for error in settled.failed.values():
+            raise error
+        return dict(settled.found)
 
     # Who may read it.
 
@@ -365,6 +377,8 @@ class Hub:
         """The record as it is now; one that cannot be read is an update without one."""
         cursors, key = self._seal(), raw.change.key
         before, cursor = cursors.of_now(raw.before), cursors.of_event(raw.change.cursor)
+        if key.startswith(keys.REVOCATION):
+            return Update(before, cursor, key, revocation=skips.decode(raw.entry, Revocation))
         if SUBMISSIONS.holds(key):
             return Update(before, cursor, key, submission=skips.decode(raw.entry, Submission))
         return Update(before, cursor, key, skill=skips.decode(raw.entry, PublishedSkill))
@@ -426,3 +440,13 @@ def _tells_counts(batch: EventBatch, told: SubmissionCounts | None) -> bool:
     if batch.counts is None or told is not None:
         return batch.counts is not None and batch.counts != told
     return any(SUBMISSIONS.holds(update.key) for update in batch.updates)
+
+
+def _skills_of_revocations(entries: Iterable[Entry]) -> dict[str, str]:
+    """By the key of a revocation, the key of the skill that it is about. One that is about no skill in particular has
+    a key that no record has."""
+    return {
+        entry.key: keys.SKILL + decode(entry, Revocation).skill
+        for entry in entries
+        if entry.key.startswith(keys.REVOCATION)
+    }

@@ -24,6 +24,7 @@ TAGS = {
     "submissions": "Submit skills, follow submissions, cancel them.",
     "queue": "Check the health and speed of the queue, and operate it.",
     "blocklist": "Blocked skills, and why they are blocked.",
+    "revocations": "Versions that were withdrawn, for those who have them.",
     "external scans": "Reports of other analysers.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
     "namespaces": "Who belongs to a namespace or a team, who may read, and quotas.",

@@ -9,6 +9,7 @@ import msgspec
 
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.revocation import Revocation
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.store.accounts import Role
@@ -43,6 +44,7 @@ class Update(msgspec.Struct, frozen=True):
     key: str
     submission: Submission | None = None
     skill: PublishedSkill | None = None
+    revocation: Revocation | None = None
 
 
 class EventBatch(msgspec.Struct, frozen=True):

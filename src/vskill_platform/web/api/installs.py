@@ -15,12 +15,13 @@ from vskill_platform.actions.catalogue import SKILLS
 from vskill_platform.actions.downloads import InstallAnswer
 from vskill_platform.actions.installs import AT_ONCE, count_install_of, count_installs_of
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.revocations import RecallView, find_version, recall_by_block, recall_of
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.wire import PLAIN, Sent, Wire, iso_time
+from vskill_platform.actions.wire import PLAIN, Sent, Wire
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver
-from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.principal import principal_of, services_of
@@ -69,22 +70,14 @@ class Installed(Sent, frozen=True):
     current_version: Annotated[str, msgspec.Meta(max_length=80)] = ""
     #: the content hash of its SKILL.md; equal means that there is no update
     sha: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    #: the digest of all its files
+    digest: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 
 
 class UpdatesBody(Sent, frozen=True):
     """What a client has installed."""
 
     skills: Annotated[tuple[Installed, ...], msgspec.Meta(max_length=MOST_SKILLS)]
-
-
-class RecallView(Wire, frozen=True):
-    """Why a version should be removed by whoever has it."""
-
-    reason: str
-    #: null where nobody knows
-    since: str | None
-    #: what to install instead; null where there is nothing
-    replacement: str | None
 
 
 class UpdateView(Wire, frozen=True):
@@ -102,9 +95,9 @@ class UpdateView(Wire, frozen=True):
     cert_score: int | None
     #: why there is no latest version
     reason: str | None
-    #: the version that the client has was blocked or taken down
+    #: the version that the client has was blocked, taken down or deleted: remove it
     revoked: bool
-    #: there if and only if it was
+    #: why, since when and what to install instead; also where it was only yanked, which is a warning
     recall: RecallView | None
 
 
@@ -162,33 +155,20 @@ async def _update(reader: Principal, installed: Installed, blocklist: Blocklist)
     except (NotFound, Ambiguous, InvalidInput) as error:
         return _none(installed, error.message)
     hits = blocklist.hits_skill(skill)
+    recall = _recall(installed, skill, blocklist)
     if hits or skill.current_version is None:
-        recall = _recall(installed, skill, blocklist, None)
         return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn", recall)
-    return _compare(
-        installed, skill, skill.current_version, _recall(installed, skill, blocklist, skill.current_version)
-    )
+    return _compare(installed, skill, skill.current_version, recall)
 
 
-def _recall(
-    installed: Installed, skill: PublishedSkill, blocklist: Blocklist, latest: str | None
-) -> RecallView | None:
-    """What became of the version that the client has. It is known by its content, else by its number; of a version that
-    nobody published here, only a block of the whole skill says something."""
-    ref = _installed_version(installed, skill)
-    hits = blocklist.hits_version(skill, ref) if ref is not None else blocklist.hits_skill(skill)
-    if hits:
-        return RecallView(hits[0].reason, iso_time(hits[0].discovered_at), latest)
-    if ref is None or ref.status is not VersionStatus.TAKEN_DOWN:
-        return None
-    return RecallView(ref.reason, iso_time(ref.status_at) if ref.status_at else None, latest)
-
-
-def _installed_version(installed: Installed, skill: PublishedSkill) -> VersionRef | None:
-    content = (installed.sha or "").removeprefix("sha256:")
-    found = (ref for ref in reversed(skill.versions) if content and ref.content_hash == content)
-    numbered = (ref for ref in skill.versions if ref.number == installed.current_version)
-    return next(found, None) or next(numbered, None)
+def _recall(installed: Installed, skill: PublishedSkill, blocklist: Blocklist) -> RecallView | None:
+    """What became of the version that the client has. Of a version that nobody published here, only a block of the
+    whole skill says something."""
+    ref = find_version(skill, installed.current_version, installed.digest, installed.sha)
+    if ref is not None:
+        return recall_of(skill, ref, blocklist)
+    hits = blocklist.hits_skill(skill)
+    return recall_by_block(hits[0], None) if hits else None
 
 
 def _none(installed: Installed, reason: str, recall: RecallView | None = None) -> UpdateView:
@@ -201,7 +181,7 @@ def _none(installed: Installed, reason: str, recall: RecallView | None = None) -
         cert_tier=None,
         cert_score=None,
         reason=reason,
-        revoked=recall is not None,
+        revoked=recall is not None and recall.revokes,
         recall=recall,
     )
 
@@ -220,13 +200,13 @@ def _compare(
         name=installed.name,
         installed=installed.current_version,
         latest=latest,
-        # Whoever has a recalled version should install another one, newer or not.
-        update_available=newer or recall is not None,
+        # Whoever has a revoked version should install another one, newer or not.
+        update_available=newer or (recall is not None and recall.revokes),
         version_bump=_bump(have, there) if newer else None,
         cert_tier=skill.certification.value if skill.certification else None,
         cert_score=skill.score,
         reason=None,
-        revoked=recall is not None,
+        revoked=recall is not None and recall.revokes,
         recall=recall,
     )
 

@@ -12,11 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.blocked_skills import leave_out_blocked
+from vskill_platform.actions.blocklist_reads import BlockView
 from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.catalogue import Facets, Filter, Sort
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.web.pages.revocations import find_unpublished
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
@@ -24,6 +26,8 @@ from vskill_platform.web.routing import page, query_of
 
 PATH = "/skills"
 PAGE_SIZE = 30
+#: Blocks of what was never published that a search shows.
+MOST_BLOCKED = 3
 #: A facet with many values shows these many.
 MOST_VALUES = 12
 #: How old the counts beside the list may be.
@@ -93,6 +97,8 @@ class Results(msgspec.Struct, frozen=True):
     next: str = ""
     truncated: bool = False
     unreadable: int = 0
+    #: what the search finds on the blocklist that was never published
+    blocked: tuple[BlockView, ...] = ()
 
 
 async def skills(request: Request) -> Response:
@@ -124,7 +130,10 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
         hits = await search_catalogue(services, reader, asked.q, asked.filters, limit=PAGE_SIZE)
         allowed = {one.canonical for one in await leave_out_blocked(services, hits.items)}
         shown = tuple(one if one.canonical in allowed else _without_pass(one) for one in hits.items)
-        return Results(shown, truncated=hits.truncated, unreadable=hits.unreadable)
+        # Where something was found, the whole blocklist is looked at only if this process has read it.
+        looks = not hits.items or services.kept.blocklist is not None
+        blocked = tuple((await find_unpublished(request, asked.q))[:MOST_BLOCKED]) if looks else ()
+        return Results(shown, truncated=hits.truncated, unreadable=hits.unreadable, blocked=blocked)
     found = await list_unblocked(
         services, reader, asked.filters, sort=asked.sort, after=asked.after or None, limit=PAGE_SIZE
     )

@@ -1,0 +1,288 @@
+"""Which versions were withdrawn: the signed list for programs, the events in their order, and one page for people.
+
+All of them are documents about the whole registry, in two forms (`visibility.document_reader`). The skills of a
+namespace that only its members may read are in the list of that namespace alone.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
+from vskill_platform.actions.wire import PLAIN, Wire, iso_time
+from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.blocklist import BlockEntry
+from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.namespace import MOST_NAMESPACE
+from vskill_platform.domain.revocation import (
+    Revocation,
+    RevocationStep,
+    RevokedList,
+    RevokedStatus,
+    RevokedVersion,
+    revoked_versions,
+    revokes_content,
+    steps_by_kind,
+)
+from vskill_platform.domain.skill import PublishedSkill, VersionRef
+from vskill_platform.domain.token import TokenScope
+from vskill_platform.signing.dsse import ENVELOPE_TYPE, seal
+from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE, encode_document, make_document
+from vskill_platform.store.attestations import remember_signer
+from vskill_platform.store.revocations import list_recent, list_revocations, read_serial
+from vskill_platform.store.revoked import read_archive_digests, read_revoked, read_revoked_in
+from vskill_platform.store.skills import read_skills
+
+#: Events in one answer.
+MOST_EVENTS = 200
+
+NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAMESPACE, pattern=PLAIN)]
+Serial = Annotated[int, msgspec.Meta(ge=0, le=10**11)]
+
+
+class ReadRevocationList(ActionRequest, frozen=True, kw_only=True):
+    """The signed list."""
+
+    #: only the skills of this namespace, those too that only its members may read
+    namespace: NamespaceName | None = None
+
+
+class FollowRevocations(ActionRequest, frozen=True, kw_only=True):
+    """Events after a serial."""
+
+    #: the last serial that was seen; 0 begins with the first
+    after: Serial = 0
+
+
+class RecallView(Wire, frozen=True):
+    """Why whoever has a version should not use it any more."""
+
+    #: blocked, taken-down, yanked or deleted; yanked is a warning, all others are a reason to remove it
+    status: str
+    reason: str
+    #: null where nobody knows
+    since: str | None
+    #: the version to install instead; null where there is none
+    replacement: str | None
+    threat_type: str | None
+    severity: str | None
+
+    @property
+    def revokes(self) -> bool:
+        return self.status != RevokedStatus.YANKED
+
+
+class RevocationStepView(Wire, frozen=True):
+    """What became of one version."""
+
+    version: str
+    digest: str
+    content_hash: str
+    #: blocked, taken-down, yanked or deleted; null: it is live again
+    status: str | None
+    reason: str
+    threat_type: str | None
+    severity: str | None
+
+
+class RevocationEventView(Wire, frozen=True):
+    """Versions of one skill that were withdrawn or restored together."""
+
+    serial: int
+    #: skill.withdrawn, skill.restored or skill.yanked
+    type: str
+    at: str
+    skill: str
+    versions: tuple[RevocationStepView, ...]
+
+
+class RevocationEvents(Wire, frozen=True):
+    """Events in the order in which they happened."""
+
+    events: tuple[RevocationEventView, ...]
+    #: the serial to go on after
+    after: int
+    has_more: bool
+    #: of the whole list
+    serial: int
+
+
+async def read_list(services: Services, reader: Principal, request: ReadRevocationList) -> bytes:
+    """Kept for one serial, day and key: every process makes the same bytes of these."""
+    if services.signing is None:
+        raise NotFound("This registry has no signing key, so it signs no revocation list.")
+    key = await services.signing.current()
+    revoked, name = await _revoked_for(reader, request.namespace)
+    today = services.kv.now() // DAY_MS
+    mark = (name, revoked.serial, today, key.public.key_id)
+    known = services.kept.signed.get(mark) if name is not None else None
+    if known is not None:
+        return known
+    archives = await read_archive_digests(revoked)
+    document = make_document(services.settings.registry_name, revoked, archives, services.kv.now())
+    sealed = seal(encode_document(document), key, PAYLOAD_TYPE)
+    await remember_signer(key.public)
+    if name is not None:
+        services.kept.signed.put(mark, sealed, len(sealed))
+    return sealed
+
+
+async def _revoked_for(reader: Principal, namespace: str | None) -> tuple[RevokedList, object]:
+    """What is in the list, and what it is kept by; None where it is for one reader."""
+    if namespace is not None:
+        form = audiences_of(await namespace_reader(reader, namespace))
+        return await read_revoked_in(namespace, form), None
+    form = audiences_of(await document_reader(reader))
+    return await read_revoked(form), form
+
+
+async def revoked_for(reader: Principal) -> RevokedList:
+    """The versions that the registry's list holds for this reader."""
+    return await read_revoked(audiences_of(await document_reader(reader)))
+
+
+def find_version(
+    skill: PublishedSkill, number: str | None, digest: str | None, content_hash: str | None
+) -> VersionRef | None:
+    """The version that a client has: by its digest, else by the hash of its SKILL.md, else by its number."""
+    contents = [text.removeprefix("sha256:").lower() for text in (digest, content_hash) if text]
+    for content in contents:
+        found = next(
+            (ref for ref in reversed(skill.versions) if content in (ref.digest, ref.content_hash)), None
+        )
+        if found is not None:
+            return found
+    return next((ref for ref in skill.versions if ref.number == number), None)
+
+
+def recall_of(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> RecallView | None:
+    """What somebody who has this version must know; None where it is live. An entry of the blocklist counts before
+    the pass that takes the version down."""
+    hits = blocklist.hits_version(skill, ref)
+    instead = None if blocklist.hits_skill(skill) else skill.current_version
+    if hits:
+        return recall_by_block(hits[0], instead)
+    one = find_revoked(skill, ref)
+    return None if one is None else recall_by_record(one, instead)
+
+
+def find_revoked(skill: PublishedSkill, ref: VersionRef) -> RevokedVersion | None:
+    """The version, where it was withdrawn."""
+    return next((one for one in revoked_versions(skill) if one.version == ref.number), None)
+
+
+def recall_by_block(entry: BlockEntry, instead: str | None) -> RecallView:
+    return RecallView(
+        RevokedStatus.BLOCKED.value,
+        entry.reason,
+        iso_time(entry.discovered_at),
+        instead,
+        entry.threat_type or None,
+        entry.severity.value,
+    )
+
+
+def recall_by_record(one: RevokedVersion, instead: str | None) -> RecallView:
+    return RecallView(
+        one.status.value,
+        one.reason,
+        iso_time(one.since) if one.since else None,
+        instead,
+        one.threat_type or None,
+        None if one.severity is None else one.severity.value,
+    )
+
+
+async def find_revoked_content(reader: Principal, content: str) -> RevokedVersion | None:
+    """A version whose bytes were found to be bad, by its digest or by the hash of its SKILL.md."""
+    wanted = content.removeprefix("sha256:").lower()
+    every = (one for own in (await revoked_for(reader)).skills.values() for one in own)
+    hits = (one for one in every if wanted in (one.digest, one.content_hash))
+    return next((one for one in hits if revokes_content(one)), None)
+
+
+async def follow(_services: Services, reader: Principal, request: FollowRevocations) -> RevocationEvents:
+    serial = await read_serial()
+    found = await list_revocations(request.after, MOST_EVENTS)
+    last = found[-1].serial if found else request.after
+    return RevocationEvents(await show_events(reader, found), last, last < serial, serial)
+
+
+async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEventView, ...]:
+    """The latest events, newest first."""
+    return tuple(reversed(await show_events(reader, await list_recent(after, MOST_EVENTS))))
+
+
+async def show_events(reader: Principal, events: Sequence[Revocation]) -> tuple[RevocationEventView, ...]:
+    """The events about skills that the readers of this document may read now."""
+    form = audiences_of(await document_reader(reader))
+    skills = await read_skills({one.skill for one in events if one.skill}, audiences=form)
+    return tuple(view for one in events if one.skill in skills for view in event_views(one))
+
+
+def event_views(event: Revocation) -> tuple[RevocationEventView, ...]:
+    """One for each kind of what happened in the commit."""
+    return tuple(
+        RevocationEventView(
+            event.serial, kind.value, iso_time(event.at), event.skill, tuple(map(_step_view, steps))
+        )
+        for kind, steps in steps_by_kind(event).items()
+    )
+
+
+def _step_view(step: RevocationStep) -> RevocationStepView:
+    return RevocationStepView(
+        version=step.version,
+        digest=step.digest,
+        content_hash=step.content_hash,
+        status=None if step.status is None else step.status.value,
+        reason=step.reason,
+        threat_type=step.threat_type or None,
+        severity=None if step.severity is None else step.severity.value,
+    )
+
+
+_IN_TOOLS = Missing("`get_skill` and `get_security_report` tell it about a skill")
+
+READ_LIST = Action(
+    name="revocation.list",
+    run=read_list,
+    request=ReadRevocationList,
+    answer=bytes,
+    method="GET",
+    path="/.well-known/vskill-revocations.json",
+    route_by_hand=True,
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(NotFound,),
+    media=ENVELOPE_TYPE,
+    summary="Read the signed list of withdrawn versions",
+    tag="revocations",
+    page="/revocations",
+    command="verify",
+    mcp=_IN_TOOLS,
+)
+FOLLOW = Action(
+    name="revocation.follow",
+    run=follow,
+    request=FollowRevocations,
+    answer=RevocationEvents,
+    method="GET",
+    path="/api/v1/revocations",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    keep=Keep.BY_TAG,
+    summary="Follow which versions are withdrawn and restored",
+    about="Ask again with `after` from the last answer. Events about skills that you may not read are left out.",
+    tag="revocations",
+    page="/revocations",
+    command=Missing("`verify` tells what concerns an installed skill"),
+    mcp=_IN_TOOLS,
+)
+
+ACTIONS = (READ_LIST, FOLLOW)

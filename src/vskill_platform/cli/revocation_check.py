@@ -1,0 +1,105 @@
+"""Whether what somebody has was withdrawn since, by a signed revocation list. The highest serial that was seen is
+remembered on this machine, so that nobody can pass off an old list as the present one.
+
+A registry is known by its keys: files have no address, and names of registries are not unique.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_platform.cli.registries import replace_file
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.errors import AttestationInvalid, Blocked
+from vskill_platform.domain.revocation import RevokedStatus
+from vskill_platform.settings import remote_variables
+
+if TYPE_CHECKING:
+    from vskill_platform.signing.keys import PublicKey
+    from vskill_platform.signing.revocation_list import ListedRevocation, RevocationDocument
+
+#: In the folder of the person's own files: the highest serial by key id.
+SERIALS = "revocations.json"
+DAY_MS = 86_400_000
+
+
+def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) -> "RevocationDocument":
+    """A genuine list that is no older than those seen before. One of more than three days is warned of; one that has
+    expired is refused unless `offline_ok`."""
+    from vskill_platform.signing.revocation_list import OLD_MS, open_revocation_list
+
+    keys = tuple(trusted)
+    document, key = open_revocation_list(data, keys)
+    folder = remote_variables().folder
+    serials = _read_serials(folder)
+    highest = max((serials.get(one.key_id, 0) for one in keys), default=0)
+    if document.serial < highest:
+        message = (
+            f"The revocation list has serial {document.serial}, and this machine has seen {highest}: it is an old one. "
+            f"If the registry was restored from a backup, remove {folder / SERIALS}."
+        )
+        raise AttestationInvalid(message, serial=document.serial, seen=highest)
+    now = SystemClock().now()
+    age = document.age_ms(now)
+    days = f"{age // DAY_MS} days old (issued {document.issued_at})"
+    if document.has_expired(now) and not offline_ok:
+        message = f"The revocation list is {days} and has expired: get a new one, or use --offline-ok."
+        raise AttestationInvalid(message, issued=document.issued_at)
+    if age >= OLD_MS:
+        _warn(f"the revocation list is {days}: what was withdrawn since is not known")
+    _remember(folder, serials, key.key_id, document.serial)
+    return document
+
+
+def require_never_seen(keys: "Iterable[PublicKey]") -> None:
+    """Raise AttestationInvalid where a registry withholds the list that it gave before."""
+    serials = _read_serials(remote_variables().folder)
+    if any(key.key_id in serials for key in keys):
+        raise AttestationInvalid(
+            "The registry gives no revocation list, and this machine has seen one of it."
+        )
+
+
+def require_not_revoked(document: "RevocationDocument", skill: str, version: str, digest: str) -> None:
+    """Raise Blocked where the version was withdrawn; a yanked one is warned of."""
+    entry = document.find(skill, version, digest)
+    if entry is None:
+        return
+    said = describe(entry)
+    if entry.status is RevokedStatus.YANKED:
+        _warn(said)
+    else:
+        raise Blocked(said, skill=skill, version=version, status=entry.status.value, reason=entry.reason)
+
+
+def describe(entry: "ListedRevocation") -> str:
+    since = f" since {entry.since}" if entry.since else ""
+    instead = f" Install {entry.replacement.version} instead." if entry.replacement else ""
+    status = entry.status.value.replace("-", " ")
+    return f"{entry.skill} {entry.version} is {status}{since}: {entry.reason}.{instead}"
+
+
+def _warn(text: str) -> None:
+    click.echo(f"Warning: {text}", err=True)
+
+
+def _read_serials(folder: Path) -> dict[str, int]:
+    try:
+        return msgspec.json.decode((folder / SERIALS).read_bytes(), type=dict[str, int])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{folder / SERIALS} cannot be read: {error}. Remove it to begin anew."
+        raise AttestationInvalid(message, file=str(folder / SERIALS)) from error
+
+
+def _remember(folder: Path, serials: dict[str, int], key_id: str, serial: int) -> None:
+    if serials.get(key_id, -1) >= serial:
+        return
+    try:
+        replace_file(folder / SERIALS, {**serials, key_id: serial})
+    except OSError as error:
+        _warn(f"the serial {serial} cannot be remembered: {error.strerror}")

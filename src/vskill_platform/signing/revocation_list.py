@@ -1,0 +1,133 @@
+"""The signed revocation list: every published version that a registry withdrew, for programs that check what they have
+without asking about each.
+
+It is the same bytes on every process for one serial and one day: its times come from the record of that serial and
+from the day, and signatures of Ed25519 do not vary. docs/reference/revocations.md describes it.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from vskill_platform.archives import ArchiveDigests
+from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.domain.revocation import RevokedList, RevokedStatus, RevokedVersion
+from vskill_platform.signing.dsse import open_envelope
+from vskill_platform.signing.keys import PublicKey
+from vskill_platform.signing.statement import utc_text
+
+PAYLOAD_TYPE = "application/vnd.vskill.revocations+json"
+#: More than a hundred thousand revoked versions.
+MAX_BYTES = 64 * 1024 * 1024
+DAY_MS = 86_400_000
+#: A list is good for so long; whoever has none that is newer cannot know what was withdrawn since.
+VALID_MS = 7 * DAY_MS
+#: From this age on, whoever uses it is warned.
+OLD_MS = 3 * DAY_MS
+
+
+class ListedArchives(msgspec.Struct, frozen=True, rename="camel"):
+    """The SHA-256 of both archives of a version."""
+
+    zip: str
+    tar_gz: str
+
+
+class ListedReplacement(msgspec.Struct, frozen=True):
+    """What to install instead."""
+
+    version: str
+    digest: str
+
+
+class ListedRevocation(msgspec.Struct, frozen=True, rename="camel"):
+    """One version that was withdrawn."""
+
+    skill: str
+    version: str
+    digest: str
+    content_hash: str
+    #: None where the version has no attestation
+    archives: ListedArchives | None
+    status: RevokedStatus
+    threat_type: str | None
+    severity: str | None
+    reason: str
+    #: None where nobody knows
+    since: str | None
+    replacement: ListedReplacement | None
+
+
+class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
+    """The payload of the signed list."""
+
+    version: Literal[1]
+    registry: str
+    serial: int
+    issued_at: str
+    expires_at: str
+    #: by digest, then by skill
+    entries: tuple[ListedRevocation, ...]
+
+    def find(self, skill: str, version: str, digest: str) -> ListedRevocation | None:
+        """The entry about one version."""
+        wanted = (skill, version, digest)
+        return next((one for one in self.entries if (one.skill, one.version, one.digest) == wanted), None)
+
+    def age_ms(self, now: int) -> int:
+        return now - _ms(self.issued_at)
+
+    def has_expired(self, now: int) -> bool:
+        return now >= _ms(self.expires_at)
+
+
+#: By skill and version.
+Archives = Mapping[tuple[str, str], ArchiveDigests]
+
+
+def make_document(registry: str, revoked: RevokedList, archives: Archives, now: int) -> RevocationDocument:
+    """What the list says at this serial, on this day."""
+    issued = max(revoked.at, now - now % DAY_MS)
+    entries = tuple(_entry(one, archives.get((one.skill, one.version))) for one in revoked.versions)
+    return RevocationDocument(
+        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries
+    )
+
+
+def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> ListedRevocation:
+    instead = one.replacement
+    return ListedRevocation(
+        skill=one.skill,
+        version=one.version,
+        digest=one.digest,
+        content_hash=one.content_hash,
+        archives=None if archives is None else ListedArchives(archives.zip, archives.tar_gz),
+        status=one.status,
+        threat_type=one.threat_type or None,
+        severity=None if one.severity is None else one.severity.value,
+        reason=one.reason,
+        since=utc_text(one.since) if one.since else None,
+        replacement=None if instead is None else ListedReplacement(instead.version, instead.digest),
+    )
+
+
+def encode_document(document: RevocationDocument) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def open_revocation_list(data: bytes, trusted: Iterable[PublicKey]) -> tuple[RevocationDocument, PublicKey]:
+    """The list and the trusted key that signed it; `AttestationInvalid` says what is wrong."""
+    payload, key = open_envelope(data, trusted, PAYLOAD_TYPE, MAX_BYTES)
+    try:
+        document = msgspec.json.decode(payload, type=RevocationDocument)
+        _ms(document.issued_at), _ms(document.expires_at)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise AttestationInvalid(f"Its payload is not a revocation list: {error}.") from error
+    return document, key
+
+
+def _ms(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

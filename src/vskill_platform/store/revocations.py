@@ -1,0 +1,62 @@
+"""Revocations: one record per commit that changes which versions are withdrawn, at `revocation:{serial}`.
+
+Whoever stores a skill gets these writes with it (`store.skills.skill_writes`), so no way of withdrawing or restoring a
+version can leave them out. The serial is the number of such commits. Two that are made at once meet at the same key:
+one of them is refused, and tries again with the next serial.
+"""
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.revocation import Revocation, RevocationStep, revocation_steps
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.kv.entries import ABSENT, Add, Operation, Put
+from vskill_platform.records import decode
+from vskill_platform.worker_context import require_env
+
+#: Events that are read at once.
+PAGE = 500
+
+
+async def revocation_writes(before: PublishedSkill, after: PublishedSkill) -> tuple[Operation, ...]:
+    """What is committed with a skill's record; nothing where no list of revoked versions changes."""
+    steps = revocation_steps(before, after)
+    return () if steps is None else await _raise_serial(after.canonical, steps)
+
+
+async def reader_writes() -> tuple[Operation, ...]:
+    """What is committed with a change of who may read a namespace, or the registry: lists hold other skills then."""
+    return await _raise_serial("", ())
+
+
+async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[Operation, ...]:
+    serial = await read_serial() + 1
+    event = Revocation(serial, require_env("kv").kv.now(), skill, steps)
+    return (
+        Add(keys.CONTROL_REVOCATIONS),
+        Put(keys.revocation(serial), msgspec.json.encode(event), ABSENT),
+    )
+
+
+async def read_serial() -> int:
+    """The serial of now; 0 before the first revocation."""
+    entry = await require_env("kv").kv.get(keys.CONTROL_REVOCATIONS)
+    return 0 if entry is None else int(entry.value)
+
+
+async def read_revocation(serial: int) -> Revocation | None:
+    entry = await require_env("kv").kv.get(keys.revocation(serial))
+    return None if entry is None else decode(entry, Revocation)
+
+
+async def list_revocations(after: int, limit: int = PAGE) -> tuple[Revocation, ...]:
+    """The events after a serial, oldest first."""
+    page = await require_env("kv").kv.scan(keys.REVOCATION, after=keys.revocation(after), limit=limit)
+    for error in page.failed.values():
+        raise error
+    return tuple(decode(entry, Revocation) for entry in page.items)
+
+
+async def list_recent(after: int, limit: int) -> tuple[Revocation, ...]:
+    """The latest events after a serial, oldest first."""
+    return await list_revocations(max(after, await read_serial() - limit), limit)
