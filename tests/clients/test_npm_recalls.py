@@ -94,7 +94,7 @@ def test_clawhub_says_that_a_blocked_skill_is_malicious_and_updates_the_others(p
     clawhub.ask("install", "good")
     published.block(canonical, "steals tokens")
     said = clawhub.ask("update", "--all").text
-    assert "worse: blocked as malicious" in said and "good: up to date" in said
+    assert "worse: blocked as malicious" in said and "good up to date" in said
     assert clawhub.folder("worse").joinpath("SKILL.md").exists()
 
 
