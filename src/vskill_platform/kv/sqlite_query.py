@@ -179,10 +179,9 @@ def _select_by_index(query: Query, now: int) -> Clause | None:
     varying = [lead for lead in leads if lead.values is not None]
     fixed = {lead.column: Clause("?", (lead.value,)) for lead in leads if lead.values is None}
     if varying:
-        found = _walk(query, varying, fixed, bounds, now)
-    else:
-        what = f"id, {_place_of(query)} AS place, key"
-        found = _first(query, fixed, [*bounds, Clause(_ALIVE, (now,))], what, query.limit + 1)
+        return _walk(query, varying, fixed, bounds, now)
+    what = f"id, {_place_of(query)} AS place, key"
+    found = _first(query, fixed, [*bounds, Clause(_ALIVE, (now,))], what, query.limit + 1)
     return Clause(
         f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM ({found.text}) AS found "  # noqa: S608 - declared names only
         f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
@@ -210,14 +209,14 @@ def _walk(
     beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
     following = _first(query, {**fixed, **taken}, beyond, "id", 1)
     place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
-    # Without a limit of its own SQLite would drop the queue's order; -1 is none. The walk ends where the page is full.
+    # Without a limit SQLite would drop the queue's order, and so the page's; -1 is none. The walk ends with the page.
     text = (
         f"WITH RECURSIVE walk (id, place, key, {', '.join(names)}) AS ("  # noqa: S608 - declared names only
         f"SELECT r.id, {place}, r.key, {', '.join(f'{name}.value' for name in names)} "
         f"FROM {' CROSS JOIN '.join(one.text for one in sources)} CROSS JOIN records AS r ON r.id = ({head.text}) "
         f"UNION ALL SELECT r.id, {place}, r.key, {', '.join(f'walk.{name}' for name in names)} "
         f"FROM walk CROSS JOIN records AS r ON r.id = ({following.text}) ORDER BY {_order(query, '2', '3')} LIMIT -1) "
-        "SELECT walk.id, walk.place, walk.key FROM walk CROSS JOIN records AS r ON r.id = walk.id "
+        "SELECT r.key, CAST(r.value AS BLOB), r.version FROM walk CROSS JOIN records AS r ON r.id = walk.id "
         f"WHERE {_ALIVE} LIMIT ?"
     )
     parameters = [value for one in (*sources, head, following) for value in one.parameters]
