@@ -15,7 +15,7 @@ from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.env import Env
 
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY ON) "
-_METHODS = ("fetch", "fetchrow", "fetchval")
+_METHODS = ("fetch", "fetch_once", "fetchrow", "fetchval")
 _NODE = re.compile(r"^(\s*)->  ")
 #: Of no interest here: planning, how sorts and hashes were kept, and the condition that all questions share.
 _NOISE = re.compile(

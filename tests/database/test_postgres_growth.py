@@ -121,6 +121,17 @@ async def test_readers_of_many_records_look_at_each_match(kv):
     assert await kv._are_few(SKILLS, frozenset({"ns:own"}))
 
 
+async def test_a_search_among_many_records_is_planned_for_its_words(kv):
+    """A statement that the connection keeps would soon have one plan for common and rare words."""
+    await fill_skills(kv, "public", range(3))
+    for _ in range(8):
+        assert len((await kv.search(SKILLS.prefix, "foo", audiences=EVERYTHING)).items) == 3
+    kept = await kv._db.fetch(
+        "SELECT statement FROM pg_prepared_statements WHERE statement LIKE $1", "%ts_rank%"
+    )
+    assert not kept
+
+
 @pytest.mark.parametrize("analysed", [False, True], ids=["new", "analysed"])
 async def test_a_page_of_few_audiences_reads_one_record_of_each_and_its_own(kv, analysed):
     audiences = [f"ns:{number}" for number in range(8)]

@@ -181,6 +181,14 @@ class PostgresDatabase:
             rows: Sequence[Any] = await connection.fetch(statement, *arguments)
             return rows
 
+    async def fetch_once(self, statement: str, *arguments: object) -> Sequence[Any]:
+        """Rows of a statement that the server plans for these arguments, at the price of a round trip. A statement that
+        is kept it may plan once for all arguments, although one of them says how many rows match."""
+        async with self.connection() as connection:
+            prepared = await connection.prepare(statement, name="")
+            rows: Sequence[Any] = await prepared.fetch(*arguments)
+            return rows
+
     async def fetchrow(self, statement: str, *arguments: object) -> Any:
         async with self.connection() as connection:
             return await connection.fetchrow(statement, *arguments)

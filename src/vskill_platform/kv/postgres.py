@@ -299,7 +299,8 @@ class PostgresKV(KV):
         statement, arguments, rest = search(
             collection, terms, audiences, conditions, self.now(), limit, few=few
         )
-        rows = await self._db.fetch(statement, *arguments)
+        # A common word needs another plan than a rare one, except where the audience bounds both.
+        rows = await (self._db.fetch if few else self._db.fetch_once)(statement, *arguments)
         hits = [Entry(*row) for row in rows]
         if rest:
             fields = collection.fields
