@@ -14,7 +14,8 @@ import re2
 SLICED_BYTES = 64 * 1024
 #: Parts are no smaller than this.
 PART_BYTES = 1024
-#: Names that are followed, and how often; names that stand everywhere lead nowhere.
+#: Names that are followed, how often they may stand in the code, and from part to part how far. Code that needs more is
+#: parsed whole.
 MOST_NAMES = 400
 MOST_MENTIONS = 4000
 ROUNDS = 3
@@ -58,18 +59,16 @@ def slice_code(source: bytes, language: str, seeds: Collection[int]) -> tuple[by
     wanted = {bisect_right(starts, seed) - 1 for seed in seeds}
     names: set[bytes] = set()
     lines = {source.rfind(b"\n", 0, seed) + 1 for seed in seeds}
-    for _ in range(ROUNDS):
+    for left in reversed(range(ROUNDS + 1)):
         found = _names_of(source, lines) - names
         if not found:
             break
         names |= found
-        if len(names) > MOST_NAMES:
+        places = [match.start() for match in _mentions(found).finditer(source)] if left else []
+        if not left or len(names) > MOST_NAMES or len(places) > MOST_MENTIONS:
             # What cannot be followed is not left out: the parser is given all of it.
             return source, len(source)
-        places = [match.start() for match in _mentions(found).finditer(source)]
         wanted.update(bisect_right(starts, place) - 1 for place in places)
-        if len(places) > MOST_MENTIONS:
-            break
         lines = {source.rfind(b"\n", 0, place) + 1 for place in places}
     written: list[bytes] = []
     size = 0
