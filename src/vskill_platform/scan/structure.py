@@ -165,34 +165,23 @@ OPAQUE = Rule(
     why="A binary file of an unknown type can hold anything, and nobody can read it.",
     remedy="Say in SKILL.md what it is, or leave it out.",
 )
-KNOWN_BAD = Rule(
-    "KB-001",
-    Severity.CRITICAL,
-    FindingCategory.KNOWN_BAD,
-    FindingKind.MALICE,
-    why="The operator has listed exactly this content as malicious.",
-    remedy="Do not use it.",
-    certain=True,
-)
 
-LISTED_ADDRESS = Rule(
-    "KB-002",
-    Severity.CRITICAL,
-    FindingCategory.KNOWN_BAD,
-    FindingKind.MALICE,
-    why="The operator has listed this host or account as malicious.",
-    remedy="Do not use it.",
-    certain=True,
-)
-LISTED_FILE = Rule(
-    "KB-003",
-    Severity.CRITICAL,
-    FindingCategory.KNOWN_BAD,
-    FindingKind.MALICE,
-    why="The operator has listed exactly this file as malicious.",
-    remedy="Do not use it.",
-    certain=True,
-)
+
+def _listed_by_operator(rule_id: str, what: str) -> Rule:
+    return Rule(
+        rule_id,
+        Severity.CRITICAL,
+        FindingCategory.KNOWN_BAD,
+        FindingKind.MALICE,
+        why=f"The operator has listed {what} as malicious.",
+        remedy="Do not use it.",
+        certain=True,
+    )
+
+
+KNOWN_BAD = _listed_by_operator("KB-001", "exactly this content")
+LISTED_ADDRESS = _listed_by_operator("KB-002", "this host or account")
+LISTED_FILE = _listed_by_operator("KB-003", "exactly this file")
 
 RULES = (
     NO_SKILL_FILE,
