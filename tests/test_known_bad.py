@@ -49,6 +49,20 @@ async def test_what_the_operator_listed_is_blocked_everywhere_without_a_judge(tm
         assert again.outcome is IntakeOutcome.BLOCKED
 
 
+async def test_what_is_live_goes_as_soon_as_the_operator_lists_its_content(tmp_path):
+    """No older report of the same bytes saves it: the list is part of the rule set's name."""
+    async with open_test_env("sqlite", tmp_path) as env:
+        await submit(env)
+        before = env.scanner.ruleset
+        assert not (await get_skill("upload~tests/skills/thief")).withdrawn
+    async with open_test_env("sqlite", tmp_path, known_bad_digests=(DIGEST,)) as env:
+        assert env.scanner.ruleset != before
+        await RESCANS.run({})
+        await run_until_quiet(env)
+        assert (await get_skill("upload~tests/skills/thief")).withdrawn
+        assert await find_hits([digest_target(DIGEST)])
+
+
 async def test_what_is_live_goes_as_soon_as_the_operator_lists_its_host(tmp_path):
     """On a registry with a disk, however many there are: it was published before, and the list is read at a start. No
     brake holds what the operator listed."""

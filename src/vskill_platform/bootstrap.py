@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from vskill_platform.blobs.contract import Blobs
@@ -32,7 +33,7 @@ from vskill_platform.kv.sqlite_fields import derive_again
 from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
-from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, read_indicators
+from vskill_platform.scan.indicators import Indicators, read_indicators
 from vskill_platform.scan.judge import HttpJudge, make_client
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import Settings, check_settings, keys_folder, shown_location, variable
@@ -265,7 +266,7 @@ async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
     in_memory = settings.store == "memory:"
     scanner = await PooledScanner.open(
         read_manifest,
-        (*settings.known_bad_digests, *await asyncio.to_thread(known_bad_digests)),
+        await asyncio.to_thread(known_bad_digests),
         indicators=await asyncio.to_thread(_operators_indicators, settings),
         processes=settings.scan_processes,
         cache=None if in_memory else Path(settings.data_dir) / "scanner",
@@ -275,10 +276,12 @@ async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
 
 
 def _operators_indicators(settings: Settings) -> Indicators:
+    skills = tuple(sorted(settings.known_bad_digests))
     if not settings.indicators_file:
-        return NO_INDICATORS
+        return Indicators(skills=skills)
     try:
-        return read_indicators(Path(settings.indicators_file).read_text(encoding="utf-8"))
+        listed = read_indicators(Path(settings.indicators_file).read_text(encoding="utf-8"))
+        return msgspec.structs.replace(listed, skills=skills)
     except (OSError, UnicodeError) as error:
         name = variable("indicators_file")
         fix = "name a text file that this process may read"

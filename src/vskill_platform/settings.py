@@ -187,7 +187,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: Processes that scan skills; 0 uses one per core.
     scan_processes: Processes = 0
-    #: Content digests that are blocked without asking the judge.
+    #: Content digests that are blocked without asking the judge; a changed list makes every skill due for a new scan.
     known_bad_digests: tuple[Digest, ...] = ()
     #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
     indicators_file: FilePath = ""

@@ -156,23 +156,6 @@ async def test_a_report_that_cannot_be_read_is_made_anew(env):
     assert env.metrics.records_skipped.labels("cached_report", "malformed")._value.get() == 1
 
 
-async def test_content_that_becomes_known_to_be_bad_is_not_saved_by_an_older_report(env):
-    """The operator's list is a setting, not a rule set: it must be looked at each time."""
-    scanner = CountingScanner()
-    digest = digest_of_files(skill_files("tidy"))
-    settings = msgspec.structs.replace(env.settings, known_bad_digests=(digest,))
-    with active_env(env, scanner=scanner) as counting:
-        await verified(counting)
-        with active_env(counting, settings=settings) as warned:
-            scanner.findings = (msgspec.structs.replace(CRITICAL, certain=True),)
-            await submit_skill("tidy", namespace="other")
-            await run_until_quiet(warned)
-    assert scanner.scans == 2
-    assert await get_scan(digest, "counting-1") == StaticReport("counting-1"), (
-        "what is listed is not kept either"
-    )
-
-
 async def test_a_cache_that_cannot_be_read_is_not_an_empty_one(env):
     """The store is away: the attempt waits for it, nothing is decided."""
 

@@ -102,9 +102,10 @@ def test_each_change_of_the_list_is_another_rule_set():
             INDICATORS,
             read_indicators("host a.dev"),
             read_indicators("sha256 " + "0" * 64),
+            Indicators(skills=("0" * 64,)),
         )
     }
-    assert len(versions) == 4
+    assert len(versions) == 5
 
 
 @pytest.mark.anyio

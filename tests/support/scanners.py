@@ -48,4 +48,4 @@ def structure_scanner(
     check_manifest: CheckManifest, known_bad_digests: Collection[str] = ()
 ) -> InlineScanner:
     """Structure and known digests only, ready at once."""
-    return InlineScanner(Ruleset(()), check_manifest, known_bad_digests)
+    return InlineScanner(Ruleset((), known_skills=known_bad_digests), check_manifest)

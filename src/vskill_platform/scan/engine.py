@@ -65,7 +65,7 @@ class Engine:
         self.ruleset = ruleset
         self.matcher = Matcher(ruleset, compiled, limits.wall_s)
         self._check_manifest = check_manifest
-        self._known_bad = frozenset(known_bad_digests)
+        self._known_bad = ruleset.known_skills | frozenset(known_bad_digests)
         self._limits = limits
 
     @property

@@ -1,5 +1,5 @@
-"""The operator's list of known-bad indicators: hosts, accounts and hashes of files. What they hit is certain, and
-blocks without a judge.
+"""What the operator knows to be bad: hosts, accounts, hashes of files, and digests of whole skills. What they hit is
+certain, and blocks without a judge.
 
 Hosts and accounts become a rule beside the bundled ones, so they are searched for wherever rules are, decoded text
 included, and a changed list changes the name of the rule set: every skill is due for a new scan.
@@ -30,6 +30,8 @@ class Indicators(msgspec.Struct, frozen=True):
     accounts: tuple[str, ...] = ()
     #: SHA-256 of files, in hexadecimal
     hashes: tuple[str, ...] = ()
+    #: digests of whole skills, which are a setting of their own
+    skills: tuple[str, ...] = ()
 
 
 NO_INDICATORS = Indicators()
@@ -75,7 +77,7 @@ def with_indicators(ruleset: Ruleset, indicators: Indicators) -> Ruleset:
     """The rules with the operator's list beside them."""
     patterns = [*map(_host_pattern, indicators.hosts), *_account_patterns(indicators.accounts)]
     rules = (*ruleset.rules, _rule(patterns)) if patterns else ruleset.rules
-    return Ruleset(rules, indicators.hashes) if indicators != NO_INDICATORS else ruleset
+    return Ruleset(rules, indicators.hashes, indicators.skills) if indicators != NO_INDICATORS else ruleset
 
 
 def _host_pattern(host: str) -> str:

@@ -158,9 +158,12 @@ class RuleNode(msgspec.Struct, frozen=True):
 class Ruleset:
     """All rules that are applied together, and the name of exactly this set."""
 
-    def __init__(self, rules: Iterable[TextRule], known_files: Iterable[str] = ()) -> None:
-        """`known_files` are the hashes of files that the operator has listed."""
+    def __init__(
+        self, rules: Iterable[TextRule], known_files: Iterable[str] = (), known_skills: Iterable[str] = ()
+    ) -> None:
+        """`known_files` are the hashes of files that the operator has listed, `known_skills` the digests of skills."""
         self.known_files = frozenset(known_files)
+        self.known_skills = frozenset(known_skills)
         self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
         self.leaves: list[Leaf] = []
         self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
@@ -174,6 +177,8 @@ class Ruleset:
         canonical = msgspec.json.encode(self.rules, order="sorted")
         if self.known_files:
             canonical += msgspec.json.encode(sorted(self.known_files))
+        if self.known_skills:
+            canonical += msgspec.json.encode({"skills": sorted(self.known_skills)})
         return f"{ENGINE_VERSION}-{hashlib.sha256(canonical).hexdigest()[:12]}"
 
     @cached_property

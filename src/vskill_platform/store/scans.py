@@ -24,9 +24,6 @@ T = TypeVar("T", bound=msgspec.Struct)
 async def scan_once(files: Sequence[SkillFile], digest: str) -> StaticReport:
     """The stored report of these bytes by the current rules, or a scan whose report is stored if it is complete."""
     env = require_env("scanner")
-    if digest in env.settings.known_bad_digests:
-        # The operator's list can change while the rules do not, so what stands on it is never answered from here.
-        return await env.scanner.scan(files)
     key = keys.scan(digest, env.scanner.ruleset)
     async with env.turns.turn(key):
         found = await _read(env, key, StaticReport)
