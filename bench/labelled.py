@@ -19,7 +19,7 @@ import click
 
 from bench import skill_scanner
 from bench.command import console, end
-from bench.render import show, to_json
+from bench.render import show, to_json, write_labelled
 from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.scale import FULL
 from bench.suite import Run, run_suite
@@ -188,7 +188,8 @@ def _peer(workshop: Workshop, skills: dict[Path, Label], compared: int, figures:
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
 )
-def main(*, folder: Path, before: str, compared: int, json_file: Path | None) -> None:
+@click.option("--write-docs", is_flag=True, help="Write the last part of docs/benchmarks.md from this run.")
+def main(*, folder: Path, before: str, compared: int, json_file: Path | None, write_docs: bool) -> None:
     """Scan labelled skills; end with 1 where a goal is missed."""
     progress = console(stderr=True)
     benches = {"labelled": lambda workshop: run(workshop, folder, before, compared)}
@@ -196,6 +197,8 @@ def main(*, folder: Path, before: str, compared: int, json_file: Path | None) ->
     show(found, console())
     if json_file is not None:
         json_file.write_bytes(to_json(found))
+    if write_docs:
+        write_labelled(found, ROOT / "docs" / "benchmarks.md")
     end(found, quick=False)
 
 

@@ -61,7 +61,8 @@ def places_of(profile: cProfile.Profile) -> list[tuple[str, float]]:
     times: dict[str, float] = {}
     for (file, _, function), (_, _, own, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         ours = "vskill_platform" in file
-        place = Path(file).stem if ours else function if file == "~" else Path(file).parent.name
+        native = function.strip("<>").removeprefix("built-in ").removeprefix("method ")
+        place = Path(file).stem if ours else native if file == "~" else Path(file).parent.name
         times[place] = times.get(place, 0.0) + own
     total = sum(times.values()) or 1.0
     return sorted(((place, own / total) for place, own in times.items()), key=lambda one: -one[1])[

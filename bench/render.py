@@ -23,6 +23,8 @@ rivals take turns. `python -m bench --only queue` runs one, `--quick` a smaller 
 
 #: Where the page finds its pictures.
 IMAGES = "images"
+#: How the part of the page about labelled skills begins; it is the last one.
+LABELLED = "\n## labelled\n"
 
 _DISTURBED = (
     "Other processes kept this machine busy during the run: absolute figures, and ratios to references that are not "
@@ -86,15 +88,25 @@ def write_page(run: Run, page: Path) -> None:
             old.unlink()
     for name, text in found.items():
         (folder / name).write_text(text, "utf-8")
-    page.write_text(to_markdown(run), "utf-8")
+    labelled = page.read_text("utf-8").partition(LABELLED)[2] if page.exists() else ""
+    page.write_text(to_markdown(run) + (LABELLED + labelled if labelled else ""), "utf-8")
 
 
-def _section(report: Report) -> Iterator[str]:
+def write_labelled(run: Run, page: Path) -> None:
+    """The last part of the page: labelled skills are not everybody's, so they are measured in a run of their own."""
+    parts = [part for report in run.reports for part in _section(report, pictured=False)]
+    disturbed = f" {_DISTURBED}" if run.machine.disturbed else ""
+    written_by = "Written by `python -m bench.labelled FOLDER --write-docs`."
+    parts.insert(1, f"{written_by} {_machine_line(run.machine)}{disturbed}\n")
+    page.write_text(page.read_text("utf-8").partition(LABELLED)[0] + "\n" + "\n".join(parts), "utf-8")
+
+
+def _section(report: Report, *, pictured: bool = True) -> Iterator[str]:
     yield f"## {report.name}\n\n{report.title}.\n"
     yield "| goal | must | measured | |\n|---|---|---|---|"
     for goal in report.goals:
         yield f"| {goal.name} | {_limit(goal)} | {readable(goal.value)}{goal.unit} | {verdict(goal)} |"
-    for plot, _ in plots_of(report):
+    for plot, _ in plots_of(report) if pictured else ():
         yield f"\n![{plot.title}]({IMAGES}/bench-{plot.name}.svg)"
     for table in report.tables:
         yield f"\n| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"

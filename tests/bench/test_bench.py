@@ -12,7 +12,7 @@ import pytest
 
 from bench.command import end
 from bench.engine_reads import WAYS
-from bench.render import pictures, to_json, to_markdown, verdict, write_page
+from bench.render import pictures, to_json, to_markdown, verdict, write_labelled, write_page
 from bench.results import Figure, Goal, Relation, Report, at_least, at_most
 from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
@@ -104,6 +104,21 @@ def test_a_page_links_every_picture_that_is_written_beside_it_and_removes_old_on
     page = (tmp_path / "benchmarks.md").read_text("utf-8")
     assert all(f"](images/{name})" in page for name in pictures(run))
     assert "bench-queue.svg" in written
+
+
+def test_the_part_about_labelled_skills_is_written_by_itself_and_stays(run, tmp_path):
+    page = tmp_path / "benchmarks.md"
+    write_page(run, page)
+    alone = page.read_text("utf-8")
+    (first, *_) = run.reports
+    for title in ("Old figures", "New figures"):
+        labelled = msgspec.structs.replace(first, name="labelled", title=title, notes=())
+        write_labelled(msgspec.structs.replace(run, reports=(labelled,)), page)
+    written = page.read_text("utf-8")
+    assert written.startswith(alone) and written.count("## labelled") == 1
+    assert "New figures" in written and "Old figures" not in written
+    write_page(run, page)
+    assert page.read_text("utf-8") == written
 
 
 def test_a_page_says_that_others_kept_the_machine_busy(run):
