@@ -179,7 +179,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fetch_budget_ms: Milliseconds = 0
     #: Largest download of one repository.
     fetch_limit_mib: Mebibytes = 256
-    #: Repositories that one process fetches at once.
+    #: Repositories of one host that one process fetches at once; of all hosts together, half as many more.
     max_fetches: Count = 8
     #: Log format: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"

@@ -15,7 +15,6 @@ from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
-from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import Artifact, PublishedSkillSummary
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
@@ -395,7 +394,7 @@ async def create_submission(prepare: Callable[[], Awaitable[RecordChange]]) -> S
         record = change.record
         put = Put(record.key, msgspec.json.encode(record), ABSENT)
         try:
-            await env.kv.commit([put, submission_send(record.id, record.run), *change.operations])
+            await env.kv.commit([put, record.message, *change.operations])
         except Conflict:
             found = await read_submission(record.id)
             if found is None:
@@ -485,7 +484,7 @@ def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: st
     kept = msgspec.structs.replace(ended, rerun_requested=None)
     operations = (
         Put(keys.subrun(ended.id, ended.run), msgspec.json.encode(kept)),
-        submission_send(record.id, record.run),
+        record.message,
     )
     return RecordChange(record, operations)
 

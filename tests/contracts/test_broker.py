@@ -554,6 +554,62 @@ async def test_a_message_whose_worker_died_comes_behind_what_waited_unless_it_is
     assert await bodies(broker) == [b"waiting", b"begun"]
 
 
+# Shares.
+
+
+@needs(BrokerCapability.FAIR_SHARES)
+@pytest.mark.parametrize("others", [1, 5, 100])
+@pytest.mark.parametrize("size", [1, 3, 30])
+async def test_a_bulk_of_one_owner_leaves_two_thirds_to_others_however_late_they_come(
+    broker: Broker, clock: ContractClock, others, size
+):
+    await broker.send_batch([Send(b"bulk", f"b{n}", owner="bulk") for n in range(300)])
+    clock.advance(60_000)
+    await broker.send_batch([Send(b"other", f"o{n}", owner=f"owner {n}") for n in range(others)])
+    seen: list[bytes] = []
+    while seen.count(b"other") < others:
+        received = await bodies(broker, size)
+        assert received
+        seen += received
+    assert len(seen) <= others * 3 // 2 + size + 1
+    assert seen.count(b"bulk") >= others // 2 - size
+
+
+@needs(BrokerCapability.FAIR_SHARES)
+async def test_a_bulk_is_taken_whole_and_in_order_where_nobody_else_waits(broker: Broker):
+    await broker.send_batch([Send(b"%d" % n, owner="bulk") for n in range(100)])
+    assert await bodies(broker, 30) == [b"%d" % n for n in range(30)]
+    assert await bodies(broker, 100) == [b"%d" % n for n in range(30, 100)]
+
+
+@needs(BrokerCapability.FAIR_SHARES)
+async def test_two_bulks_get_at_least_a_third_each(broker: Broker, clock: ContractClock):
+    for owner in ("early", "late"):
+        await broker.send_batch([Send(owner.encode(), owner=owner) for _ in range(200)])
+        clock.advance(1_000)
+    received = await bodies(broker, 90)
+    assert min(Counter(received).values()) >= 30
+
+
+@needs(BrokerCapability.FAIR_SHARES, BrokerCapability.FIRST)
+async def test_what_a_bulk_had_begun_comes_next_beyond_its_share(broker: Broker, clock: ContractClock):
+    await broker.send_batch([Send(b"begun", f"b{n}", owner="bulk") for n in range(12)])
+    assert len(await receive(broker, 12)) == 12
+    clock.advance(1)
+    await broker.send_batch([Send(b"bulk", f"c{n}", owner="bulk") for n in range(50)])
+    await broker.send_batch([Send(b"other", f"o{n}", owner=f"owner {n}") for n in range(50)])
+    clock.advance(LEASE_MS)
+    await broker.send_batch([Send(b"begun", f"b{n}", first=True) for n in range(12)])
+    assert await bodies(broker, 12) == [b"begun"] * 12
+
+
+@lacks(BrokerCapability.FAIR_SHARES)
+async def test_without_shares_messages_come_in_the_order_in_which_they_were_sent(broker: Broker):
+    await broker.send_batch([Send(b"bulk", owner="bulk") for _ in range(10)])
+    await broker.send_batch([Send(b"other", owner="other")])
+    assert await bodies(broker, 11) == [*([b"bulk"] * 10), b"other"]
+
+
 # Waiting.
 
 

@@ -54,6 +54,13 @@ class ModelMessage:
         self.lease: int | None = None
         self.deliveries = 0
 
+    def is_of_same_owner(self, other: "ModelMessage") -> bool:
+        return self.send.owner == other.send.owner
+
+    @property
+    def owner(self) -> str:
+        return "" if self.deliveries and self.visible_at <= self.sent_at else self.send.owner
+
 
 class ModelBroker:
     """The queue as the contract tells it, with a list and no indexes. Of one moment's messages, the older first."""
@@ -62,6 +69,7 @@ class ModelBroker:
         self.clock = clock
         self.messages: list[ModelMessage] = []
         self.dead = 0
+        self.asked = 0
         self._leases = count(1)
 
     def send(self, send: Send) -> bool:
@@ -77,12 +85,34 @@ class ModelBroker:
 
     def take(self, limit: int) -> list[tuple[ModelMessage, int]]:
         visible = [one for one in self.messages if one.visible_at <= self.clock.now()]
-        taken = sorted(visible, key=lambda one: one.visible_at)[:limit]
+        taken = self._fair(sorted(visible, key=lambda one: one.visible_at), limit)[:limit]
         for one in taken:
             one.lease = next(self._leases)
             one.deliveries += 1
             one.visible_at = self.clock.now() + LEASE_MS
         return [(one, one.lease or 0) for one in taken]
+
+    def _fair(self, visible: list[ModelMessage], limit: int) -> list[ModelMessage]:
+        """Where an owner has more than a third of the front, it gets a third over time, and the rest behind others."""
+        most, front = max(limit // 3, 1), [one.owner for one in visible[: max(limit, 3)]]
+        bulk = {owner for owner in front if owner and front.count(owner) > most}
+        if not bulk:
+            return visible
+        share = (self.asked + limit) // 3 - self.asked // 3
+        self.asked += limit
+        # Of every owner the first few, and whatever stands in front.
+        numbers = {id(one): [*filter(one.is_of_same_owner, visible)].index(one) for one in visible}
+        visible = [
+            one
+            for place, one in enumerate(visible)
+            if place < max(limit, 3) or (one.send.owner and numbers[id(one)] < most)
+        ]
+        ranks: dict[str, int] = {}
+        behind: dict[int, bool] = {}
+        for one in visible:
+            ranks[one.owner] = ranks.get(one.owner, 0) + 1
+            behind[id(one)] = bool(one.owner) and ranks[one.owner] > (share if one.owner in bulk else most)
+        return sorted(visible, key=lambda one: behind[id(one)])
 
     def settle(
         self, held: tuple[ModelMessage, int], outcome: DeliveryEnd | None, delay_ms: int, *, first: bool
@@ -109,7 +139,8 @@ class ModelBroker:
 
 delays = st.sampled_from([0, 0, 0, 1, 7, LEASE_MS - 1, LEASE_MS + 1, 60_000])
 firsts = st.sampled_from([False, False, True])
-sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays, firsts)
+owners = st.sampled_from(["", "x", "x", "x", "y"])
+sends = st.tuples(st.just("send"), st.sampled_from([None, None, "a", "b", "c"]), delays, firsts, owners)
 takes = st.tuples(st.just("take"), st.integers(1, 4))
 settlements = st.tuples(
     st.just("settle"), st.sampled_from([0, 0, 1, 2, 5]), st.sampled_from([None, *DeliveryEnd]), delays, firsts
@@ -120,7 +151,7 @@ advances = st.tuples(
 )
 #: Rounds rather than loose steps, since most of what can go wrong needs something to have been taken.
 rounds = st.tuples(
-    st.lists(sends, max_size=2), takes, st.lists(st.one_of(settlements, advances), max_size=3)
+    st.lists(sends, max_size=4), takes, st.lists(st.one_of(settlements, advances), max_size=3)
 ).map(lambda parts: [*parts[0], parts[1], *parts[2]])
 
 
@@ -134,8 +165,9 @@ class BrokerPair:
         self.held: list[tuple[Delivery, tuple[ModelMessage, int]]] = []
         self.bodies = count()
 
-    async def send(self, key: str | None, delay_ms: int, first: bool) -> None:
-        send = Send(b"%d" % next(self.bodies), key, delay_ms, first)
+    async def send(self, key: str | None, delay_ms: int, first: bool, owner: str) -> None:
+        # What goes first is sent without a delay.
+        send = Send(b"%d" % next(self.bodies), key, 0 if first else delay_ms, first, owner)
         assert await self.broker.send_batch([send]) == self.model.send(send)
 
     async def take(self, limit: int) -> None:

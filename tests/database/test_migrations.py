@@ -38,17 +38,19 @@ RELEASED = {
     "postgres/0011_audience.sql": "b5a165560b5d517c2319999553616d397686972d715f1c06a9b33f3847a3a291",
     "sqlite/0012_audience_in_search.sql": "b42ab6d2609622254606d32175825cd259344c928c866f93d40a313f538950c8",
     "postgres/0012_audience_in_search.sql": "7933cef4cb151addfbc165a353aa39197063200fd695ac5c66f1b4e0590fe929",
+    "sqlite/0013_owner.sql": "25ab83973f4cba74de035420982705a885a9a58b22bb6d72704550d93f56e1b4",
+    "postgres/0013_owner.sql": "0eba4dfde451a54cedbcc5f409ffc58b6cf44d83b613cd3d1e54aab0d5a75efd",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
     "sqlite": (
-        "0012_audience_in_search.sql",
+        "0013_owner.sql",
         "8a1165483330f76a52446d1b3305f2835d040352f9a05e6e2de2864ed391cac7",
     ),
     "postgres": (
-        "0012_audience_in_search.sql",
+        "0013_owner.sql",
         "e77b8c8882fddb696f38a6704913ec5fb5fa7a4c52483bccf4e1f7f44eb367ad",
     ),
 }

@@ -318,6 +318,40 @@ async def test_more_fetches_than_slots_wait_and_waiting_too_long_is_nobodys_faul
         await hanging
 
 
+async def test_thirty_hanging_fetches_of_one_host_do_not_starve_another_hosts(server, open_source):
+    """Those that find no slot are told after a moment that their host hangs, and wait in nobody's place."""
+    server.repo("bob/b", {"SKILL.md": skill_md("b")})
+    server.faults["/ann/"] = "hang"
+    rewrites = (server.rewrite(), server.rewrite("gitlab.com"))
+    source = open_source(Hosts((), rewrites=rewrites), seconds=30.0, patience_s=0.5)
+    hanging = [
+        asyncio.create_task(source.fetch(at("", url=f"https://github.com/ann/r{n}"))) for n in range(30)
+    ]
+    await until_asked(server)
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await source.fetch(at("", url="https://gitlab.com/bob/b"))).files
+        done, still = await asyncio.wait(hanging, timeout=10)
+    assert (len(done), len(still)) == (22, 8)
+    for one in done:
+        with pytest.raises(SourceUnavailable, match=r"github\.com has not answered 8 other requests"):
+            await one
+    with pytest.raises(SourceUnavailable):
+        await source.fetch(at("", url="https://github.com/ann/late"))
+    for one in still:
+        one.cancel()
+    await asyncio.gather(*still, return_exceptions=True)
+
+
+async def test_a_host_that_answers_slowly_is_waited_for(server, open_source):
+    for n in range(6):
+        server.repo(f"ann/r{n}", {"SKILL.md": skill_md(f"r{n}")})
+    source = open_source(Hosts((), rewrites=(server.rewrite(),)), at_once=1, patience_s=PATIENCE_S)
+    found = await asyncio.gather(
+        *(source.fetch(at("", url=f"https://github.com/ann/r{n}")) for n in range(6))
+    )
+    assert all(one.files for one in found)
+
+
 async def test_a_call_that_takes_too_long_is_ended_whatever_it_does(tmp_path):
     await asyncio.to_thread(make_repository, tmp_path / "r")
     git = Git(GIT)

@@ -29,7 +29,6 @@ from vskill_platform.domain.errors import (
     SourceGone,
     TransitionError,
 )
-from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Approval, RecordedDecision, Step, Submission
@@ -82,7 +81,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
         await _require_publishable(approved)
         remembered = ruling_writes(record, step, subjects, approved=True)
         counted = count_decided(rules_that_held(record), agreed=False)
-        send = submission_send(record.id, record.run)
+        send = record.message
         return RecordChange(approved, (send, *remembered, *counted))
 
     changed = await change_submission(

@@ -13,7 +13,6 @@ from vskill_platform.actions.versions import SkillRequest, SkillState, state_of
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, NotPermitted, VersionStatusError
-from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.states import State
@@ -128,7 +127,7 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         decision = RecordedDecision(reason, certification=ref.certification.value, score=ref.score)
         approval = Approval(ref.digest, step.actor, step.at, is_own(actor, record))
         moved = submission.move(record, State.AUTO_APPROVED, restored, approval=approval, decision=decision)
-        return RecordChange(moved, (submission_send(record.id, record.run),))
+        return RecordChange(moved, (record.message,))
 
     changed = await alter_skill(
         published.canonical,

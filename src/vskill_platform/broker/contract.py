@@ -7,7 +7,9 @@ deliveries: attempts are counted in the record, where people can see them.
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +30,67 @@ def latest_lease_end(now: int, lease_ms: int = LEASE_MS) -> int:
     return now + max(lease_ms, LEASE_MS) + CLOCK_SLACK_MS
 
 
+#: While others wait, at most one part in so many of what is taken is one owner's.
+FAIR_PARTS = 3
+#: Owners that one receive looks at where one of them would take more.
+OWNERS_AT_ONCE = 64
+
+
+class Candidate(NamedTuple):
+    """A message that can be taken now."""
+
+    visible_at: int
+    id: int
+    owner: str
+
+
+class FairShare:
+    """Leaves room for others where one owner's messages fill the front of the queue (a bulk submission, a rescan of
+    everything). Of what is taken then, that owner gets a third, and the rest only if nobody else waits. A message that
+    was handed out and stands at its first place again had its turn already, so it counts as nobody's.
+
+    One instance counts for all receives of a queue in this process, so that small receives add up to a third as well.
+    """
+
+    def __init__(self) -> None:
+        self._asked = 0
+        #: Owners are looked at in the order of their names, a number at a time: the next receive goes on here.
+        self.looked_to = ""
+
+    @staticmethod
+    def most(limit: int) -> int:
+        """How many of one owner make no difference to others."""
+        return max(limit // FAIR_PARTS, 1)
+
+    @staticmethod
+    def front(limit: int) -> int:
+        """How many of the earliest are looked at."""
+        return max(limit, FAIR_PARTS)
+
+    @classmethod
+    def bulk_owners(cls, owners: Iterable[str], limit: int) -> frozenset[str]:
+        """Owners of too many of the earliest messages."""
+        counts = Counter(owner for owner in owners if owner)
+        return frozenset(owner for owner, count in counts.items() if count > cls.most(limit))
+
+    def choose(self, candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+        """Those to take, where the front of the queue has bulk owners."""
+        ordered = sorted(candidates)
+        bulk = self.bulk_owners((one.owner for one in ordered[: self.front(limit)]), limit)
+        if not bulk:
+            return ordered[:limit]
+        before, self._asked = self._asked // FAIR_PARTS, self._asked + limit
+        share = self._asked // FAIR_PARTS - before
+        seen: Counter[str] = Counter()
+        within: list[Candidate] = []
+        beyond: list[Candidate] = []
+        for one in ordered:
+            seen[one.owner] += 1
+            most = share if one.owner in bulk else self.most(limit)
+            (beyond if one.owner and seen[one.owner] > most else within).append(one)
+        return (within + beyond)[:limit]
+
+
 class BrokerCapability(enum.Enum):
     """What an engine can do beyond the core."""
 
@@ -37,6 +100,8 @@ class BrokerCapability(enum.Enum):
     FAIR_ORDER = "fair order"
     #: A message that was handed out and is sent `first` comes before everything that was sent later.
     FIRST = "first"
+    #: One owner's many messages leave two thirds of what is taken to others that wait.
+    FAIR_SHARES = "fair shares"
     #: Dead letters can be listed page by page, replayed and discarded.
     DEAD_LETTER_LISTING = "dead letter listing"
     #: Dead letters of another queue can be added as they are.
@@ -239,7 +304,7 @@ class Broker(ABC):
 
     @abstractmethod
     async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
-        """Lease up to `limit` visible messages, waiting for the first."""
+        """Lease up to `limit` visible messages, the earliest first (but see `FairShare`), waiting for the first."""
 
     @abstractmethod
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

@@ -6,7 +6,8 @@ earliest is taken first. No change awaits anything, so a receiver that is cancel
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 import msgspec
@@ -15,11 +16,13 @@ from vskill_platform.broker.contract import (
     LEASE_MS,
     Broker,
     BrokerCapability,
+    Candidate,
     DeadLetter,
     DeadLetterPage,
     Delivery,
     DeliveryEnd,
     Depth,
+    FairShare,
     Settlement,
     latest_lease_end,
 )
@@ -35,9 +38,15 @@ class _Live(msgspec.Struct):
     key: str | None
     visible_at: int
     sent_at: int
+    owner: str = ""
     deliveries: int = 0
     #: Of the lease that was given last; 0 while it waits.
     token: int = 0
+
+    @property
+    def candidate(self) -> Candidate:
+        begun = self.deliveries and self.visible_at <= self.sent_at
+        return Candidate(self.visible_at, self.id, "" if begun else self.owner)
 
 
 class MemoryBroker(Broker):
@@ -49,6 +58,7 @@ class MemoryBroker(Broker):
     def __init__(self, clock: Clock, lease_ms: int = LEASE_MS) -> None:
         self._clock = clock
         self._lease_ms = lease_ms
+        self._share = FairShare()
         self._numbers = count(1)
         self._live: dict[int, _Live] = {}
         self._by_key: dict[str, _Live] = {}
@@ -72,7 +82,7 @@ class MemoryBroker(Broker):
         visible_at = now + send.delay_ms
         there = self._by_key.get(send.key) if send.key is not None else None
         if there is None:
-            self._add(_Live(next(self._numbers), send.body, send.key, visible_at, now))
+            self._add(_Live(next(self._numbers), send.body, send.key, visible_at, now, send.owner))
             return True
         if send.first and there.deliveries:
             visible_at = min(visible_at, there.sent_at)
@@ -109,14 +119,32 @@ class MemoryBroker(Broker):
 
     def _lease(self, limit: int) -> tuple[Delivery, ...]:
         now = self._clock.now()
-        taken: list[Delivery] = []
-        while len(taken) < limit:
+        front: dict[int, _Live] = {}
+        while len(front) < self._share.front(limit):
             message = self._earliest()
             if message is None or message.visible_at > now:
                 break
             heapq.heappop(self._times)
-            taken.append(self._hand_out(message, now))
-        return tuple(taken)
+            front[message.id] = message
+        chosen = [*front.values()][:limit]
+        if self._share.bulk_owners((one.candidate.owner for one in front.values()), limit):
+            others = self._earliest_by_owner(now, self._share.most(limit))
+            candidates = {one.candidate for one in (*front.values(), *others)}
+            chosen = [self._live[one.id] for one in self._share.choose(candidates, limit)]
+        taken = tuple([self._hand_out(message, now) for message in chosen])
+        for message in front.values():
+            if message.visible_at <= now:
+                heapq.heappush(self._times, (message.visible_at, message.id))
+        return taken
+
+    def _earliest_by_owner(self, now: int, most: int) -> Iterator[_Live]:
+        """The earliest of every owner; nobody's messages come by their age alone."""
+        seen: Counter[str] = Counter()
+        visible = [one for one in self._live.values() if one.owner and one.visible_at <= now]
+        for message in sorted(visible, key=lambda one: (one.visible_at, one.id)):
+            seen[message.owner] += 1
+            if seen[message.owner] <= most:
+                yield message
 
     def _earliest(self) -> _Live | None:
         while self._times:

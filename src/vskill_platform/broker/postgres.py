@@ -12,15 +12,20 @@ from collections.abc import Sequence
 from contextvars import Context
 from typing import Any
 
+import msgspec
+
 from vskill_platform.broker.contract import (
     LEASE_MS,
+    OWNERS_AT_ONCE,
     Broker,
     BrokerCapability,
+    Candidate,
     DeadLetter,
     DeadLetterPage,
     Delivery,
     DeliveryEnd,
     Depth,
+    FairShare,
     Settlement,
     latest_lease_end,
 )
@@ -29,26 +34,64 @@ from vskill_platform.domain.messages import Send
 
 MESSAGES = "vskill_messages"
 
-_SEND = "SELECT send_messages($1, $2, $3, $4, $5)"
+_SEND = "SELECT send_messages($1, $2, $3, $4, $5, $6)"
 _SEND_KEYLESS = """
-INSERT INTO messages (visible_at, sent_at, body) SELECT one.at, $3, one.body FROM unnest($1::bigint[], $2::bytea[])
-AS one (at, body)
+INSERT INTO messages (visible_at, sent_at, body, owner)
+SELECT one.at, $4, one.body, one.owner FROM unnest($1::bigint[], $2::bytea[], $3::text[]) AS one (at, body, owner)
 """
 _PUT_FIRST = """
 UPDATE messages SET visible_at = sent_at WHERE key = ANY ($1) AND deliveries > 0
 AND visible_at > sent_at AND NOT (leased AND visible_at > $2 AND visible_at <= $3)
 """
-_TAKE = """
-WITH due AS (
-    SELECT id, visible_at AS was FROM messages WHERE visible_at <= $1
-    ORDER BY visible_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
-), taken AS (
+#: Lease what `due` has chosen, and hand it out in that order.
+_LEASE = """
+, taken AS (
     UPDATE messages AS m SET visible_at = $3, leased = true, deliveries = m.deliveries + 1
     FROM due WHERE m.id = due.id
-    RETURNING m.id, m.deliveries, m.body, m.key, m.sent_at, due.was
+    RETURNING m.id, m.deliveries, m.body, m.key, m.sent_at, due.place
 )
-SELECT id, deliveries, body, key, sent_at FROM taken ORDER BY was, id
+SELECT id, deliveries, body, key, sent_at FROM taken ORDER BY place, id
 """
+#: A message that has its first place again had its turn already.
+_OWNER = "CASE WHEN deliveries > 0 AND visible_at <= sent_at THEN '' ELSE owner END"
+# Nothing where one owner has too many of the earliest: then `_BY_OWNER` looks for what else there is.
+_TAKE = f"""
+WITH due AS (
+    SELECT id, visible_at AS place FROM messages WHERE visible_at <= $1 AND NOT EXISTS (
+        SELECT FROM (
+            SELECT {_OWNER} AS owner FROM messages WHERE visible_at <= $1 ORDER BY visible_at, id LIMIT $4
+        ) AS front WHERE owner <> '' GROUP BY owner HAVING count(*) > $5
+    ) ORDER BY visible_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
+){_LEASE}"""  # noqa: S608 - our own text
+# The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and, without
+# an id, the last owner that was looked at. After the last owner there is comes the first.
+_BY_OWNER = f"""
+WITH RECURSIVE owners (owner, number) AS (
+    SELECT $2::text COLLATE "C", 0
+    UNION ALL
+    SELECT coalesce(
+        (SELECT m.owner FROM messages AS m
+            WHERE m.owner > owners.owner AND m.owner <> '' AND m.visible_at <= $1 ORDER BY m.owner LIMIT 1),
+        (SELECT m.owner FROM messages AS m
+            WHERE m.owner <> '' AND m.visible_at <= $1 ORDER BY m.owner LIMIT 1)
+    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < $3
+), front AS (
+    SELECT visible_at, id, {_OWNER} AS owner FROM messages WHERE visible_at <= $1 ORDER BY visible_at, id LIMIT $4
+)
+SELECT visible_at, id, owner FROM front
+UNION SELECT one.visible_at, one.id, one.owner
+FROM (SELECT DISTINCT owner FROM owners WHERE number > 0) AS whose CROSS JOIN LATERAL (
+    SELECT visible_at, id, {_OWNER} AS owner FROM messages AS m
+    WHERE m.owner = whose.owner AND m.owner <> '' AND visible_at <= $1 ORDER BY visible_at, id LIMIT $5
+) AS one
+UNION ALL (SELECT NULL, NULL, owner FROM owners ORDER BY number DESC LIMIT 1)
+"""  # noqa: S608 - our own text
+# Somebody else may have taken some of them meanwhile.
+_TAKE_CHOSEN = f"""
+WITH due AS (
+    SELECT id, array_position($2::bigint[], id) AS place FROM messages
+    WHERE id = ANY ($2::bigint[]) AND visible_at <= $1 FOR UPDATE SKIP LOCKED
+){_LEASE}"""  # noqa: S608 - our own text
 _FIRST = "SELECT min(visible_at) FROM messages"
 #: What a settlement may touch: the message as this lease left it.
 _HELD = "m.id = one.id AND m.deliveries = one.token AND m.leased"
@@ -94,6 +137,7 @@ class PostgresBroker(Broker):
         self.database = database
         self.lease_ms = lease_ms
         self._closed = False
+        self._share = FairShare()
         #: What waits for the next settlement, and who settles it.
         self._unsettled: list[tuple[Sequence[Settlement], asyncio.Future[Sequence[bool]]]] = []
         self._settling: asyncio.Task[None] | None = None
@@ -135,12 +179,24 @@ class PostgresBroker(Broker):
             raise
 
     async def _lease(self, limit: int) -> Sequence[Delivery]:
-        now = self.database.now()
-        rows = await self.database.fetch(_TAKE, now, limit, now + self.lease_ms)
+        now, share = self.database.now(), self._share
+        until = now + self.lease_ms
+        async with self.database.connection() as connection:
+            rows = await connection.fetch(_TAKE, now, limit, until, share.front(limit), share.most(limit))
+            if not rows:
+                chosen = await self._choose_fairly(connection, now, limit)
+                rows = await connection.fetch(_TAKE_CHOSEN, now, chosen, until) if chosen else []
         return [
             Delivery(number, count, bytes(body), key, count, sent_at)
             for number, count, body, key, sent_at in rows
         ]
+
+    async def _choose_fairly(self, connection: Any, now: int, limit: int) -> list[int]:
+        share = self._share
+        asked = (now, share.looked_to, OWNERS_AT_ONCE, share.front(limit), share.most(limit))
+        *found, (_, _, last) = await connection.fetch(_BY_OWNER, *asked)
+        share.looked_to = last or ""
+        return [one.id for one in share.choose([Candidate(*row) for row in found], limit)]
 
     def _give_back(self, taking: "asyncio.Future[Sequence[Delivery]]") -> None:
         if taking.cancelled() or taking.exception() is not None or not taking.result():
@@ -266,21 +322,25 @@ def _lease_of(settlement: Settlement) -> tuple[int, int]:
     return settlement.delivery.id, settlement.delivery.token
 
 
+def _columns(sends: Sequence[Send], now: int) -> tuple[list[int], list[bytes], list[str]]:
+    times = [now + send.delay_ms for send in sends]
+    return times, [send.body for send in sends], [send.owner for send in sends]
+
+
 async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: int) -> int:
     """Queue messages in the connection's transaction; how many are new."""
     keyless = [send for send in sends if send.key is None]
-    keyed: dict[str, tuple[int, bytes]] = {}
+    keyed: dict[str, Send] = {}
     for send in sends:
         if send.key is not None:
-            known = keyed.get(send.key, (now + send.delay_ms, send.body))
-            keyed[send.key] = (min(known[0], now + send.delay_ms), known[1])
+            known = keyed.setdefault(send.key, send)
+            keyed[send.key] = msgspec.structs.replace(known, delay_ms=min(known.delay_ms, send.delay_ms))
     if keyless:
-        times, bodies = [now + send.delay_ms for send in keyless], [send.body for send in keyless]
-        await connection.execute(_SEND_KEYLESS, times, bodies, now)
+        await connection.execute(_SEND_KEYLESS, *_columns(keyless, now), now)
     keys = sorted(keyed)
-    times, bodies = [keyed[key][0] for key in keys], [keyed[key][1] for key in keys]
+    columns = _columns([keyed[key] for key in keys], now)
     latest = latest_lease_end(now, lease_ms)
-    new = await connection.fetchval(_SEND, keys, times, bodies, now, latest)
+    new = await connection.fetchval(_SEND, keys, *columns, now, latest)
     if first := sorted(send.key for send in sends if send.first and send.key is not None):
         await connection.execute(_PUT_FIRST, first, now, latest)
     return int(new) + len(keyless)

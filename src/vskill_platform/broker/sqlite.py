@@ -17,13 +17,16 @@ import msgspec
 
 from vskill_platform.broker.contract import (
     LEASE_MS,
+    OWNERS_AT_ONCE,
     Broker,
     BrokerCapability,
+    Candidate,
     DeadLetter,
     DeadLetterPage,
     Delivery,
     DeliveryEnd,
     Depth,
+    FairShare,
     Settlement,
     latest_lease_end,
 )
@@ -40,7 +43,7 @@ MESSAGES = "messages"
 _KEYS_THERE = """
 SELECT json_group_array(wanted.value) FROM json_each(?) AS wanted JOIN messages ON messages.key = wanted.value
 """
-_INSERT = Insert("INSERT INTO messages (key, visible_at, sent_at, body)", 4)
+_INSERT = Insert("INSERT INTO messages (key, visible_at, sent_at, body, owner)", 5)
 _PULL_FORWARD = """
 UPDATE messages SET visible_at = wanted.value FROM json_each(?) AS wanted
 WHERE messages.key = wanted.key AND visible_at > wanted.value AND (leased = 0 OR visible_at > ?)
@@ -51,11 +54,36 @@ AND visible_at > sent_at AND NOT (leased = 1 AND visible_at > ? AND visible_at <
 """
 _FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
 # One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
-_VISIBLE = """
-SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at)) FROM (
-    SELECT * FROM messages WHERE visible_at <= ? ORDER BY visible_at, id LIMIT ?
+#: A message that has its first place again had its turn already.
+_OWNER = "iif(m.deliveries > 0 AND m.visible_at <= m.sent_at, '', m.owner)"
+_MESSAGES = f"SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at, {_OWNER}))"
+_FRONT = "SELECT * FROM messages WHERE visible_at <= :now ORDER BY visible_at, id LIMIT :front"
+_VISIBLE = f"{_MESSAGES} FROM ({_FRONT}) AS m"
+_CHOSEN = f"{_MESSAGES} FROM messages AS m WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own text
+# The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and the last
+# owner that was looked at. After the last owner there is comes the first.
+_BY_OWNER = f"""
+WITH RECURSIVE owners (owner, number) AS (
+    SELECT :after, 0
+    UNION ALL
+    SELECT coalesce(
+        (SELECT m.owner FROM messages AS m
+            WHERE m.owner > owners.owner AND m.owner <> '' AND m.visible_at <= :now ORDER BY m.owner LIMIT 1),
+        (SELECT m.owner FROM messages AS m
+            WHERE m.owner <> '' AND m.visible_at <= :now ORDER BY m.owner LIMIT 1)
+    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < :owners
+), found AS (
+    SELECT m.visible_at, m.id, {_OWNER} AS owner
+    FROM (SELECT DISTINCT owner FROM owners WHERE number > 0) AS one CROSS JOIN messages AS m WHERE m.id IN (
+        SELECT id FROM messages WHERE owner = one.owner AND owner <> '' AND visible_at <= :now
+        ORDER BY visible_at, id LIMIT :most
+    )
+    UNION
+    SELECT m.visible_at, m.id, {_OWNER} FROM ({_FRONT}) AS m
 )
-"""
+SELECT json_group_array(json_array(visible_at, id, owner)), (SELECT owner FROM owners ORDER BY number DESC LIMIT 1)
+FROM found
+"""  # noqa: S608 - our own text
 _LEASE = """
 UPDATE messages SET visible_at = ?, leased = 1, deliveries = deliveries + 1
 WHERE id IN (SELECT value FROM json_each(?))
@@ -99,6 +127,7 @@ class SqliteBroker(Broker):
         self.database = database
         self._clock = clock or database.clock
         self._lease_ms = lease_ms
+        self._share = FairShare()
         self._settlements = WriteKind("settle", self._run_settle)
         self._sends = WriteKind("send", self._run_send)
         self._takes = WriteKind("take", self._run_take)
@@ -128,7 +157,7 @@ class SqliteBroker(Broker):
             visible_at = now + send.delay_ms
             new.append(send.key is None or (send.key not in live and send.key not in times))
             if new[-1]:
-                rows.append([send.key, visible_at, now, send.body])
+                rows.append([send.key, visible_at, now, send.body, send.owner])
             if send.key is not None:
                 times[send.key] = min(visible_at, times.get(send.key, visible_at))
         if rows:
@@ -189,12 +218,15 @@ class SqliteBroker(Broker):
             self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
 
     def _run_take(self, tx: Tx, limits: Sequence[int]) -> Sequence[Sequence[Delivery]]:
-        now = self._clock.now()
-        ((found,),) = tx.execute(_VISIBLE, (now, sum(limits)))
+        now, limit = self._clock.now(), sum(limits)
+        ((found,),) = tx.execute(_VISIBLE, {"now": now, "front": FairShare.front(limit)})
+        rows = msgspec.json.decode(found)
+        if FairShare.bulk_owners((row[-1] for row in rows), limit):
+            rows = self._choose_fairly(tx, now, limit)
         deliveries = iter(
             [
                 Delivery(number, count, bytes.fromhex(body), key, count, sent_at)
-                for number, count, body, key, sent_at in msgspec.json.decode(found)
+                for number, count, body, key, sent_at, _ in rows[:limit]
             ]
         )
         taken = [tuple(islice(deliveries, limit)) for limit in limits]
@@ -202,6 +234,16 @@ class SqliteBroker(Broker):
         if numbers:
             tx.execute(_LEASE, (now + self._lease_ms, _json(numbers)))
         return taken
+
+    def _choose_fairly(self, tx: Tx, now: int, limit: int) -> list[Any]:
+        share = self._share
+        asked = {"now": now, "front": share.front(limit), "most": share.most(limit)}
+        looked = {"after": share.looked_to, "owners": OWNERS_AT_ONCE}
+        ((found, last),) = tx.execute(_BY_OWNER, {**asked, **looked})
+        share.looked_to = last or ""
+        chosen = share.choose([Candidate(*one) for one in msgspec.json.decode(found)], limit)
+        rows = {row[0]: row for row in _read_json(tx, _CHOSEN, [one.id for one in chosen])}
+        return [rows[one.id] for one in chosen]
 
     # Settling.
 

@@ -11,9 +11,11 @@ class Send(msgspec.Struct, frozen=True):
     #: At most one live message per key; sending again pulls a waiting one forward to the earlier time.
     key: str | None = None
     delay_ms: int = 0
-    #: For work that was begun: a message of this key that was handed out, and that nobody holds any more, goes to
-    #: the place where it stood when it was sent.
+    #: For work that was begun, without a delay: a message of this key that was handed out, and that nobody holds any
+    #: more, goes to the place where it stood when it was sent.
     first: bool = False
+    #: Whose work it is; empty: nobody's. One owner's many messages leave room for others'.
+    owner: str = ""
 
 
 class SubmissionMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="submission"):
@@ -45,14 +47,17 @@ Body = SubmissionMessage | TaskMessage
 _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 
 
-def submission_send(submission_id: str, run: int, *, delay_ms: int = 0, first: bool = False) -> Send:
+def submission_send(
+    submission_id: str, run: int, *, owner: str = "", delay_ms: int = 0, first: bool = False
+) -> Send:
     """The one message that serves this run of this submission."""
-    return _send(SubmissionMessage(submission_id, run), delay_ms, first=first)
+    return _send(SubmissionMessage(submission_id, run), delay_ms, first=first, owner=owner)
 
 
 def task_send(kind: str, task_id: str, run: int, *, delay_ms: int = 0, first: bool = False) -> Send:
-    """The one message that serves this run of this task."""
-    return _send(TaskMessage(kind, task_id, run), delay_ms, first=first)
+    """The one message that serves this run of this task. All tasks of a kind have one owner: the platform's own bulk
+    work leaves room for what people submit."""
+    return _send(TaskMessage(kind, task_id, run), delay_ms, first=first, owner=f"task:{kind}")
 
 
 def decode_body(body: bytes) -> Body:
@@ -60,5 +65,5 @@ def decode_body(body: bytes) -> Body:
     return _decoder.decode(body)
 
 
-def _send(message: Body, delay_ms: int, *, first: bool) -> Send:
-    return Send(msgspec.json.encode(message), message.key, delay_ms, first)
+def _send(message: Body, delay_ms: int, *, first: bool, owner: str) -> Send:
+    return Send(msgspec.json.encode(message), message.key, delay_ms, first, owner)

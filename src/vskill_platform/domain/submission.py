@@ -15,6 +15,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.messages import Send, submission_send
 from vskill_platform.domain.states import State, may_move, may_start_run
 
 STUCK_THRESHOLD_MS = 300_000
@@ -190,6 +191,11 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"sub:{self.id}"
 
     @property
+    def message(self) -> Send:
+        """What tells a worker to look at this run."""
+        return submission_send(self.id, self.run, owner=line_owner(self.submitter, self.identity))
+
+    @property
     def why(self) -> str:
         """Why it stands where it does: of a success what it has passed, otherwise the reason of its last step."""
         if self.state.success and self.decision is not None:
@@ -202,6 +208,11 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     def wrote(self, event_id: str) -> bool:
         """Whether the history has this event: decides whether a write with unknown outcome was applied."""
         return any(event.id == event_id for event in self.history)
+
+
+def line_owner(submitter: str | None, identity: Identity) -> str:
+    """Whose work a submission is while it waits: the submitter's, or where nobody signed in, the repository owner's."""
+    return f"account:{submitter}" if submitter else f"{identity.host}/{identity.owner}".lower()
 
 
 class Step(msgspec.Struct, frozen=True):

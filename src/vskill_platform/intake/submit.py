@@ -15,7 +15,6 @@ from vskill_platform.domain.content import (
 )
 from vskill_platform.domain.errors import ContentDamaged, InvalidManifest, NotPermitted, NotSignedIn
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
-from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
@@ -321,7 +320,7 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):
         # Its message may have been lost: there is at most one of a run, so sending it again is harmless (B6).
-        await env.kv.commit([submission_send(seen.id, seen.run)])
+        await env.kv.commit([seen.message])
     return Submitted(outcome, written or seen)
 
 
@@ -335,7 +334,7 @@ def _renew(
         return IntakeOutcome.DUPLICATE, None
     if _waits(record):
         renewed = submission.refresh(record, now=now, submitter=request.by.account, upload=request.upload)
-        change = RecordChange(_at_commit(renewed, request), (submission_send(record.id, record.run),))
+        change = RecordChange(_at_commit(renewed, request), (record.message,))
         return IntakeOutcome.DUPLICATE, change
     # A worker is at it, or a reviewer's approval is about to be published: what they do stands, and the next run
     # looks at what was submitted now, unless that is what they are looking at.

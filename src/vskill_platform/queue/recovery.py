@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.messages import submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import (
@@ -19,6 +20,7 @@ from vskill_platform.domain.submission import (
     Claim,
     Interruptible,
     is_suspect,
+    line_owner,
 )
 from vskill_platform.domain.task import Task, TaskState, is_due
 from vskill_platform.env import Env
@@ -56,6 +58,8 @@ class Recovered(msgspec.Struct, frozen=True):
 class _Owed(msgspec.Struct, frozen=True):
     id: str
     run: int
+    identity: Identity
+    submitter: str | None = None
     claim: Claim | None = None
     attempts: Attempts = Attempts()
 
@@ -161,7 +165,13 @@ async def _select(
 async def _send_page(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]:
     skips.failed(page.failed)
     owed = [skips.decode(entry, _Owed) for entry in page.items]
-    sends = [submission_send(one.id, one.run, first=_goes_first(one)) for one in owed if one is not None]
+    sends = [
+        submission_send(
+            one.id, one.run, owner=line_owner(one.submitter, one.identity), first=_goes_first(one)
+        )
+        for one in owed
+        if one is not None
+    ]
     return len(sends), await env.broker.send_batch(sends) if sends else 0
 
 

@@ -20,7 +20,7 @@ from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits
 from vskill_platform.domain.errors import NoSkillFound, PlatformError, SourceUnavailable
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.submission import Submission
-from vskill_platform.gate import Turns
+from vskill_platform.gate import HostHangs, HostSlots, Turns
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
@@ -41,8 +41,10 @@ class FetchSettings(msgspec.Struct, frozen=True):
     folder: Path | None = None
     seconds: float = 20.0
     disk_bytes: int = 256 * 1024 * 1024
-    #: How many fetches run at once in this process.
+    #: How many fetches of one host run at once in this process; of all hosts together, half as many more.
     at_once: int = 8
+    #: A host that has answered nobody for so long, with all its slots taken, hangs: others do not wait for it.
+    patience_s: float = 5.0
     content: ContentLimits = DEFAULT_LIMITS
     cache: CacheLimits = CacheLimits()
 
@@ -65,7 +67,7 @@ class GitSource:
         self._remote = Remote(self._git, hosts, limits, settings.content.bytes_file)
         self._cache = SnapshotCache(settings.cache)
         self._folders = _Folders(settings.folder)
-        self._slots = asyncio.Semaphore(settings.at_once)
+        self._slots = HostSlots(settings.at_once * 3 // 2 + 1, settings.at_once, settings.patience_s)
         self._turns = Turns()
         self._answers: OrderedDict[str, _GitAnswer] = OrderedDict()
 
@@ -205,15 +207,11 @@ class GitSource:
     async def _slot(self, host: str) -> AsyncIterator[None]:
         """A fetch that waits too long for others is not the content's fault."""
         try:
-            await asyncio.wait_for(self._slots.acquire(), self._settings.seconds)
-        except TimeoutError:
-            raise SourceUnavailable(
-                "Too many repositories are being fetched at the moment.", host=host
-            ) from None
-        try:
-            yield
-        finally:
-            self._slots.release()
+            async with self._slots.slot(host):
+                yield
+        except HostHangs:
+            message = f"{host} has not answered {self._settings.at_once} other requests yet."
+            raise SourceUnavailable(message, host=host) from None
 
     def _remember(self, repo_key: str, answer: _GitAnswer) -> None:
         self._answers[repo_key] = answer
