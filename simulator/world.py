@@ -38,8 +38,8 @@ SECRET = "whsec_c2ltdWxhdGVk"  # noqa: S105 - of nobody
 #: Nobody here starts programs. Whoever does not call back within a minute is timed out.
 SETTINGS = Settings(bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000)
 ANALYSED = msgspec.structs.replace(SETTINGS, external_scan_secrets=(f"{ANALYSER}={SECRET}",))
-#: Looking for due ticks is most of what an idle world does, so schedules do it less often.
-PACE = Pace(look_every_s=3.0)
+#: Looking for due ticks and signs of life is most of what an idle world does, so both are done less often.
+PACE = Pace(look_every_s=3.0, sign_every_s=3_600.0)
 
 
 @functools.cache

@@ -32,6 +32,8 @@ class Pace(msgspec.Struct, frozen=True):
     pause_after_error_s: float = 1.0
     #: How often the schedule looks for due ticks.
     look_every_s: float = 1.0
+    #: How often a worker says that it is there.
+    sign_every_s: float = 10.0
     #: A store that takes longer to answer is not ready (E9).
     ready_within_s: float = 3.0
     #: A page gives up on a store that takes longer, and says so.

@@ -62,6 +62,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
 
     violations: int = 0
     damaged: int = 0
+    workers_alive: int = 0
     oldest_waiting_s: float = 0
     #: NaN where the queue could not be asked.
     dead_letters: float = 0
@@ -134,6 +135,9 @@ class Metrics:
         self.damaged_content = self._gauge(
             "damaged_content",
             "Pieces of stored content that are missing or damaged at each scrape; must be 0. NaN is unknown.",
+        )
+        self.workers_alive = self._gauge(
+            "workers_alive", "Workers that gave a sign of life in the last 25 s; NaN if unknown."
         )
         self.submissions = self._gauge(
             "submissions",
@@ -222,6 +226,7 @@ class Metrics:
             (self.judge_last_answer, shown.judge_last_answer_s),
             (self.queue_violations, shown.violations),
             (self.damaged_content, shown.damaged),
+            (self.workers_alive, shown.workers_alive),
         ):
             gauge.set(math.nan if unknown else value)
         for labelled, values in (

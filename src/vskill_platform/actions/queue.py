@@ -88,6 +88,10 @@ class HealthAnswer(Wire, frozen=True):
     stalled: bool
     pause: PauseView | None
     jobs: tuple[JobView, ...]
+    #: workers that gave a sign of life in the last 25 s
+    workers_alive: int
+    #: when a worker last gave one; null where none has for a day
+    last_worker_sign_at: str | None
     #: what an operator must look at, the gravest first
     alerts: tuple[AlertView, ...]
     #: messages that were set aside for a person; null where nobody counted
@@ -249,6 +253,8 @@ def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
         stalled=found.stalled,
         pause=pause_view(found.pause, viewer),
         jobs=tuple(map(job_view, found.jobs)),
+        workers_alive=found.workers.alive,
+        last_worker_sign_at=maybe_time(found.workers.last_sign_at),
         alerts=tuple(AlertView(one.code.value, one.text, one.subject) for one in found.alerts),
         dead_letters=found.dead_letters.total if found.dead_letters else None,
         at=iso_time(found.at),

@@ -13,10 +13,10 @@ from vskill_platform.actions.submission_views import PositionView, StatsView, po
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.states import StateCategory, category_of
 from vskill_platform.domain.submission import Submission
+from vskill_platform.queue.outlook import Outlook, look_ahead
 from vskill_platform.store.statistics import (
     Activity,
     WaitingLine,
-    estimate_ms,
     recent_activity,
     waiting_line,
     waits,
@@ -78,12 +78,16 @@ async def look_at_queue(
     now = services.kv.now()
     some_wait = any(waits(record, now) for record in found.items)
     line = await waiting_line(audiences=audiences) if some_wait else None
-    rows = tuple(queue_row(record, line, seen_activity) for record in found.items)
+    outlook = await look_ahead() if some_wait else None
+    rows = tuple(queue_row(record, line, seen_activity, outlook) for record in found.items)
     return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
 
 
 def queue_row(
-    record: Submission, line: WaitingLine | None = None, activity: Activity | None = None
+    record: Submission,
+    line: WaitingLine | None = None,
+    activity: Activity | None = None,
+    outlook: Outlook | None = None,
 ) -> QueueRow:
     place = None if line is None else line.position(record)
-    return QueueRow(record, category_of(record.state), position_view(place, estimate_ms(place, activity)))
+    return QueueRow(record, category_of(record.state), position_view(place, activity, outlook))

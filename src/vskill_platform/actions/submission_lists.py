@@ -20,7 +20,8 @@ from vskill_platform.actions.wire import PLAIN, Wire
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.store.statistics import estimate_ms, recent_activity, waiting_line
+from vskill_platform.queue.outlook import look_ahead
+from vskill_platform.store.statistics import recent_activity, waiting_line
 from vskill_platform.store.submission_lists import FoundSubmissions, Order, find_submissions
 from vskill_platform.submission_store import get_submissions
 
@@ -129,10 +130,10 @@ async def find_positions(_services: Services, actor: Principal, request: FindPos
     audiences = audiences_of(actor)
     records = await get_submissions(ids, audiences=audiences)
     line = await waiting_line(audiences=audiences)
-    activity = await recent_activity(audiences=audiences)
+    activity, outlook = await recent_activity(audiences=audiences), await look_ahead()
     positions = [(record, line.position(record)) for record in records]
     found = tuple(
-        OnePosition(record.id, record.state.value, position_view(place, estimate_ms(place, activity)))
+        OnePosition(record.id, record.state.value, position_view(place, activity, outlook))
         for record, place in positions
     )
     return PositionsAnswer(found, len(line.places), line.truncated)

@@ -11,7 +11,8 @@ from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.kv.collections import SKILLS
-from vskill_platform.store.statistics import LinePosition
+from vskill_platform.queue.outlook import Outlook
+from vskill_platform.store.statistics import Activity, LinePosition
 from vskill_platform.submission_store import SubmissionCounts
 
 
@@ -77,8 +78,10 @@ class PositionView(Wire, frozen=True):
     place: int
     #: true if counting stopped at a limit: the position is a minimum
     at_least: bool
-    #: when its turn comes if the line goes on as fast as lately; null where that is unknown
+    #: when its turn comes if the line goes on as fast as lately, a pause included; null where that is unknown
     estimate_ms: int | None
+    #: the queue is paused until then; null where it is not
+    paused_until: str | None
 
 
 class SubmissionCard(Wire, frozen=True):
@@ -196,8 +199,14 @@ def submission_view(
     )
 
 
-def position_view(position: LinePosition | None, estimate_ms: int | None) -> PositionView | None:
-    return None if position is None else PositionView(position.place, position.at_least, estimate_ms)
+def position_view(
+    position: LinePosition | None, activity: Activity | None, outlook: Outlook | None
+) -> PositionView | None:
+    if position is None or outlook is None:
+        return None
+    estimate_ms = outlook.estimate_ms(position, activity)
+    until = None if outlook.pause is None else iso_time(outlook.pause.until)
+    return PositionView(position.place, position.at_least, estimate_ms, until)
 
 
 def published_name(record: Submission) -> str | None:

@@ -22,13 +22,13 @@ from vskill_platform.actions.visibility import audiences_of, viewer_for
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import Blocked, NotFound, TransitionError
-from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Rerun, Step, Submission
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.queue.outlook import look_ahead
 from vskill_platform.store.audit import was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
-from vskill_platform.store.statistics import Activity, estimate_ms, position_of, recent_activity, waits
+from vskill_platform.store.statistics import Activity, position_of, recent_activity, waits
 from vskill_platform.submission_store import (
     RecordChange,
     count_submissions,
@@ -132,7 +132,7 @@ async def find_position(
     """Where it stands in the line of what the reader may read; `activity` tells how fast that moves, and is asked only
     where it waits."""
     place = await position_of(record, audiences=audiences_of(reader))
-    return None if place is None else position_view(place, estimate_ms(place, await activity()))
+    return None if place is None else position_view(place, await activity(), await look_ahead())
 
 
 async def cancel(services: Services, actor: Principal, request: CancelSubmission) -> SubmissionView:
@@ -173,7 +173,7 @@ def _run_again(record: Submission, step: Step) -> RecordChange:
     if record.state.ends_run:
         return next_run(record, step, submitter=None, upload=record.upload)
     if record.claim is None and record.state is State.RECEIVED:
-        return RecordChange(submission.make_due(record, step), (submission_send(record.id, record.run),))
+        return RecordChange(submission.make_due(record, step), (record.message,))
     # Content that was submitted meanwhile is what the next run looks at, whoever asks for that run.
     known = record.rerun_requested or Rerun(step.at, upload=record.upload)
     wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
@@ -182,7 +182,7 @@ def _run_again(record: Submission, step: Step) -> RecordChange:
         return RecordChange(requested)
     # An approval waits to be published: that is due now, and the next run follows it.
     due = msgspec.structs.replace(requested, next_attempt_at=step.at)
-    return RecordChange(due, (submission_send(record.id, record.run),))
+    return RecordChange(due, (record.message,))
 
 
 async def _refuse_blocked(record: Submission) -> None:

@@ -44,6 +44,8 @@ OWNER_PROOF = "owner_proof:"
 BLOCK = "block:"
 REPOHEALTH = "repohealth:"
 JOB = "job:"
+#: when a worker process was last there
+WORKER = "worker:"
 INSTALLS = "installs:"
 #: a skill with a version that is live and under review; the skill's record says whether it still is
 REVIEW = "review:"
@@ -106,6 +108,7 @@ PARTS: dict[str, int] = {
     BLOCK: 2,
     REPOHEALTH: 1,
     JOB: 1,
+    WORKER: 1,
     INSTALLS: 2,
     REVIEW: 1,
     REPORT: 1,
@@ -279,6 +282,10 @@ def block(target: BlockTarget) -> str:
 
 def job(name: str) -> str:
     return _key(JOB, name)
+
+
+def worker(worker_id: str) -> str:
+    return _key(WORKER, worker_id)
 
 
 def installs(canonical: str, day: str) -> str:

@@ -31,6 +31,7 @@ MOST_LETTERS = 1_000
 class AlertCode(enum.StrEnum):
     """Every alert there is, by the name that metrics and programs know it by."""
 
+    NO_WORKER = "no_worker"
     QUEUE_AWAY = "queue_away"
     OLDEST_WAITING = "oldest_waiting"
     NO_COMPLETION = "no_completion"
@@ -48,6 +49,7 @@ class AlertCode(enum.StrEnum):
 
 
 MEANING: dict[AlertCode, str] = {
+    AlertCode.NO_WORKER: "no worker has given a sign of life for 25 s",
     AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
     AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
     AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
@@ -89,6 +91,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     #: Or why the queue could not be asked.
     dead_letters: DeadLetters | QueueUnavailable
     judge: JudgeWatch
+    #: Why nobody is there to work; None where somebody is.
+    deserted: str | None = None
     #: How long a namespace has been prepared, the longest; None where none is.
     preparing_ms: int | None = None
     #: The rule set that stopped before its first take-down; None where none has.
@@ -151,6 +155,7 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
     return (
         *_of_content(facts),
+        *_of_workers(facts),
         *_of_the_queue(facts),
         *_of_the_line(facts),
         *_of_jobs(facts.jobs),
@@ -164,6 +169,11 @@ def _of_content(facts: AlertFacts) -> Iterator[Alert]:
     if facts.damaged:
         text = f"{facts.damaged} pieces of stored content are missing or damaged; /admin/content lists them."
         yield Alert(AlertCode.CONTENT_DAMAGED, text)
+
+
+def _of_workers(facts: AlertFacts) -> Iterator[Alert]:
+    if facts.deserted is not None:
+        yield Alert(AlertCode.NO_WORKER, facts.deserted)
 
 
 def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:

@@ -30,6 +30,7 @@ from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
+from vskill_platform.store.workers import give_sign
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
@@ -195,12 +196,31 @@ class _Consumer:
         self._slot_free = asyncio.Event()
 
     async def run(self) -> None:
+        signing = asyncio.create_task(self._give_signs(), context=Context())
         try:
             while not self._stop.is_set():
                 for batch in await self._receive():
                     await self._start(batch)
         finally:
             await self._finish()
+            signing.cancel()
+            await asyncio.gather(signing, return_exceptions=True)
+
+    async def _give_signs(self) -> None:
+        """Say that this worker is there, until it is not, and then that it stopped."""
+        try:
+            while True:
+                await self._sign(stopped=False)
+                await asyncio.sleep(self._env.pace.sign_every_s)
+        finally:
+            await self._sign(stopped=True)
+
+    async def _sign(self, *, stopped: bool) -> None:
+        try:
+            async with asyncio.timeout(self._env.pace.ready_within_s):
+                await run_with_worker_env(self._env, lambda: give_sign(stopped=stopped))
+        except (PlatformError, TimeoutError) as error:
+            self._env.log.warning("sign of life not written", error=str(error) or "no answer in time")
 
     async def _receive(self) -> tuple[Batch, ...]:
         """Batches for all free slots at once, or none after a short wait: a stop is noticed soon."""

@@ -1,8 +1,9 @@
 """Queue health: the invariant of the platform, checked against the records themselves and shown to everyone.
 
 Every submission is in a terminal state, or waits for a person, or is claimed by a live worker until a deadline,
-or has a next attempt time. `violations` lists what breaks that, and the list is empty. Nothing here needs a
-worker to be alive: the web side computes it from the store.
+or has a next attempt time. `violations` lists what breaks that, and the list is empty. That no worker is alive breaks
+it too: then nothing that waits has a next attempt. Nothing here needs a worker: the web side computes it from the
+store.
 
 Whether the queue is healthy and moves is said to everybody. Every record, number and time in the answer is of what its
 reader may read, and texts that could hold a name are left out for all who may not read everything.
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, Audiences, Everything, may_read
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
@@ -30,6 +31,7 @@ from vskill_platform.store.brake import read_brake
 from vskill_platform.store.damage import list_damage
 from vskill_platform.store.preparing import longest_preparing_ms
 from vskill_platform.store.statistics import JudgeWatch, watch_judge
+from vskill_platform.store.workers import WorkersSeen, look_at_workers, silence_ms
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
 
@@ -67,6 +69,7 @@ class QueueHealth(msgspec.Struct, frozen=True):
     pause: Pause | None
     jobs: tuple[JobHealth, ...]
     at: int
+    workers: WorkersSeen
     #: What an operator must look at, the gravest first.
     alerts: tuple[Alert, ...] = ()
     #: None where the queue could not be asked; an alert says so.
@@ -92,6 +95,11 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     oldest, last = await _oldest_due(env, EVERYTHING), await _last_ended(env, EVERYTHING)
     pause, jobs = await current_pause(), await job_health()
     stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
+    workers = await look_at_workers()
+    still = pause is None and _is_stalled(oldest, last, now - silence_ms())
+    deserted = _desertion(workers, stalled=still, now=now)
+    if deserted is not None:
+        violations = [Violation(keys.WORKER, deserted, PUBLIC), *violations]
     healthy = not violations and not stalled
     env.metrics.queue_violations.set(len(violations))
     if not isinstance(audiences, Everything):
@@ -102,6 +110,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
     facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
+        deserted=deserted,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,
         paused=pause is not None,
@@ -123,11 +132,24 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         pause=pause,
         jobs=facts.jobs,
         at=now,
+        workers=workers,
         alerts=find_alerts(facts),
         dead_letters=facts.dead_letters if isinstance(facts.dead_letters, DeadLetters) else None,
         judge=facts.judge,
         damaged=facts.damaged,
     )
+
+
+def _desertion(workers: WorkersSeen, *, stalled: bool, now: int) -> str | None:
+    """Why work would not be done: nobody is there to do it. Where nobody ever was, only while work waits."""
+    if workers.gone and workers.last_sign_at is not None:
+        seconds = (now - workers.last_sign_at) // 1000
+        return (
+            f"No worker is alive; the last one was there {seconds} s ago. Start one: vskill-platform worker."
+        )
+    if stalled and workers.last_sign_at is None:
+        return "No worker has been here for a day, and work waits. Start one: vskill-platform worker."
+    return None
 
 
 def _is_stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:

@@ -48,6 +48,8 @@ class End(msgspec.Struct, frozen=True):
     state: State
     #: From submitting to the machine's first decision; None where the history does not say.
     took_ms: int | None
+    #: From when to when the attempt ran that led to that decision; None where no worker took it up.
+    worked: tuple[int, int] | None = None
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -73,11 +75,23 @@ class Activity(msgspec.Struct, frozen=True):
 
     @property
     def per_minute(self) -> float | None:
-        """How fast the line moves: ends a minute in the last ten; None where none ended."""
+        """Ends a minute in the last ten; None where none ended. An idle queue has few, however fast it is."""
         start = max(self.since, self.at - RATE_MS)
         worked = sum(end.at >= start and end.state in _WORKED for end in self.ends)
         span_ms = self.at - start
         return worked * 60_000 / span_ms if worked and span_ms > 0 else None
+
+    @property
+    def ms_each(self) -> float | None:
+        """How fast the line moves: the time in which anybody worked in the last ten minutes, for each run that ended in
+        it. Idle times and pauses do not count. None where none ended."""
+        start = max(self.since, self.at - RATE_MS)
+        spans = sorted(end.worked for end in self.ends if end.worked and end.worked[1] >= start)
+        busy, until = 0, start
+        for began, ended in spans:
+            busy += max(ended - max(began, until), 0)
+            until = max(until, ended)
+        return max(busy, 1) / len(spans) if spans else None
 
     def took(self, share: float) -> int | None:
         """The duration that this share of the ends stayed within."""
@@ -138,8 +152,13 @@ async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE, *, audi
 
 def _end(fields: _EndFields) -> End:
     first = next((event for event in fields.history if event.to.ends_run), None)
-    took = None if first is None else max(first.at - fields.history[0].at, 0)
-    return End(fields.updated_at, fields.state, took)
+    if first is None:
+        return End(fields.updated_at, fields.state, None)
+    took = max(first.at - fields.history[0].at, 0)
+    begun = [
+        event.at for event in fields.history if event.to is State.TIER1_SCANNING and event.seq < first.seq
+    ]
+    return End(fields.updated_at, fields.state, took, (begun[-1], first.at) if begun else None)
 
 
 def percentile(values: Sequence[int], share: float) -> int | None:
@@ -215,13 +234,6 @@ async def position_of(
     if record.id in ids:
         return LinePosition(ids.index(record.id) + 1)
     return LinePosition(len(ids) or 1, at_least=page.after is not None)
-
-
-def estimate_ms(position: LinePosition | None, activity: Activity | None) -> int | None:
-    """When its turn comes, if the line goes on as fast as in the last ten minutes; None where that is unknown."""
-    if position is None or activity is None or activity.per_minute is None:
-        return None
-    return int(position.place * 60_000 / activity.per_minute)
 
 
 def _id(entry: Entry) -> str:

@@ -83,6 +83,7 @@ def _figures(found: QueueHealth, depth: Depth | None) -> QueueFigures:
     return QueueFigures(
         violations=len(found.violations),
         damaged=found.damaged,
+        workers_alive=found.workers.alive,
         oldest_waiting_s=(found.oldest_waiting_ms or 0) / 1000,
         dead_letters=depth.dead if depth else math.nan,
         judge_last_answer_s=(answered or 0) / 1000,
