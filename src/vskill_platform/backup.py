@@ -295,7 +295,8 @@ def read_manifest(file: Path) -> BackupManifest:
         ) from error
     if manifest.format != FORMAT:
         raise StoreCorrupt(
-            f"{file} has format {manifest.format}; this release reads {FORMAT}", file=str(file)
+            f"{file} has format {manifest.format}, by release {manifest.release}; this release reads {FORMAT}",
+            file=str(file),
         )
     return manifest
 
