@@ -167,6 +167,18 @@ async def test_submitting_the_repository_again_brings_its_files_again(env, serve
     assert (await submit_repository(URL)).outcome is IntakeOutcome.ALREADY_VERIFIED
 
 
+async def test_what_somebody_put_back_is_found_whole_by_the_repair(env):
+    """As from a backup."""
+    digest = await published_upload(env, "demo")
+    whole = await env.blobs.get(digest)
+    await lose(env.blobs, digest)
+    await found_damaged(digest)
+    await env.blobs.put(digest, whole)
+    await run_until_quiet(env)
+    assert (await repair_task(digest)).outcome == "it was read and found whole"
+    assert await list_damage() == ()
+
+
 async def test_a_repair_of_what_is_whole_changes_nothing(env):
     await ask_for_repair("a" * 64)
     await run_until_quiet(env)

@@ -22,7 +22,7 @@ from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.visibility import needs_token
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.errors import ContentDamaged, NotFound
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, FindingKind
 from vskill_platform.domain.skill import VersionStatus
@@ -228,12 +228,12 @@ async def _read_version(request: Request) -> Dossier:
 
 
 async def _skill_text(dossier: Dossier) -> str | None:
-    """SKILL.md, or None where it is not shown or not kept."""
+    """SKILL.md, or None where it is withheld or damaged: the page says the rest."""
     if not dossier.readable:
         return None
     try:
         found = await read_dossier_files(require_env(), dossier)
-    except NotFound:
+    except ContentDamaged:
         return None
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
 
