@@ -12,7 +12,7 @@ from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
-from vskill_platform.domain.skill import StatusChange, StatusRole, yank
+from vskill_platform.domain.skill import StatusChange, StatusRole, take_down, yank
 from vskill_platform.store.skills import get_skill, update_skill
 
 pytestmark = pytest.mark.anyio
@@ -120,6 +120,20 @@ async def test_resolve_knows_every_version_by_its_fingerprint(shelf):
     assert answer == {"match": {"version": "1.0.0"}, "latestVersion": {"version": "1.0.1"}}
     versions = (await shelf.client.get(f"{API}/skills/lint/versions", params={"limit": 1})).json()
     assert [one["version"] for one in versions["items"]] == ["1.0.1"] and versions["nextCursor"] == "1"
+
+
+async def test_a_version_that_was_taken_down_is_lower_than_every_other(shelf):
+    """So an update replaces it, also by a version before it."""
+    await shelf.publish("lint", "old")
+    await shelf.publish("lint", "new")
+    record = (await shelf.client.get(f"{API}/skills/lint/versions/1.0.1")).json()["version"]
+    text = "\n".join(f"{one['path']}:{one['sha256']}" for one in record["files"])
+    asked = {"slug": "lint", "hash": hashlib.sha256(text.encode()).hexdigest()}
+    why = StatusChange(StatusRole.REVIEWER, "admin:eve", 1, "it misleads")
+    with active_env(shelf.env):
+        await update_skill("acme/tools/lint", lambda skill: take_down(skill, why, number="1.0.1"))
+    answer = (await shelf.client.get(f"{API}/resolve", params=asked)).json()
+    assert answer == {"match": {"version": "0.0.0-recalled"}, "latestVersion": {"version": "1.0.0"}}
 
 
 async def test_the_form_of_older_clients_is_an_upload_like_any_other(shelf):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.clients.clients import Claude
-from tests.clients.registry import Registry, skill_md
+from tests.clients.registry import Registry, read_files, skill_md
 from tests.support.records import put_copies
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
@@ -96,6 +96,25 @@ def test_clawhub_says_that_a_blocked_skill_is_malicious_and_updates_the_others(p
     said = clawhub.ask("update", "--all").text
     assert "worse: blocked as malicious" in said and "good up to date" in said
     assert clawhub.folder("worse").joinpath("SKILL.md").exists()
+
+
+def test_a_version_that_was_taken_down_is_replaced_by_the_one_before(published, claude, skills, clawhub):
+    """By each client's own update, which says so; nothing of it is left where the client keeps its skills."""
+    texts = [{"SKILL.md": skill_md("steps", body)} for body in ("old", "new")]
+    for files in texts:
+        canonical = published.publish("steps", files)
+    claude.plugin("marketplace", "add", f"{published.url}/marketplace.json")
+    claude.plugin("install", f"steps@{MARKETPLACE}")
+    skills.add(canonical)
+    clawhub.ask("install", "steps")
+    published.command("skill", "takedown", canonical, "1.0.1", "--reason", "it misleads")
+    claude.plugin("marketplace", "update", MARKETPLACE)
+    assert "updated from 1.0.1 to 1.0.0" in claude.plugin("update", f"steps@{MARKETPLACE}").text
+    assert "Updated steps" in skills.run("update", "-p", "-y").text
+    assert "Updated steps -> v1.0.0" in clawhub.ask("update", "steps").text
+    assert read_files(claude.folder(MARKETPLACE, "steps")) == texts[0]
+    for folder in (skills.folder("steps"), clawhub.folder("steps")):
+        assert read_files(folder, (".clawhub/",)) == texts[0]
 
 
 def test_clawhub_prints_sentences(published, clawhub):

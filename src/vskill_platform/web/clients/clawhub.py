@@ -44,6 +44,10 @@ Slug = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Cursor = Annotated[str, msgspec.Meta(max_length=2000)]
 
+#: What a folder is called that holds a version which was blocked or taken down: lower than every version, so that the
+#: client installs the latest in its place. It calls a folder up to date whose version is not lower than the latest.
+RECALLED = "0.0.0-recalled"
+
 SkillView = Callable[[Request, PublishedSkill], Awaitable[Response]]
 
 _SORTS = {
@@ -320,17 +324,22 @@ async def install(request: Request, skill: PublishedSkill) -> Response:
 async def resolve(request: Request, skill: PublishedSkill) -> Response:
     """Which version a folder on the client's disk is, by the fingerprint that the client makes of it."""
     asked = query_of(request, ResolveQuery)
-    latest = skill.current_version
+    latest, blocklist = skill.current_version, await current_blocklist(services_of(request))
     match = None
     for number, record in (await read_versions(services_of(request), skill)).items():
         if asked.hash in fingerprints(record):
-            match = require_version(skill, number)
+            ref = require_version(skill, number)
+            match = RECALLED if _is_recalled(skill, ref, blocklist) else number
     return json_response(
         {
-            "match": {"version": match.number} if match else None,
+            "match": {"version": match} if match else None,
             "latestVersion": {"version": latest} if latest else None,
         }
     )
+
+
+def _is_recalled(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> bool:
+    return ref.status is VersionStatus.TAKEN_DOWN or bool(blocklist.hits_version(skill, ref))
 
 
 async def download(request: Request, skill: PublishedSkill) -> Response:
