@@ -101,6 +101,7 @@ PLAIN: dict[str, Any] = {
     "forceInstall": None,
     "tag": None,
     "service": "git-upload-pack",
+    "collection": None,
     "reported": None,
     "next": None,
     "token": None,
@@ -223,6 +224,8 @@ def queries_for(endpoint: Endpoint, facts: Facts) -> Iterator[dict[str, str]]:
     carrying = [name for name in names if name in NAMED]
     for name in carrying:
         yield {**base, name: value_of(facts, NAMED[name])}
+    if "collection" in names:
+        yield {**base, "collection": COLLECTION}
     if len(carrying) > 1:
         yield {**base, **{name: value_of(facts, NAMED[name]) for name in carrying}}
 

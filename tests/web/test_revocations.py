@@ -1,5 +1,6 @@
 """What was withdrawn, as everybody reads it: the signed list, its feeds, the checks of clients, and the page."""
 
+import asyncio
 import base64
 import json
 import xml.etree.ElementTree as ET  # our own documents only
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import delete, restore, take_down, unyank, yank
+from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.shelf import open_shelf
@@ -20,6 +22,7 @@ from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.namespace import NamespaceRole, Visibility
+from vskill_platform.keeping import KeptReads
 from vskill_platform.signing.keys import MemoryKeys, public_from_jwks
 from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE, open_revocation_list
 from vskill_platform.store.accounts import Role, create_user, read_user
@@ -290,6 +293,19 @@ async def test_a_registry_without_a_key_says_that_it_signs_no_list(shelf):
     async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
         answer = await client.get(LIST)
     assert answer.status_code == 404 and "no signing key" in answer.text
+
+
+async def test_first_lists_are_derived_once_for_many_who_ask(shelf):
+    """One list at a time, and one walk over the skills for all who wait."""
+    await shelf.publish("lint", "one")
+    await take_lint_down(shelf)
+    kv = CountingKV(shelf.env.kv)
+    env = msgspec.structs.replace(shelf.env, kv=kv, kept=KeptReads())
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+        answers = await asyncio.gather(*(client.get(LIST) for _ in range(5)))
+    assert len({one.content for one in answers}) == 1
+    assert kv.calls["select"] == 1
 
 
 def test_times_of_a_list_are_in_utc():
