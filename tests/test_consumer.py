@@ -5,6 +5,7 @@ In test names `-` is written `_`. Here are AC-US3-03, AC-US3-05, TC-054 and TC-0
 
 import asyncio
 import contextvars
+import errno
 import functools
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -334,6 +335,27 @@ async def test_B16_a_failed_attempt_comes_again_after_10_60_and_300_seconds_and_
     assert record.decision is not None and "broken 3" in record.decision.reason
     (letter,) = (await env.broker.dead_letters()).items
     assert letter.reason == record.decision.reason
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        MemoryError(),
+    ],
+)
+async def test_what_this_machine_lacks_is_not_the_contents_fault(clock, error):
+    env = memory_env(clock, scanner=Scripted(error, error, error, error, error))
+    submission = await submit(env, "demo")
+    for _ in range(5):
+        await work(env)
+        record = await read(env, submission)
+        assert record.state.active
+        assert (record.attempts.failed, record.attempts.waiting_for) == (0, "this machine")
+        clock.advance(record.next_attempt_at - clock.now())
+    await work(env)
+    assert (await read(env, submission)).state is State.PUBLISHED
 
 
 async def test_an_unavailable_source_is_not_an_attempt_and_backs_off_to_15_minutes_until_a_day_is_over(clock):

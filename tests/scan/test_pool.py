@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,8 +18,9 @@ from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.domain.errors import Shortage
+from vskill_platform.domain.scan import ScanStatus, StaticReport
+from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.scan.compiled import compiled_file, store_compiled
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.pool import PooledScanner
@@ -134,6 +137,82 @@ async def test_a_child_that_died_while_idle_is_not_the_next_skills_fault():
             while scanner._children[0].running:  # noqa: ASYNC110 - the pool tells nobody
                 await asyncio.sleep(0.01)
         assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
+
+
+async def killed_over(scanner: PooledScanner, body: str) -> StaticReport:
+    """Scan, and kill the child in the middle, as the system does when memory is short."""
+    scanning = asyncio.create_task(scanner.scan(skill(f"hang {body}")))
+    async with asyncio.timeout(PATIENCE_S):
+        while not (scanner._free.empty() and scanner._children[0].running):  # noqa: ASYNC110 - the pool tells nobody
+            await asyncio.sleep(0.01)
+    (pid,) = pids(scanner)
+    os.kill(pid, signal.SIGKILL)
+    return await scanning
+
+
+async def test_a_child_that_others_kill_is_not_the_skills_fault():
+    async with pool(wall_s=PATIENCE_S) as scanner:
+        for _ in range(4):
+            with pytest.raises(Shortage, match="SIGKILL") as raised:
+                await killed_over(scanner, "")
+            assert raised.value.host == "the scanner"
+        assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
+
+
+async def test_the_third_kill_over_one_skill_while_others_are_scanned_goes_to_a_person():
+    async with pool(wall_s=PATIENCE_S) as scanner:
+        for body in ("one", "other", "one"):
+            # A child that has scanned is there, so that the kill meets the scan and not the start.
+            assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
+            with pytest.raises(Shortage):
+                await killed_over(scanner, body)
+        await scanner.scan(skill("fine"))
+        report = await killed_over(scanner, "one")
+        assert (report.status, report.problem) == (ScanStatus.ERROR, "the scanning process died (SIGKILL)")
+        await scanner.scan(skill("fine"))
+        with pytest.raises(Shortage):
+            await killed_over(scanner, "other")
+
+
+async def test_a_child_that_cannot_start_is_not_the_skills_fault():
+    def unknown(data: bytes) -> Manifest:
+        raise NotImplementedError
+
+    unknown.__module__ = "vskill_platform.nowhere"
+    scanner = await PooledScanner.open(unknown, processes=1)
+    with pytest.raises(Shortage, match=r"cannot be started at the moment: exit code 1\."):
+        await scanner.scan(skill("fine"))
+    await scanner.close()
+
+
+_IN_LITTLE_MEMORY = """
+import asyncio, resource
+from tests.scan.hanging import misbehave
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.scan.pool import PooledScanner
+
+async def main():
+    scanner = await PooledScanner.open(misbehave, processes=1, memory_bytes=16 << 30)
+    try:
+        await scanner.scan([SkillFile("SKILL.md", "100644", b"---\\nname: a\\ndescription: b\\n---\\ngrow\\n")])
+    finally:
+        await scanner.close()
+
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+asyncio.run(main())
+"""
+
+
+def test_less_memory_than_a_child_is_due_is_not_the_skills_fault():
+    """The limit of the server is inherited: what is over that one may be well below the child's own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_LITTLE_MEMORY],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert "Shortage: This machine has too few resources at the moment: it lacks memory." in done.stderr
 
 
 async def test_a_scan_that_is_cancelled_frees_its_child():

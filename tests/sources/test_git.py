@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +23,7 @@ from vskill_platform.domain.errors import (
     LimitExceeded,
     NoSkillFound,
     PlatformError,
+    Shortage,
     SourceGone,
     SourceUnavailable,
     Unsupported,
@@ -36,6 +39,7 @@ from vskill_platform.sources.command import (
     make_repository,
 )
 from vskill_platform.sources.git import FetchSettings, GitSource
+from vskill_platform.sources.remote import _failure
 
 pytestmark = pytest.mark.anyio
 
@@ -358,6 +362,62 @@ async def test_a_call_that_takes_too_long_is_ended_whatever_it_does(tmp_path):
     with pytest.raises(TimedOut):
         async with git.objects(tmp_path / "r", CommandLimits(seconds=0.2)):
             await asyncio.sleep(5)
+
+
+@pytest.mark.parametrize("command", ["ls-tree", "cat-file", "fetch"])
+async def test_a_git_that_others_kill_is_not_the_contents_fault(server, tmp_path, command):
+    """As when memory is short: the real git, but one of its commands is killed."""
+    killed = tmp_path / "git"
+    killed.write_text(f'#!/bin/sh\n[ "$1" = {command} ] && kill -9 $$\nexec {GIT} "$@"\n')
+    killed.chmod(0o755)
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    hosts = Hosts((), rewrites=(server.rewrite(),))
+    source = GitSource(str(killed), hosts, FetchSettings(folder=tmp_path / "fetch"))
+    with pytest.raises(Shortage, match="git was killed") as raised:
+        await source.fetch(at(""))
+    assert raised.value.host == "this machine"
+    await source.close()
+
+
+async def test_a_git_that_cannot_be_started_is_not_the_contents_fault(server, open_source):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    source = open_source(Hosts((), rewrites=(server.rewrite(),)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = {int(one.name) for one in await asyncio.to_thread(lambda: [*Path("/proc/self/fd").iterdir()])}
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(n for n in range(soft) if n not in in_use), hard))
+    try:
+        with pytest.raises(Shortage):
+            await source._git.run("version", folder=Path("/"), limits=CommandLimits())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (await source.fetch(at(""))).files
+
+
+@pytest.mark.parametrize(
+    ("said", "lacks"),
+    [
+        ("error: index-pack died of signal 9\nfatal: index-pack failed", "memory"),
+        ("fatal: write error: No space left on device", "disk space"),
+        ("fatal: cannot create thread: Resource temporarily unavailable", "processes"),
+        ("fatal: could not open 'x': Too many open files", "open files"),
+    ],
+)
+async def test_what_git_says_of_the_machine_is_told_from_what_it_says_of_the_repository(said, lacks):
+    route = await Hosts((), rewrites=("https://github.com/=http://127.0.0.1:9/",)).route(TOOLS)
+    error = _failure(route, said.encode())
+    assert isinstance(error, Shortage) and f"lacks {lacks}" in error.message
+    assert isinstance(_failure(route, b"error: index-pack died of signal 24\n"), LimitExceeded)
+
+
+async def test_fetched_files_that_somebody_removed_are_fetched_again(server, open_source, tmp_path):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools"), "big.txt": "x" * 5_000_000})
+    source = open_source(Hosts((), rewrites=(server.rewrite(),)))
+    await source.survey(TOOLS)
+    await asyncio.to_thread(shutil.rmtree, tmp_path / "fetch")
+    with pytest.raises(Shortage):
+        await source.survey(TOOLS)
+    assert (await source.survey(TOOLS)).places
+    assert (await source.head(TOOLS)).commit
 
 
 # Nothing of the machine is used, and nothing of a stranger's is run.

@@ -87,7 +87,7 @@ async def _scan_one(
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
     """What the registry would do. Files that it would refuse are scanned all the same, where they can be read."""
-    from vskill_platform.domain.errors import PlatformError
+    from vskill_platform.domain.errors import PlatformError, Shortage
     from vskill_platform.domain.scan import ScanStatus, StaticReport
     from vskill_platform.intake.manifest import admit_skill
     from vskill_platform.scan import forecast
@@ -102,7 +102,10 @@ async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
         is_local = isinstance(error.__cause__, OSError)
         told = forecast.unreadable(error) if is_local else forecast.refused(error)
         return Scanned(path, report, told)
-    report = await scanner.scan(files)
+    try:
+        report = await scanner.scan(files)
+    except Shortage as error:
+        report = StaticReport(scanner.ruleset, ScanStatus.ERROR, problem=error.message)
     try:
         manifest = admit_skill(files, name)
     except PlatformError as error:

@@ -321,6 +321,12 @@ class SourceUnavailable(PlatformError):
         return self._text("host")
 
 
+class Shortage(SourceUnavailable):
+    """This machine has too few resources at the moment: memory, open files, processes or disk space."""
+
+    code = "shortage"
+
+
 class RegistryUnavailable(PlatformError):
     """The registry cannot be reached at the moment, or its answer cannot be read."""
 

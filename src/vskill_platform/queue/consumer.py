@@ -29,6 +29,7 @@ from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
+from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.workers import give_sign
 from vskill_platform.submission_store import read_submission
@@ -132,13 +133,21 @@ async def _attempt(claim: HeldClaim) -> None:
         over = f"it took longer than its budget of {budget // 1000} s"
         await _attempt_failed(claim, over if timer.expired() else str(error) or "a step timed out")
     except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
-        env.metrics.attempts.labels("unavailable").inc()
-        await claim.unavailable(_dependency(error), str(error))
+        await _attempt_later(claim, error)
     except ClaimLost:
         raise
     except Exception as error:
+        shortage = shortage_of(error)
+        if shortage is not None:
+            await _attempt_later(claim, shortage)
+            return
         env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
         await _attempt_failed(claim, str(error) or repr(error))
+
+
+async def _attempt_later(claim: HeldClaim, error: PlatformError) -> None:
+    require_env("metrics").metrics.attempts.labels("unavailable").inc()
+    await claim.unavailable(_dependency(error), str(error))
 
 
 async def _attempt_failed(claim: HeldClaim, reason: str) -> None:

@@ -22,6 +22,7 @@ from vskill_platform.notifications.mail import MAIL, send_mail
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
+from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
@@ -90,13 +91,22 @@ async def _attempt(kind: TaskKind, held: HeldTask) -> None:
         over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
         await _record_failure(kind, held, over if timer.expired() else str(error) or "a step timed out")
     except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
-        reason, waiting_for = str(error), str(error.details.get("host") or error.code)
-        await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, env.kv.now()))
+        await _record_unavailable(held, error)
     except ClaimLost:
         raise
     except Exception as error:
+        shortage = shortage_of(error)
+        if shortage is not None:
+            await _record_unavailable(held, shortage)
+            return
         env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
         await _record_failure(kind, held, str(error) or repr(error))
+
+
+async def _record_unavailable(held: HeldTask, error: PlatformError) -> None:
+    reason, waiting_for = str(error), str(error.details.get("host") or error.code)
+    now = require_env("kv").kv.now()
+    await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, now))
 
 
 def _is_foreign(error: Exception) -> bool:

@@ -8,7 +8,8 @@ from vskill_platform.domain.scan import JudgeReport, StaticReport
 
 
 class Scanner(Protocol):
-    """Tier 1. An error of its own is a report with that status, never an exception and never clean."""
+    """Tier 1. An error of its own is a report with that status, and never clean; Shortage says that this machine could
+    not run it."""
 
     @property
     def ruleset(self) -> str:

@@ -1,8 +1,10 @@
 """The scanner of the workers: child processes, each with one skill at a time, so that a scan that runs wild costs one
 child and not the worker. Waiting for a free child does not count against a skill's budget.
 
-A child that exceeds its time or memory, or dies, is replaced, and the skill's report says so: it is timed out, or an
-error, and never clean. The event loop only ever waits for sockets.
+A child that exceeds its time or memory, or breaks, is replaced, and the skill's report says so: it is timed out, or an
+error, and never clean. A child that could not start, or that somebody else killed below its limits (as the system does
+when memory is short), says nothing about the skill: Shortage asks for another try. The third time over one skill,
+while others are scanned, it is an error too. The event loop only ever waits for sockets.
 """
 
 import asyncio
@@ -17,7 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.scan.compiled import load_compiled, store_compiled
 from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, with_indicators
@@ -25,18 +28,35 @@ from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.scan.structure import CheckManifest
 from vskill_platform.scan.wire import HEADER, ChildReady, Setup, frame
+from vskill_platform.shortages import has_memory_for, lack
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.
 MEMORY_BYTES = 1024 * 1024 * 1024
 #: The engine ends a scan at its budget; the pool ends the child this much later.
 GRACE_S = 2.0
-#: For a child to read and compile the rules on a busy machine.
-START_S = 60.0
+#: For a child to read and compile the rules on a busy machine: less than a submission's time, which it must not cost.
+START_S = 30.0
+#: For a child that lost its socket to end by itself.
+REAP_S = 0.2
 CHILD = "vskill_platform.scan.child"
+#: What a skill waits for that could not be scanned.
+SCANNER = "the scanner"
+#: A skill over which children were killed this often, while others were scanned, is a person's.
+MOST_KILLS = 3
+#: Skills whose kills are remembered.
+MOST_KILLED = 1_000
 
 
 class ChildDied(Exception):
     """The child ended in the middle of something."""
+
+
+class _Kills(msgspec.Struct):
+    """How often children were killed over one skill."""
+
+    times: int
+    #: Scans that the pool had completed before the first of them.
+    completed_before: int
 
 
 class PooledScanner:
@@ -51,6 +71,9 @@ class PooledScanner:
         for child in self._children:
             self._free.put_nowait(child)
         self._closed = False
+        #: By the digest of the skill.
+        self._kills: dict[str, _Kills] = {}
+        self._completed = 0
 
     @classmethod
     async def open(
@@ -94,22 +117,26 @@ class PooledScanner:
 
     async def _scan_in(self, child: "_Child", files: Sequence[SkillFile]) -> StaticReport:
         limits = self._setup.limits
+        await self._await_start(child)
         try:
-            await self._await_start(child)
             async with asyncio.timeout(limits.wall_s + GRACE_S):
                 answer = await child.ask(frame(files))
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
             await asyncio.shield(child.end())
             return self._report_failure(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
-        except (ChildDied, OSError) as error:
-            return await self._report_death(child, error)
+        except (ChildDied, OSError):
+            return await self._report_death(child, files)
         except BaseException:
             # Cancelled in the middle: the child is still busy with a skill that nobody waits for.
             await asyncio.shield(child.end())
             raise
         if report.status is ScanStatus.ERROR:
             await asyncio.shield(child.end())
+            if MemoryError.__name__ in report.problem and not has_memory_for(self._setup.memory_bytes):
+                raise lack("memory")
+        else:
+            self._completed += 1
         return report
 
     async def _await_start(self, child: "_Child") -> None:
@@ -119,26 +146,47 @@ class PooledScanner:
         try:
             async with asyncio.timeout(START_S):
                 ready = await child.start(self._setup)
-        except TimeoutError:
-            raise ChildDied(f"it was not ready after {START_S:g} s") from None
+        except (TimeoutError, ChildDied, OSError) as error:
+            code = await asyncio.shield(child.end())
+            reason = str(error) or ("it was not ready in time" if code is None else _ending(code))
+            raise Shortage(f"The scanner cannot be started at the moment: {reason}.", host=SCANNER) from error
+        except BaseException:
+            await asyncio.shield(child.end())
+            raise
         if ready.ruleset != self._ruleset:
-            raise ChildDied(f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker")
+            await asyncio.shield(child.end())
+            reason = f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker"
+            raise Shortage(f"The scanner cannot be started: {reason}.", host=SCANNER)
         if ready.compiled is not None:
             self._setup = msgspec.structs.replace(self._setup, compiled=ready.compiled)
             if self._cache is not None:
                 await asyncio.to_thread(store_compiled, self._cache, self._ruleset, ready.compiled)
 
-    async def _report_death(self, child: "_Child", error: Exception) -> StaticReport:
+    async def _report_death(self, child: "_Child", files: Sequence[SkillFile]) -> StaticReport:
         code = await asyncio.shield(child.end())
         if code == -signal.SIGXCPU:
             limit = self._setup.limits.cpu_s
             return self._report_failure(
                 ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time"
             )
-        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        return self._report_failure(
-            ScanStatus.ERROR, f"the scanning process died ({how}): {error}".rstrip(": ")
-        )
+        problem = f"the scanning process died ({_ending(code)})"
+        # Its own limits never end a child this way: of those, the one for time has another signal, and the one for
+        # memory makes an error inside.
+        if code == -signal.SIGKILL and self._may_be_ours(files):
+            raise Shortage(f"The scan was cut off: {problem}, as when memory is short.", host=SCANNER)
+        return self._report_failure(ScanStatus.ERROR, problem)
+
+    def _may_be_ours(self, files: Sequence[SkillFile]) -> bool:
+        """Count one more kill over this skill; False once it looks like the skill's own doing."""
+        digest = digest_of_files(files)
+        kills = self._kills.pop(digest, _Kills(0, self._completed))
+        kills.times += 1
+        if kills.times >= MOST_KILLS and self._completed > kills.completed_before:
+            return False
+        self._kills[digest] = kills
+        while len(self._kills) > MOST_KILLED:
+            del self._kills[next(iter(self._kills))]
+        return True
 
     def _report_failure(self, status: ScanStatus, problem: str) -> StaticReport:
         return StaticReport(self._ruleset, status, problem=problem)
@@ -191,7 +239,7 @@ class _Child:
             raise ChildDied("") from error
 
     async def end(self) -> int | None:
-        """Kill it if it still runs; its exit code."""
+        """Kill it if it still runs; otherwise its exit code."""
         writer, process = self._writer, self._process
         self._reader = self._writer = self._process = None
         if writer is not None:
@@ -212,10 +260,17 @@ def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _reap(process: subprocess.Popen[bytes]) -> int:
-    """A child that died says how; one that hangs is killed."""
+def _reap(process: subprocess.Popen[bytes]) -> int | None:
+    """A child that died says how; one that hangs is killed, and None says so."""
     try:
-        return process.wait(timeout=0.2)
+        return process.wait(timeout=REAP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.wait()
+        process.wait()
+        return None
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "it did not end by itself"
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"

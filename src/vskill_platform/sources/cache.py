@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from vskill_platform.domain.errors import Shortage
 from vskill_platform.sources.snapshots import Snapshot
 
 
@@ -69,6 +70,10 @@ class SnapshotCache:
         kept.readers += 1
         try:
             yield kept.snapshot
+        except Shortage:
+            # Perhaps somebody else took its folder off the disk: the next reader fetches it again.
+            kept.until = 0.0
+            raise
         finally:
             kept.readers -= 1
             if kept.dropped and not kept.readers:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +20,8 @@ import msgspec
 
 from vskill_platform import __version__
 from vskill_platform.child_processes import CHUNK, end_group, pipe_of, read_last, read_up_to
-from vskill_platform.domain.errors import LimitExceeded, Unsupported
+from vskill_platform.domain.errors import LimitExceeded, Shortage, Unsupported
+from vskill_platform.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
 from vskill_platform.sources.objects import ObjectReader
 
@@ -83,6 +85,10 @@ class TimedOut(Exception):
     """The call took longer than it may, and its processes are gone."""
 
 
+class CutOff(Exception):
+    """The call ended before it had said everything, over a limit that was set for it."""
+
+
 class Git:
     """Runs git in bare repositories that `make_repository` made."""
 
@@ -92,13 +98,16 @@ class Git:
     async def run(
         self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
     ) -> EndedCommand:
-        """One call to its end. Raises TimedOut or LimitExceeded after killing it."""
+        """One call to its end. Raises TimedOut or LimitExceeded after killing it, Shortage where others killed it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
                 async with asyncio.timeout(limits.seconds), _watch_size(folder, limits, route):
-                    return await _finish(process, limits)
+                    done = await _finish(process, limits)
             except TimeoutError:
                 raise TimedOut from None
+        if done.code < 0:
+            check_ending(done.code)
+        return done
 
     @asynccontextmanager
     async def objects(self, folder: Path, limits: CommandLimits) -> AsyncIterator[ObjectReader]:
@@ -107,7 +116,11 @@ class Git:
         async with self._process(arguments, folder, limits, None) as process:
             try:
                 async with asyncio.timeout(limits.seconds):
-                    yield ObjectReader(process)
+                    try:
+                        yield ObjectReader(process)
+                    except (asyncio.IncompleteReadError, ConnectionError):
+                        check_ending(await process.wait())
+                        raise CutOff from None
             except TimeoutError:
                 raise TimedOut from None
 
@@ -117,17 +130,21 @@ class Git:
     ) -> AsyncIterator[asyncio.subprocess.Process]:
         """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
         talks = arguments[:1] == ("cat-file",)
-        process = await asyncio.create_subprocess_exec(
-            self._program,
-            *arguments,
-            cwd=folder,
-            env=_environment(self._program, folder, route),
-            stdin=asyncio.subprocess.PIPE if talks else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL if talks else asyncio.subprocess.PIPE,
-            start_new_session=True,
-            limit=CHUNK,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._program,
+                *arguments,
+                cwd=folder,
+                env=_environment(self._program, folder, route),
+                stdin=asyncio.subprocess.PIPE if talks else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL if talks else asyncio.subprocess.PIPE,
+                start_new_session=True,
+                limit=CHUNK,
+            )
+        except OSError as error:
+            reason = error.strerror or repr(error)
+            raise Shortage(f"git cannot be started at the moment: {reason}.", host=MACHINE) from error
         try:
             _limit_resources(process.pid, limits)
             yield process
@@ -231,15 +248,25 @@ def _limit_resources(pid: int, limits: CommandLimits) -> None:
     prlimit = getattr(resource, "prlimit", None)
     if prlimit is None:  # pragma: no cover - Linux has it
         return
-    # One more than the limit: a file of exactly that size is still fine.
-    for kind, most in (
-        (resource.RLIMIT_FSIZE, limits.disk_bytes + 1),
-        (resource.RLIMIT_AS, MOST_MEMORY),
-        (resource.RLIMIT_CPU, max(1, int(limits.seconds * CPU_SHARE))),
-        (resource.RLIMIT_CORE, 0),
+    seconds = max(1, int(limits.seconds * CPU_SHARE))
+    # One more than the limit: a file of exactly that size is still fine. Of processor time the soft limit comes first,
+    # because its signal is no other's.
+    for kind, soft, hard in (
+        (resource.RLIMIT_FSIZE, limits.disk_bytes + 1, limits.disk_bytes + 1),
+        (resource.RLIMIT_AS, MOST_MEMORY, MOST_MEMORY),
+        (resource.RLIMIT_CPU, seconds, seconds + 1),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         with suppress(ProcessLookupError, PermissionError):
-            prlimit(pid, kind, (most, most))
+            prlimit(pid, kind, (soft, hard))
+
+
+def check_ending(code: int) -> None:
+    """Raise Shortage where a call that ended so met a limit of this machine, and none that was set for it."""
+    if code == -signal.SIGKILL:
+        raise Shortage("git was killed, as when memory is short.", host=MACHINE)
+    if not has_memory_for(MOST_MEMORY) and code != -signal.SIGXCPU:
+        raise lack("memory")
 
 
 @asynccontextmanager

@@ -234,7 +234,7 @@ class _Folders:
 
     async def asking(self) -> Path:
         """An empty repository that only questions are asked from."""
-        if self._asking is None:
+        if self._asking is None or not await asyncio.to_thread(self._asking.is_dir):
             self._asking = await self.new()
         return self._asking
 

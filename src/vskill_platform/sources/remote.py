@@ -24,9 +24,11 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
 )
 from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.shortages import has_memory_for, lack
 from vskill_platform.sources.addresses import Hosts, Route
 from vskill_platform.sources.command import (
     CONFIG,
+    MOST_MEMORY,
     CommandLimits,
     EndedCommand,
     Git,
@@ -239,14 +241,16 @@ _GONE = (
 )
 _NOT_GIT = ("is this a git repository", "dumb http transport", "invalid server response", "not valid: ")
 _NO_COMMIT = ("not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref")
-_OVER = (
-    "died of signal",
-    "out of memory",
-    "malloc failed",
-    "File too large",
-    "unable to create thread",
-    "mmap failed",
-)
+_OVER = ("died of signal", "File too large")
+_OUT_OF_MEMORY = ("out of memory", "malloc failed", "unable to create thread", "mmap failed")
+#: What a machine lacks, in the words of git and of the system.
+_SHORT = {
+    "died of signal 9": "memory",
+    "No space left on device": "disk space",
+    "Too many open files": "open files",
+    "Resource temporarily unavailable": "processes",
+    "Cannot fork": "processes",
+}
 #: All that is said when the program that unpacks was ended by a limit.
 _KILLED = "fatal: fetch-pack: invalid index-pack output"
 
@@ -265,12 +269,18 @@ def _failure(route: Route, err: bytes) -> Exception:
 
 
 def _lasting(route: Route, own: str) -> PlatformError | None:
-    """What no other attempt would change."""
+    """What no other attempt would change, and what this machine lacks."""
     if any(words in own for words in _GONE):
         return no_repository(route.host)
     if any(words in own for words in _NOT_GIT):
         return SourceGone(f"{route.host} does not answer as a git host at that address.", host=route.host)
-    if any(words in own for words in _OVER) or own.strip() == _KILLED:
+    for words, lacking in _SHORT.items():
+        if words in own:
+            return lack(lacking)
+    is_killed = own.strip() == _KILLED
+    if (is_killed or any(words in own for words in _OUT_OF_MEMORY)) and not has_memory_for(MOST_MEMORY):
+        return lack("memory")
+    if is_killed or any(words in own for words in (*_OVER, *_OUT_OF_MEMORY)):
         return LimitExceeded("The repository cannot be unpacked within the limits of memory and time.")
     if "object-format" in own or "mismatched algorithms" in own or "hash algorithm" in own:
         return SourceGone("The repository uses SHA-256 object names, which are not supported.")

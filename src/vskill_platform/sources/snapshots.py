@@ -13,7 +13,7 @@ from pathlib import Path
 from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.sources.command import CommandLimits, Git, TimedOut, size_of
+from vskill_platform.sources.command import CommandLimits, CutOff, Git, TimedOut, check_ending, size_of
 from vskill_platform.sources.listing import (
     TreeEntry,
     can_be_named,
@@ -221,6 +221,7 @@ class Snapshot:
         if done.code != 0 and b"Not a valid object name" in done.err:
             return [], False
         if done.code != 0:
+            check_ending(done.code)
             raise too_much
         lines = done.out.split(b"\0")
         return lines[:-1], done.cut
@@ -273,7 +274,7 @@ class Snapshot:
         try:
             async with self._git.objects(self._here(), self._cost) as reader:
                 yield reader
-        except (asyncio.IncompleteReadError, TimedOut):
+        except (CutOff, TimedOut):
             raise LimitExceeded("The repository's files cannot be unpacked within the limits.") from None
 
     def _here(self) -> Path:

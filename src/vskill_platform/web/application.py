@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
+from vskill_platform.shortages import shortage_of
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.limits import Limiter
@@ -102,6 +103,7 @@ class Application:
 
 
 def _answer_failure(request: Request, error: Exception) -> Response:
+    error = shortage_of(error) or error
     if not isinstance(error, PlatformError | HTTPException):
         services_of(request).log.error("request failed", exc_info=error)
     return problem_of(request, error)

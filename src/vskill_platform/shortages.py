@@ -1,0 +1,40 @@
+"""What this machine lacks is the registry's own trouble: it is never charged to the content that met it.
+
+A limit that was set for the content is another matter: whoever sets one knows it, and says so.
+"""
+
+import errno
+import resource
+
+from vskill_platform.domain.errors import Shortage
+
+#: What work waits for, in the words of a record.
+MACHINE = "this machine"
+
+_LACKS = {
+    errno.EMFILE: "open files",
+    errno.ENFILE: "open files",
+    errno.ENOMEM: "memory",
+    errno.EAGAIN: "processes",
+    errno.ENOSPC: "disk space",
+    errno.EDQUOT: "disk space",
+}
+
+
+def shortage_of(error: BaseException) -> Shortage | None:
+    """The shortage behind an error of the system; None where it is something else."""
+    if isinstance(error, MemoryError):
+        return lack("memory")
+    lacks = _LACKS.get(error.errno or 0) if isinstance(error, OSError) else None
+    return None if lacks is None else lack(lacks)
+
+
+def lack(what: str) -> Shortage:
+    message = f"This machine has too few resources at the moment: it lacks {what}."
+    return Shortage(message, host=MACHINE)
+
+
+def has_memory_for(wanted: int) -> bool:
+    """Whether a child can have this much address space: a lower limit of our own process is inherited."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    return hard == resource.RLIM_INFINITY or hard >= wanted
