@@ -50,10 +50,6 @@ _NOTES = (
         "running; SAQ gives a job one attempt; arq waits for its job timeout of 300 s, dramatiq for a heartbeat of "
         "60 s and then for chance."
     ),
-    (
-        "Where ours is not ahead: on PostgreSQL with its default batches of 3, a job costs our worker more CPU than "
-        "pgqueuer's, because each batch is received and settled for itself; with batches of 10 it costs less."
-    ),
     "Celery's own default forks two processes; here its jobs run in threads of one, where they can be counted.",
 )
 
