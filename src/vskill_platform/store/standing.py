@@ -9,7 +9,6 @@ import msgspec
 
 from vskill_platform.archives import artifact_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import unpack
 from vskill_platform.domain.errors import Conflict, CursorGone, NotFound, PlatformError
 from vskill_platform.domain.skill import PublishedSkill, with_artifact, with_installs, with_trust
 from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
@@ -17,6 +16,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.store.installs import count_installs_until_now, installs_by_skill
 from vskill_platform.store.owners import owners_of
 from vskill_platform.store.skills import iter_skills, update_skill
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
@@ -51,10 +51,8 @@ async def _note_artifact(skill: PublishedSkill) -> None:
     if digest is None or skill.current_artifact is not None:
         return
     try:
-        data = await require_env("blobs").blobs.get(digest)
-        if data is not None:
-            artifact = await asyncio.to_thread(lambda: artifact_of(unpack(data, digest)))
-            await update_skill(skill.canonical, lambda known: with_artifact(known, digest, artifact))
+        artifact = await asyncio.to_thread(artifact_of, await read_content(digest))
+        await update_skill(skill.canonical, lambda known: with_artifact(known, digest, artifact))
     except PlatformError as error:
         require_env("log").log.warning("artifact not noted", skill=skill.canonical, error=error.message)
 
