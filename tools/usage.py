@@ -45,7 +45,6 @@ EXEMPT: Mapping[str, str] = {
     "SkillQuery.force_install": _ACCEPTED,
     "ContentLimits.bytes_file": _LIMIT,
     "SkillVersion.tree_hash": "stored with every version for clients that compare it; no answer shows it yet",
-    "PublishedSkill.listed_as": "read already; publishing fills it once names are claimed",
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
     "SearchQuery.highlighted_only": _ACCEPTED,

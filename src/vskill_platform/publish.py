@@ -1,5 +1,5 @@
 """Publishing: the one commit that makes a skill live. It writes the skill, its version with the signed attestation,
-its aliases and the submission's PUBLISHED together, asserts that the blocklist and the namespace are those that were
+its names and the submission's PUBLISHED together, asserts that the blocklist and the namespace are those that were
 looked at, or writes nothing."""
 
 import asyncio
@@ -34,6 +34,7 @@ from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
+from vskill_platform.store.names import claim_writes, settle_skill
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.quotas import count_publication
 from vskill_platform.store.rule_figures import count_fired
@@ -133,15 +134,22 @@ async def _publication(
     if asserted is None:
         asserted = await require_unblocked(_targets(record, content))
     _, canonical, skill, version = await place_of(record.identity)
+    if skill is not None and not skill.listed_as:
+        # It was published before names were held, or written by a process of that release.
+        await settle_skill(skill)
+        _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, canonical))
     belonging = await belonging_of(record.identity, published.narrowed)
     audience = belonging.audience
-    published = msgspec.structs.replace(published, audience=audience)
+    published, claims = await claim_writes(
+        msgspec.structs.replace(published, audience=audience), belonging.namespace
+    )
     operations: tuple[Operation, ...] = (
         asserted,
         belonging.asserted,
         *await skill_writes(skill, published, version, added),
+        *claims,
         *await count_publication(belonging.namespace, audience, skill, added),
     )
     if added is None and skill is not None and skill.audience != audience:

@@ -87,6 +87,7 @@ MATRIX = {
     "skill.delete": Row(OWNER, "own", {"skill": "{skill}", **WHY}),
     "skill.takedown": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
     "skill.restore": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
+    "name.release": Row(ADMIN, "admin", {"skill": "{skill}", "name": "lint", **WHY}),
     # Owners.
     "owner.list": Row(ACCOUNTS, "read"),
     "owner.claim": Row(ACCOUNTS, "own", {"repo_url": REPO}),

@@ -56,21 +56,31 @@ async def test_lists_by_the_beginning_of_a_slug(shelf):
     assert [one["slug"] for one in exact["results"]] == ["beta"]
 
 
-async def test_flat_names_mean_one_skill_or_nothing(shelf):
+async def test_a_slug_means_its_holder_and_the_others_have_names_of_their_own(shelf):
     await shelf.publish("lint")
     await shelf.publish("lint", repo="https://github.com/acme/re--po")
     await shelf.publish("lint", repo="https://github.com/other/tools")
-    refused = await shelf.client.get(f"{API}/skills/lint")
+    found = (await shelf.client.get(f"{API}/skills/lint")).json()
+    assert (found["skill"]["slug"], found["owner"]["handle"]) == ("lint", "acme")
+    listed = {one["slug"] for one in (await shelf.client.get(f"{API}/skills")).json()["items"]}
+    assert listed == {"lint", "lint-acme", "lint-other"}
+    for flat in (*listed, "acme--re--po--lint"):
+        answer = (await shelf.client.get(f"{API}/skills/{flat}")).json()
+        assert answer["skill"]["slug"] == ("lint-acme" if flat.startswith("acme--") else flat)
+    for slug, handle in (("lint", "acme"), ("lint-acme", "acme"), ("lint", "other"), ("lint-other", "other")):
+        answer = await shelf.client.get(f"{API}/skills/{slug}", params={"ownerHandle": handle})
+        assert answer.json()["owner"]["handle"] == handle
+
+
+async def test_a_declared_name_of_several_skills_is_refused_with_the_list_of_them(shelf):
+    for folder in ("one", "two"):
+        await shelf.publish_folder(folder, "night")
+    refused = await shelf.client.get(f"{API}/skills/night")
     assert refused.status_code == 409
     document = refused.json()
-    assert document["code"] == "AMBIGUOUS_SKILL_SLUG" and len(document["matches"]) == 3
+    assert document["code"] == "AMBIGUOUS_SKILL_SLUG" and len(document["matches"]) == 2
     for one in document["matches"]:
-        found = (await shelf.client.get(f"{API}/skills/{one['ref']}")).json()
-        assert found["skill"]["slug"] == one["ref"]
-    twice = await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "acme"})
-    assert twice.status_code == 409
-    once = await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "other"})
-    assert once.json()["owner"]["handle"] == "other"
+        assert (await shelf.client.get(f"{API}/skills/{one['ref']}")).status_code == 200
     assert (await shelf.client.get(f"{API}/skills/lint", params={"ownerHandle": "nobody"})).status_code == 404
     assert (await shelf.client.get(f"{API}/skills/a--b--c")).status_code == 404
 

@@ -10,16 +10,16 @@ import msgspec
 import pytest
 
 from tests.support.counting_kv import CountingKV
-from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.envs import active_env
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
 from vskill_platform.actions.scopes import AT_ONCE
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.names import hashed_name
 from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.collections import add_skills, create_collection
 from vskill_platform.store.installs import installs_by_skill
@@ -78,26 +78,15 @@ async def test_every_prefix_of_a_name_is_a_scope(shelf):
         assert (await shelf.client.get(missing + INDEX)).status_code == 404
 
 
-async def test_a_shared_slug_is_nobodys_alone_and_is_never_inherited(shelf):
+async def test_a_short_name_stays_with_its_holder_and_is_never_inherited(shelf):
     """A client that follows a name must not get another owner's skill when the first one goes away."""
     await shelf.publish("lint")
     assert set(await names(shelf)) == {"lint"}
-    second = await shelf.publish("lint", repo="https://github.com/other/tools")
-    shared = set(await names(shelf))
-    assert len(shared) == 2 and "lint" not in shared
+    await shelf.publish("lint", repo="https://github.com/other/tools")
+    assert set(await names(shelf)) == {"lint", "lint-other"}
     assert set(await names(shelf, "/acme/tools")) == {"lint"}
     await block(shelf, "https://github.com/acme/tools/tree/main/skills/lint")
-    left = await names(shelf)
-    assert len(left) == 1 and set(left) < shared and second.canonical in next(iter(left.values()))["url"]
-
-
-async def publish_folder(shelf, folder: str) -> None:
-    """A skill's name is plain, the folder that it is in need not be."""
-    repo = "https://github.com/acme/tools"
-    shelf.sources.put(repo, f"skills/{folder}", skill_files("plain", folder))
-    with active_env(shelf.env):
-        await submit_repository(repo, f"skills/{folder}")
-        await run_until_quiet(shelf.env)
+    assert set(await names(shelf)) == {"lint-other"}
 
 
 async def block(shelf, target: str) -> None:
@@ -112,10 +101,9 @@ async def block(shelf, target: str) -> None:
 
 async def test_a_name_that_the_schema_does_not_allow_is_made_one(shelf):
     for folder in ("my_skill.v2", "日本"):
-        await publish_folder(shelf, folder)
+        await shelf.publish_folder(folder, "plain")
     found = set(await names(shelf))
-    assert len(found) == 2 and any(name.startswith("my-skill-v2-") for name in found)
-    assert any(name.startswith("skill-") for name in found)
+    assert found == {"my-skill-v2", hashed_name("acme/tools/日本")}
 
 
 async def test_a_blocked_skill_is_in_no_index_and_its_files_are_closed(shelf):

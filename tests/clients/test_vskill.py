@@ -124,10 +124,17 @@ async def test_an_unknown_and_an_ambiguous_name(vskill):
     await vskill.ask("GET", "/api/v1/skills/acme/tools/nothing", code=404)
     plain = await vskill.ask("GET", "/api/v1/skills/nothing", code=404)
     assert "x-legacy-ambiguous" not in plain.headers
+    for folder in ("one", "two"):
+        await vskill.shelf.publish_folder(folder, "night")
+    several = await vskill.ask("GET", "/api/v1/skills/night", code=404)
+    assert several.headers["x-legacy-ambiguous"] == "true"
+
+
+async def test_a_short_name_means_its_first_skill_whoever_publishes_another(vskill):
     await vskill.shelf.publish("lint")
     await vskill.shelf.publish("lint", repo="https://github.com/other/tools")
-    several = await vskill.ask("GET", "/api/v1/skills/lint", code=404)
-    assert several.headers["x-legacy-ambiguous"] == "true"
+    assert (await vskill.get("/api/v1/skills/lint"))["skill"]["name"] == "acme/tools/lint"
+    assert (await vskill.get("/api/v1/skills/lint-other"))["skill"]["name"] == "other/tools/lint"
 
 
 async def test_what_cannot_be_installed_has_a_word_of_its_own_for_its_tier(vskill):
@@ -250,7 +257,7 @@ async def test_installs_are_counted_by_every_form_of_a_name(vskill):
     ):
         answer = await vskill.shelf.client.post(path, headers=HEADERS, json=body)
         assert answer.is_success, answer.text
-    await vskill.post("/api/v1/skills/lint/installs", {}, code=404)
+    await vskill.post("/api/v1/skills/nothing/installs", {}, code=404)
     await vskill.post("/api/v1/skills/installs", {}, code=400)
 
 

@@ -12,11 +12,9 @@ import msgspec
 import pytest
 
 from tests.support.memory_env import memory_env
-from tests.support.records import identity
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
-from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.settings import (
     REGISTRY_VARIABLE,
     TOKEN_VARIABLE,
@@ -114,8 +112,7 @@ def test_a_client_in_a_document_is_pointed_at_the_registry_by_what_it_reads(path
 
 @pytest.mark.parametrize("with_token", [False, True])
 def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads(with_token):
-    skill = PublishedSkill("a/b/demo", identity())
-    ways = install_commands("http://registry.test", skill, with_token=with_token)
+    ways = install_commands("http://registry.test", "a/b/demo", "demo", with_token=with_token)
     assert {way.id for way in ways} >= set(CLIENTS)
     for way in ways:
         assert wrong_commands(list(way.commands)) == []

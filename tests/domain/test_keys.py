@@ -26,6 +26,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.rescan("r1", "a/b/c", "d"), "rescan:r1:a/b/c:d"),
         (keys.skill("a/b/c"), "skill:a/b/c"),
         (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
+        (keys.name("c"), "name:c"),
         (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
         (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
         (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
@@ -59,6 +60,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.attempts("h"), "attempts:h"),
         (keys.audit("01J"), "audit:01J"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
+        (keys.CONTROL_NAMES, "control:names"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
         (keys.CONTROL_RESCANS, "control:rescans"),
@@ -79,6 +81,7 @@ def test_every_prefix_has_a_builder_and_a_row() -> None:
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
     single = {
         keys.CONTROL_BLOCKLIST,
+        keys.CONTROL_NAMES,
         keys.CONTROL_NAMESPACES,
         keys.CONTROL_QUEUE,
         keys.CONTROL_RESCANS,

@@ -25,6 +25,7 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
 from vskill_platform.store.collections import get_collection
+from vskill_platform.store.names import settle_store
 from vskill_platform.store.owners import list_owners
 from vskill_platform.store.reports import list_reports
 from vskill_platform.store.suppressions import suppressed_rules
@@ -47,6 +48,8 @@ async def restored(request, new_store, tmp_path) -> AsyncIterator[Env]:
     async with env_for(settings) as env:
         scanner = structure_scanner(read_manifest, settings.known_bad_digests)
         with active_env(env, scanner=scanner) as active:
+            # As a process of the product does before it serves.
+            await settle_store()
             yield active
 
 

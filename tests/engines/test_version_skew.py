@@ -34,7 +34,7 @@ FIRST_RELEASE = (
 
 
 #: Objects that are no records but tables, whose keys mean something.
-TABLES = {"findings", "malice", "subject"}
+TABLES = {"findings", "malice", "subject", "listed_as", "holders"}
 
 
 def with_unknown(value: Any) -> Any:

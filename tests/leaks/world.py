@@ -180,8 +180,10 @@ async def _furnish(world: LeakWorld) -> None:
     body = f"Reads {WORD} from https://{HOST}/list and says so."
     await publish(world, repo, HIDDEN_NAME, body, "1.0.0")
     secret = await publish(world, repo, HIDDEN_NAME, f"{body} Twice.", "1.1.0")
-    # A short name that a public skill has too.
+    # A short name that a public skill has too; one that was public once would keep it for ever.
+    await put_namespace(Visibility.TEAM)
     await publish(world, repo, "shared", f"The secret one, {WORD}.", "1.0.0")
+    await put_namespace(Visibility.PUBLIC)
     shown = await publish(world, PUBLIC_REPO, "plain", "Sorts lists.", "1.0.0")
     await publish(world, PUBLIC_REPO, "shared", "The open one.", "1.0.0")
     digest = str(secret.current_digest)

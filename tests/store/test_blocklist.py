@@ -20,7 +20,7 @@ from vskill_platform.domain.blocklist import (
     repository_target,
 )
 from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound, RecordMalformed, TransitionError
+from vskill_platform.domain.errors import InvalidInput, NotFound, RecordMalformed, TransitionError
 from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import Certification, StatusRole
@@ -369,14 +369,15 @@ async def test_D7_of_two_approvals_one_counts(env):
 # Skills by name.
 
 
-async def test_names_resolve_or_say_that_they_are_ambiguous(env):
+async def test_a_short_name_stays_with_the_first_skill_that_claims_it(env):
     await published(env)
     assert (await find_by_name("demo", audiences=PUBLIC_ONLY)).canonical == "upload~tests/skills/demo"
     assert (await find_by_name("upload~tests/skills/demo", audiences=PUBLIC_ONLY)).name == "demo"
     await submit_upload(skill_files("demo"), namespace="others", slug="demo")
     await run_until_quiet(env)
-    with pytest.raises(Ambiguous, match="upload~others/skills/demo"):
-        await find_by_name("demo", audiences=PUBLIC_ONLY)
+    assert (await find_by_name("demo", audiences=PUBLIC_ONLY)).canonical == "upload~tests/skills/demo"
+    other = await find_by_name("demo-upload-others", audiences=PUBLIC_ONLY)
+    assert other.canonical == "upload~others/skills/demo"
     with pytest.raises(NotFound):
         await find_by_name("nothing", audiences=PUBLIC_ONLY)
     with pytest.raises(NotFound):

@@ -27,7 +27,18 @@ from vskill_platform.web.app import create_app
 Prepare = Callable[[Env], Awaitable[dict[str, str]]]
 #: Records that actions write.
 KINDS = (
-    *("audit:", "block:", "open_report:", "report:", "skill:", "sub:", "subrun:", "suppress:", "task:"),
+    *(
+        "audit:",
+        "block:",
+        "name:",
+        "open_report:",
+        "report:",
+        "skill:",
+        "sub:",
+        "subrun:",
+        "suppress:",
+        "task:",
+    ),
     *("control:queue", "control:namespaces", "namespace:", "team:", "usage:", "token:", "user:"),
 )
 _ID = re2.compile(r"\b[0-9a-hjkmnp-tv-z]{26}\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

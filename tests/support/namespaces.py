@@ -17,9 +17,14 @@ from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_
 
 
 async def manage(
-    env: Env, name: str, visibility: Visibility, *members: str, role: NamespaceRole = NamespaceRole.READER
+    env: Env,
+    name: str,
+    visibility: Visibility | None,
+    *members: str,
+    role: NamespaceRole = NamespaceRole.READER,
 ) -> None:
-    """Set who may read a namespace that holds nothing yet; `members` are `user:NAME` or `team:NAME`."""
+    """Set who may read a namespace that holds nothing yet (None: unmanaged); `members` are `user:NAME` or
+    `team:NAME`."""
     entries = tuple(Member(one, role, 0, "added") for one in members)
 
     async def decide(namespace: Namespace) -> NamespaceChange:

@@ -48,7 +48,7 @@ async def put_copies(env: Env, skill: PublishedSkill, count: int) -> list[str]:
             slug=slug,
             name=slug,
             aliases=(),
-            listed_as={},
+            listed_as={"public": slug},
             created_at=number,
         )
         for number, slug in enumerate(slugs)

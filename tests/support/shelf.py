@@ -91,6 +91,14 @@ class Shelf(msgspec.Struct, frozen=True):
             assert record.published is not None, record.history[-1]
             return await get_skill(record.published.removeprefix("skill:"))
 
+    async def publish_folder(self, folder: str, name: str) -> None:
+        """A skill whose folder is called otherwise than its front matter calls it."""
+        repo = "https://github.com/acme/tools"
+        self.sources.put(repo, f"skills/{folder}", skill_files(name, folder))
+        with active_env(self.env):
+            await submit_repository(repo, f"skills/{folder}")
+            await run_until_quiet(self.env)
+
     async def token(
         self, account: str = "ada", role: Role = Role.AUTHOR, scopes: tuple[str, ...] = ()
     ) -> dict[str, str]:

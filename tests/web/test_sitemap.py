@@ -44,6 +44,7 @@ def read(body: bytes) -> tuple[str, dict[str, str | None]]:
 async def put_skills(kv, *slugs: str, updated_at: int = 1_700_000_000_000) -> None:
     for slug in slugs:
         record = {"name": slug, "current_version": "1.0.0", "current_digest": "d", "updated_at": updated_at}
+        record["listed_as"] = {"public": slug}
         await kv.put(f"skill:acme/tools/{slug}", msgspec.json.encode(record))
 
 
@@ -181,3 +182,4 @@ async def test_the_marketplace_of_everything_names_a_skill_as_a_narrower_one_doe
     assert len(parts) == 3
     assert [whole[one["homepage"]] for one in parts] == parts
     assert [one["author"]["name"] for one in parts] == ["acme", "acme", "Other"]
+    assert {one["name"] for one in parts} == {"alone", "lint", "lint-other"}

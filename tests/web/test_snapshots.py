@@ -364,6 +364,13 @@ ASKED: tuple[Ask, ...] = (
         body={"version": "1.0.0", "reason": "a mistake"},
     ),
     post("/api/v1/skills/{name}/take-down", f"{NOTES}/take-down", who="root", body={"reason": ""}),
+    post(
+        "/api/v1/skills/{owner}/{repo}/{slug}/release-name",
+        f"{SKILL}/release-name",
+        who="root",
+        body={"name": "nothing", "reason": "squatting"},
+    ),
+    post("/api/v1/skills/{name}/release-name", f"{NOTES}/release-name", who="root", body={"reason": ""}),
     post("/api/v1/skills/{name}/restore", f"{NOTES}/restore", who="root", body={"reason": ""}),
     *get("/api/v1/review", who="root"),
     *get("/api/v1/rules", who="root"),

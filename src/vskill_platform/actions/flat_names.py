@@ -1,13 +1,10 @@
-"""One flat name for a skill, for clients that know no other kind.
+"""Short names in lists: the one function that names skills in marketplaces, indexes, plugin repositories and addresses.
 
-Our names have three parts; some clients have one flat name space. A skill goes by its slug while no other skill was
-ever published under that slug, and by a longer name that nobody else can have otherwise. The records of flat names
-are never removed, so a slug that was shared once is never given to one of its holders alone: nobody inherits the
-name of a skill that was withdrawn. Skills that the reader may not read share nothing with those that they may: the
-longer name would tell that there is another one.
+Our full names have three parts; some clients have one flat name space. The name that a skill has there stands in its
+record, by the readers who know it so (`domain.names`). It never changes by what others publish, and it tells a reader
+nothing of skills that the reader may not read.
 """
 
-import hashlib
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -16,34 +13,54 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.catalogue import SkillPage
-from vskill_platform.domain.naming import NAME_LENGTH, hyphenate, is_plain_name
+from vskill_platform.domain.names import (
+    hashed_name,
+    holder_for,
+    listed_name,
+    names_of,
+    reads_several,
+    recover_names,
+)
 from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
-from vskill_platform.gate import some_at_a_time
 from vskill_platform.records import readable
+from vskill_platform.store.names import read_name, read_names
 from vskill_platform.store.skills import list_flat, read_skills
 
 S = TypeVar("S", bound=PublishedSkill | PublishedSkillSummary)
 
-#: Characters of the hash that tells skills of one slug apart.
-_HASH = 8
-#: Slugs that are looked up at the same time.
-_AT_ONCE = 16
-
 
 async def name_skills(
-    services: Services, reader: Principal, skills: Iterable[S], *, in_repo: bool = False
+    _services: Services,
+    reader: Principal,
+    skills: Iterable[S],
+    *,
+    in_repo: bool = False,
 ) -> dict[str, S]:
-    """Skills by the flat names that they have in a list for this reader, in their order: the one way to name a skill
-    in a marketplace, an index, a plugin's repository or a short address. A skill can be missing for a moment, until it
-    has a name. `in_repo` is for lists of one skill or of one repository, where a slug means one skill."""
+    """Skills by the short names that they have in a list for this reader, in their order: the one way to name a skill
+    in a marketplace, an index, a plugin's repository or a short address. A skill is missing until it has a name, and
+    where its name means another one to a reader of several namespaces.
+
+    Lists of one skill or of one repository (`in_repo`) used the slug in earlier releases and keep it for what was
+    published then.
+    """
     skills = tuple(skills)
-    unnamed = [skill for skill in skills if not skill.listed_as]
-    shared = frozenset() if in_repo else await _shared_slugs(services, reader, unnamed)
-    named: dict[str, S] = {}
+    unnamed = [skill.canonical for skill in skills if not skill.listed_as]
+    known = (await read_names(flat for name in unnamed for flat in names_of(name))).held if unnamed else {}
+    audiences = audiences_of(reader)
+    found: list[tuple[str, S]] = []
     for skill in skills:
-        name = skill.listed_as.get("public")
-        if name is None:
-            name = kebab_name(skill.canonical, is_shared=slug_in(skill.canonical) in shared)
+        listed_as = skill.listed_as or recover_names(skill.canonical, known)
+        name = listed_name(listed_as, audiences, in_repo=in_repo)
+        if name is not None:
+            found.append((name, skill))
+    if reads_several(audiences) and not in_repo:
+        held = (await read_names(name for name, _ in found)).held
+        meant = {name: holder_for(one, audiences) for name, one in held.items()}
+        found = [
+            one for one in found if (holder := meant.get(one[0])) and holder.canonical == one[1].canonical
+        ]
+    named: dict[str, S] = {}
+    for name, skill in found:
         named.setdefault(name, skill)
     return named
 
@@ -51,21 +68,15 @@ async def name_skills(
 async def name_skill(
     services: Services, reader: Principal, skill: PublishedSkill, *, in_repo: bool = False
 ) -> str:
-    """The flat name of one skill; see `name_skills`."""
-    return next(iter(await name_skills(services, reader, [skill], in_repo=in_repo)))
+    """The short name of one skill; see `name_skills`. Without one yet it goes by the name that nobody else can have."""
+    named = await name_skills(services, reader, [skill], in_repo=in_repo)
+    return next(iter(named), hashed_name(skill.canonical))
 
 
-async def _shared_slugs(services: Services, reader: Principal, skills: Iterable[S]) -> frozenset[str]:
-    """Of these skills' slugs, those under which more than one skill was ever published that the reader may read."""
-    slugs = list(dict.fromkeys(slug_in(skill.canonical) for skill in skills))
-    alone = await some_at_a_time(lambda slug: _is_alone(services, reader, slug), slugs, _AT_ONCE)
-    return frozenset(slug for slug, its_own in zip(slugs, alone, strict=True) if not its_own)
-
-
-async def _is_alone(services: Services, reader: Principal, slug: str) -> bool:
-    """Whether no two skills that the reader may read were ever published under this slug."""
-    holders = await list_holders(services, reader, slug)
-    return sum(slug_in(name) == slug for name in holders) <= 1
+async def leads_to(_services: Services, reader: Principal, flat: str, skill: PublishedSkill) -> bool:
+    """Whether a name means this skill to the reader."""
+    holder = holder_for(await read_name(flat), audiences_of(reader))
+    return holder is not None and holder.canonical == skill.canonical
 
 
 async def list_holders(_services: Services, reader: Principal, flat: str) -> tuple[str, ...]:
@@ -96,17 +107,3 @@ async def list_beginning_with(
     return SkillPage(
         tuple(found[name] for name in sorted(found)), shown[-1] if len(aliases) > limit else None
     )
-
-
-def slug_in(canonical: str) -> str:
-    return canonical.rpartition("/")[2]
-
-
-def kebab_name(canonical: str, *, is_shared: bool) -> str:
-    """The slug where it is plain and its own, otherwise with a hash of the canonical name: 1 to 64 of `a-z0-9-`."""
-    slug = slug_in(canonical)
-    if not is_shared and is_plain_name(slug):
-        return slug
-    plain = hyphenate(slug)[: NAME_LENGTH - _HASH - 1].strip("-")
-    mark = hashlib.sha256(canonical.encode()).hexdigest()[:_HASH]
-    return f"{plain}-{mark}" if plain else f"skill-{mark}"

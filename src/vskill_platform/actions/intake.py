@@ -27,7 +27,7 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
     Unsupported,
 )
-from vskill_platform.domain.naming import slugify
+from vskill_platform.domain.naming import name_note, slugify
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake import discover as discovery
@@ -85,6 +85,8 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
     #: it is on the blocklist, or so is what it is part of
     blocked: bool = False
     reason: str | None = None
+    #: under which name it is published, where its folder and SKILL.md give two
+    name_note: str | None = None
     #: why this place was refused, where others were not
     error: str | None = None
     code: str | None = None
@@ -310,6 +312,7 @@ def outcome_view(done: Submitted) -> PlaceOutcome:
         requeued=done.outcome is IntakeOutcome.REQUEUED,
         blocked=done.outcome is IntakeOutcome.BLOCKED,
         reason=done.reason or None,
+        name_note=name_note(record.skill_name, record.declared_name) if record else None,
     )
 
 

@@ -32,6 +32,7 @@ from vskill_platform.domain.namespace import (
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.rescan import request_rescan
 from vskill_platform.store.accounts import find_enabled
+from vskill_platform.store.names import name_namespace
 from vskill_platform.store.namespaces import (
     AuditNote,
     NamespaceChange,
@@ -288,7 +289,10 @@ async def _set_visibility(
 
     note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
     await change_namespace(name, decide, note)
-    return await _view(actor, await finish_preparing(name, request_rescan))
+    changed = await finish_preparing(name, request_rescan)
+    # More people may read its skills now: until a skill has a name for them, no list shows it.
+    await name_namespace(name)
+    return await _view(actor, changed)
 
 
 def _not_yours_to_publish(name: str) -> NotPermitted:

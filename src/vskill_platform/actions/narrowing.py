@@ -22,6 +22,7 @@ from vskill_platform.records import persist
 from vskill_platform.rescan import request_rescan
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
+from vskill_platform.store.names import claim_writes, settle_skill
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.skills import alias_writes, require_skill, skill_writes
 from vskill_platform.submission_store import read_submission
@@ -100,7 +101,13 @@ async def _set(
         if await was_audited(entry_id) or (found.narrowed, found.audience) == (narrowed, belonging.audience):
             return answer
         check(belonging.namespace, found.narrowed, narrowed)
-        changed = msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience)
+        if not found.listed_as:
+            await settle_skill(found)
+            found, version = await require_skill(canonical)
+        changed, claims = await claim_writes(
+            msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience),
+            belonging.namespace,
+        )
         to = {"to": "namespace" if narrowed is None else narrowed.value}
         audit = record_audit(
             "skill readers", canonical, by=actor.actor, reason=request.reason, details=to, entry_id=entry_id
@@ -109,6 +116,7 @@ async def _set(
             belonging.asserted,
             audit,
             *await skill_writes(found, changed, version),
+            *claims,
         ]
         await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])
         return answer

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 import msgspec
 
 from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.content import FileEntry
+from vskill_platform.domain.names import listed_form
 from vskill_platform.domain.skill import (
     PublishedSkill,
     SkillVersion,
@@ -91,6 +93,10 @@ class SkillDetail(SkillCard, frozen=True, kw_only=True):
     reason: str | None
     version_count: int
     submission_id: str | None
+    #: its short name, in lists and addresses; null while it has none
+    listed_as: str | None
+    #: among whose names that is: `public`, `internal` (every account), or a namespace; null while it has none
+    listed_in: str | None
 
 
 class SkillAnswer(Wire, frozen=True):
@@ -164,8 +170,9 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
     )
 
 
-def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDetail:
+def detail(skill: PublishedSkill, blocklist: Blocklist, content: str, audiences: Audiences) -> SkillDetail:
     hits = blocklist.hits_skill(skill)
+    form = listed_form(skill.listed_as, audiences)
     return SkillDetail(
         **msgspec.structs.asdict(card(skill, blocklist)),
         trust_reasons=() if hits or skill.listing is None else _trust_parts(skill.trust),
@@ -177,6 +184,8 @@ def detail(skill: PublishedSkill, blocklist: Blocklist, content: str) -> SkillDe
         reason=why_gone(skill, hits[0] if hits else None),
         version_count=len(skill.versions),
         submission_id=skill.submission,
+        listed_as=None if form is None else skill.listed_as[form],
+        listed_in=None if form is None else form.removeprefix("ns:"),
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain.evidence import Evidence
+from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
@@ -125,6 +126,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     #: null where it does not wait for a worker
     position: PositionView | None
     history: tuple[HistoryEvent, ...]
+    #: under which name it is published, where its folder and SKILL.md give two
+    name_note: str | None = None
     #: a reviewer approved their own submission
     approved_by_submitter: bool = False
 
@@ -195,6 +198,7 @@ def submission_view(
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
         history=tuple(_event(event, viewer) for event in record.history),
+        name_note=name_note(record.skill_name, record.declared_name),
         approved_by_submitter=record.approval is not None and record.approval.own,
     )
 

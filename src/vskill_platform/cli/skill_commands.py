@@ -5,6 +5,7 @@ import click
 
 from vskill_platform.actions.capabilities import CapabilityView
 from vskill_platform.actions.catalogue import LIST_SKILLS, SkillsAnswer
+from vskill_platform.actions.names import RELEASE_NAME, ReleasedName
 from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.skill_contents import LIST_FILES, FilesAnswer
 from vskill_platform.actions.skill_security import SECURITY, SecurityAnswer
@@ -69,6 +70,12 @@ def show_card(card: tuple[CapabilityView, ...] | None) -> None:
         click.echo("Our rules found no host, command, file, secret, install or lasting change in what runs.")
 
 
+def show_released(found: ReleasedName) -> None:
+    console().print(
+        plain(f"{found.skill} no longer holds {found.released}. It is listed as {found.listed_as}.")
+    )
+
+
 def show_security(found: SecurityAnswer) -> None:
     console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}. {found.summary}"))
     rows = [(one.provider, one.status, one.finding_count, one.detail) for one in found.providers]
@@ -95,5 +102,6 @@ COMMANDS = (
     command_for(RESTORE, show_state, arguments=("version",)),
     command_for(NARROW_SKILL, show_readers, arguments=("to",)),
     command_for(WIDEN_SKILL, show_readers),
+    command_for(RELEASE_NAME, show_released, arguments=("name",)),
     command_for(DELETE, show_state, confirm="Withdraw every version and end its submission?"),
 )

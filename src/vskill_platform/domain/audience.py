@@ -23,6 +23,8 @@ Audiences: TypeAlias = frozenset[str] | Everything
 
 #: The audience of every reader: what a record has unless its namespace is managed.
 PUBLIC = "public"
+#: What every account has where namespaces are managed. No record has it: it tells whose names a reader knows.
+INTERNAL = "internal"
 #: What an anonymous reader has.
 PUBLIC_ONLY: frozenset[str] = frozenset({PUBLIC})
 

@@ -1,6 +1,7 @@
 """What lists of published skills are asked for and what they give: filters, orders, pages, hits and counts."""
 
 import enum
+from collections.abc import Sequence
 
 import msgspec
 
@@ -41,6 +42,20 @@ class SkillHits(msgspec.Struct, frozen=True):
     items: tuple[PublishedSkill, ...]
     truncated: bool = False
     unreadable: int = 0
+
+
+def prefer_established(skills: Sequence[PublishedSkill]) -> tuple[PublishedSkill, ...]:
+    """The same order, but of skills with one name the one that holds it comes first, then the oldest. So a newcomer
+    that copies a name stands behind, on every engine."""
+    same: dict[str, list[PublishedSkill]] = {}
+    for skill in skills:
+        same.setdefault(skill.name.lower(), []).append(skill)
+    ordered = {name: iter(sorted(found, key=_establishment)) for name, found in same.items()}
+    return tuple(next(ordered[skill.name.lower()]) for skill in skills)
+
+
+def _establishment(skill: PublishedSkill) -> tuple[bool, int, str]:
+    return skill.name.lower() not in skill.listed_as.values(), skill.created_at, skill.canonical
 
 
 class Facets(msgspec.Struct, frozen=True):

@@ -23,6 +23,8 @@ RESCAN = "rescan:"
 SKILL = "skill:"
 #: within `SKILL`: what lists skills must leave these out before it reads anything
 ALIAS = "skill:alias:"
+#: short names and the skills that hold them
+NAME = "name:"
 VERSION = "version:"
 ATTESTATION = "attestation:"
 #: public keys that have signed something in this store
@@ -79,6 +81,8 @@ CONTROL_RESCANS = "control:rescans"
 CONTROL_REVOCATIONS = "control:revocations"
 #: the key that seals the cursors of event streams
 CONTROL_STREAMS = "control:streams"
+#: that every skill has the names that it had before names were held
+CONTROL_NAMES = "control:names"
 #: the one-time link that makes the first admin
 CONTROL_SETUP = "control:setup"
 
@@ -93,6 +97,7 @@ PARTS: dict[str, int] = {
     EXTSCAN: 2,
     RESCAN: 3,
     SKILL: 1,
+    NAME: 1,
     VERSION: 2,
     ATTESTATION: 2,
     SIGNER: 1,
@@ -202,6 +207,11 @@ def aliases_of(flat: str) -> str:
 
 def is_alias(key: str) -> bool:
     return key.startswith(ALIAS)
+
+
+def name(flat: str) -> str:
+    """Who holds a short name."""
+    return _key(NAME, flat)
 
 
 def version(canonical: str, number: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
+from vskill_platform.domain.audience import EVERYTHING, INTERNAL, PUBLIC, Audiences
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import UPLOAD_HOST, Identity
 from vskill_platform.domain.naming import canonical_name
@@ -204,6 +204,8 @@ def _own(account: str | None, directory: Directory) -> frozenset[str]:
     for name, namespace in directory.namespaces.items():
         if namespace.visibility is None:
             continue
+        if account is not None:
+            found.add(INTERNAL)
         if account is not None and _is_member(namespace, account, principals):
             found |= namespace_audiences(name)
         elif account is not None and namespace.visibility is not Visibility.TEAM:

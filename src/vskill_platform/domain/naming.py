@@ -129,6 +129,13 @@ def clash_slug(slug: str, identity: Identity) -> str:
     return f"{slug}~{hashlib.sha256(identity.key.encode()).hexdigest()[:6]}"
 
 
+def name_note(slug: str, declared: str | None) -> str | None:
+    """What to tell an author whose folder and SKILL.md give two names; None where they agree."""
+    if not declared or slugify(declared) == slug.partition("~")[0]:
+        return None
+    return f"It is published as {slug}, the name of its folder; SKILL.md calls it {declared}."
+
+
 def alias_names(slug: str, name: str) -> tuple[str, ...]:
     """The flat names of a skill: its slug, the slug without a clash suffix, and its name as a slug."""
     return tuple(sorted({slug, slug.partition("~")[0], slugify(name or slug)}))

@@ -294,7 +294,7 @@ async def _count(namespace: Namespace, number: str, request: Request) -> tuple[O
 
 
 def _at_commit(record: Submission, request: Request) -> Submission:
-    return msgspec.structs.replace(record, commit=request.commit)
+    return msgspec.structs.replace(record, commit=request.commit, declared_name=request.declared_name)
 
 
 async def _again(env: Env, number: str, request: Request) -> Submitted:

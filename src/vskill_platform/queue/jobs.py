@@ -11,6 +11,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions, recover_ta
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.store.names import follow_changes
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
 from vskill_platform.upkeep import collector
@@ -98,6 +99,15 @@ async def finish_namespaces(_: JobState) -> JobState:
     return {"prepared": await finish_preparations(request_rescan)}
 
 
+async def name_skills(state: JobState) -> JobState:
+    """Give names to what was published without one."""
+    walked = state.get("walked_at")
+    cursor, walked_at = await follow_changes(
+        _text(state.get("cursor")), walked if isinstance(walked, int) else 0
+    )
+    return {"cursor": cursor, "walked_at": walked_at}
+
+
 async def refresh(_: JobState) -> JobState:
     """Bring every skill's standing up to date."""
     return {"changed": await refresh_standing()}
@@ -183,6 +193,14 @@ JOBS = (
         600_000,
         finish_namespaces,
         "a namespace whose owner began to hide it stays readable if that process died",
+    ),
+    Job(
+        "names",
+        "gives short names to skills that a process of an earlier release published",
+        5_000,
+        600_000,
+        name_skills,
+        "after a rolling restart, marketplaces and indexes lack what the old processes published",
     ),
     Job(
         "standing",

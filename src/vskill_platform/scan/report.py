@@ -17,6 +17,7 @@ from vskill_platform import __version__
 from vskill_platform.domain.decision import Outcome
 from vskill_platform.domain.form import MEANINGS, FormNote
 from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.naming import name_note, slugify
 from vskill_platform.domain.scan import (
     Finding,
     FindingCategory,
@@ -132,6 +133,10 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
     yield _indented(f"{words}: {_sentence(told.reasons[0])}")
     if any(note.field in ("name", "front matter") for note in one.report.notes) and told.name:
         yield _indented(f"Its name would be {told.name}.")
+    folder = one.path.rstrip("/").rpartition("/")[2]
+    note = name_note(slugify(folder), told.name) if folder not in ("", ".", "..") else None
+    if note is not None:
+        yield _indented(note.replace("is published", "would be published"))
     if one.report.status is not ScanStatus.COMPLETE and told.outcome not in (None, Outcome.REFUSE):
         yield _indented("It was not scanned to the end, so there may be more to find.", "magenta")
     findings = by_weight(one.report.findings)

@@ -8,12 +8,16 @@ the skills of those only.
 import msgspec
 
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
+from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort, prefer_established
+from vskill_platform.domain.names import holder_for
+from vskill_platform.domain.naming import hyphenate
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Condition, Is
 from vskill_platform.records import Skips
+from vskill_platform.store.names import read_name
+from vskill_platform.store.skills import read_skills
 from vskill_platform.worker_context import require_env
 
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
@@ -54,8 +58,22 @@ async def search_skills(
     skips = Skips("search_skills")
     items = _decode_all(found.items, skips)
     skips.report(env)
-    shown = sorted(items, key=lambda skill: skill.listing is None)
-    return SkillHits(tuple(shown), found.truncated, len(found.items) - len(items))
+    unreadable = len(found.items) - len(items)
+    if found.truncated and filters is None:
+        items = await _with_holder(text, items, audiences)
+    shown = sorted(prefer_established(items), key=lambda skill: skill.listing is None)
+    return SkillHits(tuple(shown), found.truncated, unreadable)
+
+
+async def _with_holder(
+    text: str, items: tuple[PublishedSkill, ...], audiences: Audiences
+) -> tuple[PublishedSkill, ...]:
+    """Many newcomers that copy a name must not push its holder out of the answer."""
+    holder = holder_for(await read_name(hyphenate(text) or "-"), audiences)
+    if holder is None or any(one.canonical == holder.canonical for one in items):
+        return items
+    found = await read_skills([holder.canonical], audiences=audiences)
+    return (*found.values(), *items[: len(items) - len(found)])
 
 
 async def count_facets(*, audiences: Audiences) -> Facets:

@@ -10,12 +10,14 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import Ambiguous, Conflict, NotFound
 from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.names import holder_for
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, newest_under_review
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Entry, Operation, Put
 from vskill_platform.records import Skips, decode, persist, readable
+from vskill_platform.store.names import read_name
 from vskill_platform.store.revocations import revocation_writes
 from vskill_platform.worker_context import require_env
 
@@ -43,17 +45,32 @@ async def get_skill(canonical: str) -> PublishedSkill:
 
 
 async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
-    """By canonical name, by `owner/slug`, or by flat name, which `repo_url` may tell from others of that name. Several
-    skills of a flat name are an error that lists them, never a guess. Skills of other audiences are not there."""
+    """By canonical name, by `owner/slug`, or by short name: the one way to resolve names. `repo_url` may name one of
+    several skills of a slug. What a name means to a reader never changes by what others publish; where nobody
+    holds it, several skills are an error that lists them. Skills of other audiences are not there."""
     if name.count("/") == 2:
         return (await find_by_full_name(name, audiences=audiences))[0]
     owner, _, flat = name.rpartition("/")
-    found = await _of_flat(flat, audiences)
-    if owner:
-        found = [one for one in found if one.canonical.startswith(f"{owner.lower()}/")]
-    if repo_url and len(found) > 1:
+    flat = flat.lower()
+    if not flat:
+        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    if repo_url and not owner:
         place = normalise(repo_url)
-        found = [one for one in found if one.identity.repo_key == place.repo_key]
+        found = [one for one in await _of_flat(flat, audiences) if one.identity.repo_key == place.repo_key]
+        if len(found) == 1:
+            return found[0]
+    held = await read_name(flat)
+    holder = holder_for(held, audiences)
+    if holder is not None and f"{holder.canonical}/".startswith(f"{owner.lower()}/" if owner else ""):
+        # Also where it is hidden from this reader: nobody takes its place.
+        entry = readable(await require_env("kv").kv.get(keys.skill(holder.canonical)), audiences)
+        return _only(name, [] if entry is None else [decode(entry, PublishedSkill)])
+    if held.released and not owner:
+        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    return _only(name, await _of_flat(flat, audiences, owner.lower()))
+
+
+def _only(name: str, found: list[PublishedSkill]) -> PublishedSkill:
     if len(found) > 1:
         names = ", ".join(one.canonical for one in found[:10])
         raise Ambiguous(f"{name} may be {names}; give the full name.", name=name)
@@ -81,9 +98,10 @@ async def list_flat(flat: str, *, audiences: Audiences) -> tuple[str, ...]:
     return tuple(keys.parse(entry.key).parts[1] for entry in page.items if readable(entry, audiences))
 
 
-async def _of_flat(flat: str, audiences: Audiences) -> list[PublishedSkill]:
-    """Every skill of a flat name, up to a limit."""
-    names = (await list_flat(flat, audiences=audiences))[:MOST_SAME] if flat else ()
+async def _of_flat(flat: str, audiences: Audiences, owner: str = "") -> list[PublishedSkill]:
+    """Every skill that has this slug or declares this name, perhaps of one owner, up to a limit."""
+    known = await list_flat(flat, audiences=audiences)
+    names = [one for one in known if not owner or one.startswith(f"{owner}/")][:MOST_SAME]
     if not names:
         return []
     settled = await require_env("kv").kv.get_many(map(keys.skill, names))

@@ -7,6 +7,7 @@ from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.skill_contents import read_skill_text
 from vskill_platform.actions.skill_names import find_skill, find_skill_version
 from vskill_platform.actions.skill_views import SkillAnswer, detail
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import encode
 from vskill_platform.web.api.names import asked_name, both
 from vskill_platform.web.kept import Again, Answer, form_key, kept_of, last_change
@@ -36,7 +37,8 @@ async def _detail(request: Request, name: str) -> Answer:
         return known
     gone = skill.current_digest is None or bool(blocklist.hits_skill(skill))
     content = "" if gone else await read_skill_text(services, skill.current_digest or "")
-    return kept.keep(key, encode(SkillAnswer(detail(skill, blocklist, content))), seen, mark)
+    shown = detail(skill, blocklist, content, audiences_of(reader))
+    return kept.keep(key, encode(SkillAnswer(shown)), seen, mark)
 
 
 ENDPOINTS = both(
@@ -46,5 +48,5 @@ ENDPOINTS = both(
     problems=(404,),
     tag="skills",
     summary="Read one skill",
-    about="A flat name that several skills have is a 404 with the header `X-Legacy-Ambiguous: true`.",
+    about="A name that nobody holds and several skills declare is a 404 with the header `X-Legacy-Ambiguous: true`.",
 )

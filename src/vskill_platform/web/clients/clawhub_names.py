@@ -1,10 +1,10 @@
 """What skills are called in ClawHub's protocol, which knows an owner's handle and a slug where we have
 `owner/repo/slug`.
 
-The handle is the first part. The slug is ours while no other skill was ever published under it; a skill whose slug is
-shared is called `owner--repo--slug`, which is always understood and means one skill only, because no slug of ours has
-two hyphens in a row. A plain slug that several skills have is refused with the list of them, never guessed; with a
-handle it is good if that owner has one of them. An account's own uploads go by its plain name as a handle too.
+The handle is the first part. The slug is the skill's short name; a skill whose short name ends in a hash is called
+`owner--repo--slug`, which is always understood and means one skill only, because no slug of ours has two hyphens in a
+row. With a handle, a slug is good if that owner has a skill of it. An account's own uploads go by its plain name as a
+handle too.
 """
 
 from collections.abc import Iterable
@@ -14,10 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.flat_names import kebab_name, list_holders, name_skills
+from vskill_platform.actions.flat_names import leads_to, list_holders, name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
+from vskill_platform.domain.names import hashed_name
+from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.principal import principal_of, services_of
@@ -36,18 +38,16 @@ def handle_of(skill: PublishedSkill) -> str:
 
 
 async def flat_slugs(request: Request, skills: Iterable[PublishedSkill]) -> dict[str, str]:
-    """How this protocol calls skills, by their canonical names."""
-    skills = tuple(skills)
-    named = await name_skills(services_of(request), principal_of(request), skills)
-    listed = {skill.canonical: name for name, skill in named.items()}
-    return {one.canonical: _flat_slug(one, listed.get(one.canonical)) for one in skills}
-
-
-def _flat_slug(skill: PublishedSkill, listed: str | None) -> str:
-    """The name in lists, unless there is none yet or it tells nobody whose skill it is."""
-    if listed is None or listed == kebab_name(skill.canonical, is_shared=True):
-        return skill.canonical.replace("/", JOIN)
-    return listed
+    """How this protocol calls skills, by their canonical names: by the name in lists, unless there is none yet or it
+    tells nobody whose skill it is. Then the slug serves where it is no plain name and leads to the skill."""
+    services, reader, skills = services_of(request), principal_of(request), tuple(skills)
+    named = await name_skills(services, reader, skills)
+    slugs = {skill.canonical: name for name, skill in named.items() if name != hashed_name(skill.canonical)}
+    for skill in skills:
+        if skill.canonical not in slugs:
+            own = not is_plain_name(skill.slug) and await leads_to(services, reader, skill.slug, skill)
+            slugs[skill.canonical] = skill.slug if own else skill.canonical.replace("/", JOIN)
+    return slugs
 
 
 async def find_by_slug(request: Request, slug: str, handle: str) -> PublishedSkill:

@@ -5,9 +5,6 @@ import shlex
 
 import msgspec
 
-from vskill_platform.actions.flat_names import kebab_name
-from vskill_platform.domain.skill import PublishedSkill
-
 _SAME = "The archive is the same bytes every time."
 
 
@@ -20,14 +17,14 @@ class Way(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def install_commands(base_url: str, skill: PublishedSkill, *, with_token: bool) -> tuple[Way, ...]:
+def install_commands(base_url: str, canonical: str, name: str, *, with_token: bool) -> tuple[Way, ...]:
     """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
-    without a slash. `with_token` is for a skill that not everybody may read."""
-    return _with_token(base_url, skill) if with_token else _for_everybody(base_url, skill)
+    without a slash, `name` is the skill's in its own marketplace. `with_token` is for a skill that not everybody may
+    read."""
+    return (_with_token if with_token else _for_everybody)(base_url, canonical, name)
 
 
-def _for_everybody(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
-    name, canonical = kebab_name(skill.canonical, is_shared=False), skill.canonical
+def _for_everybody(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
     place = _word(f"{base_url}/{canonical}")
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (
@@ -51,8 +48,7 @@ def _for_everybody(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
     )
 
 
-def _with_token(base_url: str, skill: PublishedSkill) -> tuple[Way, ...]:
-    name, canonical = kebab_name(skill.canonical, is_shared=False), skill.canonical
+def _with_token(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
     repository = _word(f"{base_url}/marketplace/{canonical}.git")
     clawhub = f"npx clawhub --registry {base_url}/clawhub"
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")

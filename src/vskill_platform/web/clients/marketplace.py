@@ -16,6 +16,7 @@ from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import ListedSkill
 from vskill_platform.domain.block_index import Blocklist
+from vskill_platform.domain.names import IN_REPO
 from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import answer_scope, describe_skill, listed_skills, prefix_of
 from vskill_platform.web.principal import principal_of, services_of
@@ -48,12 +49,17 @@ async def of_collection(request: Request) -> Response:
 async def _answer(request: Request, head: dict[str, Any]) -> Response:
     async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
         # Kept as bytes: of a large registry, the objects would take many times as much memory.
-        plugins: list[msgspec.Raw] = []
+        plugins: dict[str, msgspec.Raw] = {}
+        former: dict[str, ListedSkill] = {}
         async for named in listed_skills(request, reader, blocklist):
-            plugins += [
-                msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill))) for name, skill in named.items()
-            ]
-        return msgspec.json.encode({**head, "plugins": plugins})
+            for name, skill in named.items():
+                plugins[name] = msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill)))
+                if request.path_params and IN_REPO in skill.listed_as:
+                    former.setdefault(skill.listed_as[IN_REPO], skill)
+        for name, skill in former.items():
+            # Earlier releases listed it so as long as it was the only one here, and so it is installed.
+            plugins.setdefault(name, msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill))))
+        return msgspec.json.encode({**head, "plugins": list(plugins.values())})
 
     return await answer_scope(request, make)
 

@@ -42,13 +42,14 @@ from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
+from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.intake import SUBMIT, SubmitSkill
 from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.skill_security import SECURITY, read_reports
 from vskill_platform.actions.skill_views import card, detail
-from vskill_platform.actions.visibility import needs_token
+from vskill_platform.actions.visibility import audiences_of, needs_token
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings
@@ -133,10 +134,12 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     skill = await with_current_installs(services, skill)
     ref = await find_installable(services, skill, asked.version or None)
     text = await read_skill_text(services, ref.digest)
-    facts = msgspec.to_builtins(detail(skill, await current_blocklist(services), text))
+    shown = detail(skill, await current_blocklist(services), text, audiences_of(principal_of(request)))
+    facts = msgspec.to_builtins(shown)
     files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
     with_token = needs_token(services, skill.audience)
-    ways = install_commands(public_address(request), skill, with_token=with_token)
+    name = await name_skill(services, principal_of(request), skill, in_repo=True)
+    ways = install_commands(public_address(request), skill.canonical, name, with_token=with_token)
     install = {way.id: list(way.commands) for way in ways}
     card = card_view((await read_reports(services, ref.digest)).static)
     found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}

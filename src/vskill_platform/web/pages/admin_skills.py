@@ -1,4 +1,4 @@
-"""Admin pages for published skills: take one down, or restore it."""
+"""Admin pages for published skills: take one down, restore it, or take a short name from it."""
 
 from urllib.parse import quote
 
@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.names import RELEASE_NAME
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.wire import Asked
@@ -59,6 +60,14 @@ async def restore(request: Request) -> Response:
     return see_other(request, await back_of(request, _page(request)), done)
 
 
+@acting("/skills")
+async def release_name(request: Request) -> Response:
+    await require_confirmed(request)
+    freed = await act_by_form(request, RELEASE_NAME, skill=_skill(request))
+    done = f"{freed.skill} no longer holds {freed.released}. It is listed as {freed.listed_as}."
+    return see_other(request, await back_of(request, _page(request)), done)
+
+
 def _skill(request: Request) -> str:
     parts = request.path_params
     return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
@@ -74,4 +83,5 @@ ENDPOINTS = (
     page(LIST, skills, action=TAKE_DOWN, query=AdminSkillsQuery),
     form(f"{_SKILL}/take-down", take_down, action=TAKE_DOWN),
     form(f"{_SKILL}/restore", restore, action=RESTORE),
+    form(f"{_SKILL}/release-name", release_name, action=RELEASE_NAME),
 )

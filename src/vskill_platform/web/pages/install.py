@@ -3,8 +3,10 @@
 from starlette.requests import Request
 
 from vskill_platform.actions.dossier import Dossier
+from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import Way, install_commands
+from vskill_platform.web.principal import principal_of, services_of
 
 
 def base_address(request: Request) -> str:
@@ -12,8 +14,10 @@ def base_address(request: Request) -> str:
     return public_address(request)
 
 
-def ways_to_install(request: Request, dossier: Dossier, *, with_token: bool) -> tuple[Way, ...]:
+async def ways_to_install(request: Request, dossier: Dossier, *, with_token: bool) -> tuple[Way, ...]:
     """The command of each client; nothing for what cannot be installed."""
     if not dossier.installable:
         return ()
-    return install_commands(base_address(request), dossier.skill, with_token=with_token)
+    skill = dossier.skill
+    name = await name_skill(services_of(request), principal_of(request), skill, in_repo=True)
+    return install_commands(base_address(request), skill.canonical, name, with_token=with_token)

@@ -15,15 +15,17 @@ from vskill_platform.actions.capabilities import compare_cards
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
 from vskill_platform.actions.installs import with_current_installs
+from vskill_platform.actions.names import RELEASE_NAME
 from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
-from vskill_platform.actions.visibility import needs_token
+from vskill_platform.actions.visibility import audiences_of, needs_token
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import ContentDamaged, NotFound
 from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.names import listed_name
 from vskill_platform.domain.scan import Finding, FindingKind
 from vskill_platform.domain.skill import VersionStatus
 from vskill_platform.domain.trust import (
@@ -194,6 +196,7 @@ async def _render(
     base = base_address(request)
     with_token = needs_token(services_of(request), dossier.skill.audience)
     place = ActionObject(dossier.skill.identity)
+    short_name = listed_name(dossier.skill.listed_as, audiences_of(principal_of(request)))
     shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
     rendered = render(
         request,
@@ -205,13 +208,15 @@ async def _render(
         tab=tab,
         place=_address(dossier),
         base=base,
-        ways=ways_to_install(request, dossier, with_token=with_token),
+        ways=await ways_to_install(request, dossier, with_token=with_token),
         with_token=with_token,
         why=_why_not(dossier),
         words=_words(dossier),
         trust=_trust_figure(dossier, unfolded=tab == "security"),
         report_kinds=[(kind, kind.capitalize()) for kind in REPORT_KINDS],
         can_take_down=TAKE_DOWN.allows(principal_of(request)),
+        short_name=short_name,
+        can_release=short_name is not None and RELEASE_NAME.allows(principal_of(request)),
         is_owner=await may(principal_of(request), Right.MAINTAINER, place),
         flash=flash_of(request),
         **shown,

@@ -20,6 +20,7 @@ from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.capability import SkillCapability
 from vskill_platform.domain.form import FormNote
+from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EntryPoint, Submission
@@ -85,6 +86,10 @@ class ShownSubmission(msgspec.Struct, frozen=True):
     skill: str | None
     cursor: str
     now: int
+
+    @property
+    def name_note(self) -> str | None:
+        return name_note(self.record.skill_name, self.record.declared_name)
 
     @property
     def is_current(self) -> bool:

@@ -1,0 +1,194 @@
+"""Short names: who gets which, what they mean to whom, and what an earlier release's lists become."""
+
+import pytest
+
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
+from vskill_platform.domain.names import (
+    HeldName,
+    NamedSkill,
+    candidate_names,
+    claim_names,
+    first_names,
+    form_for,
+    hashed_name,
+    holder_for,
+    listed_name,
+    recover_names,
+    release,
+)
+from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.naming import is_plain_name, name_note
+
+ACCOUNT = frozenset({"public", "internal"})
+MEMBER = ACCOUNT | {"ns:acme", "ns:acme:internal", "ns:acme:team"}
+
+
+def meaning(held: dict[str, HeldName], flat: str, audiences: Audiences = PUBLIC_ONLY) -> str | None:
+    found = holder_for(held.get(flat, HeldName()), audiences)
+    return None if found is None else found.canonical
+
+
+class Names:
+    """The records of names, and what each skill is listed as."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, HeldName] = {}
+        self.listed: dict[str, dict[str, str]] = {}
+        self.at = 0
+
+    def claim(self, canonical: str, form: str = "public") -> dict[str, str]:
+        self.at += 1
+        claimed = claim_names(canonical, form, self.listed.get(canonical, {}), self.held, self.at)
+        self.held |= claimed.held
+        self.listed |= claimed.listed_as
+        return self.listed[canonical]
+
+    def meaning(self, flat: str, audiences: Audiences = PUBLIC_ONLY) -> str | None:
+        return meaning(self.held, flat, audiences)
+
+
+def test_a_slug_claims_the_first_name_that_is_free():
+    names = Names()
+    assert names.claim("acme/tools/lint") == {"public": "lint"}
+    assert names.claim("beta/tools/lint") == {"public": "lint-beta"}
+    assert names.claim("beta/extra/lint") == {"public": "lint-beta-extra"}
+    assert names.claim("acme/tools/lint") == {"public": "lint"}
+    assert names.claim("gamma/x/lint-beta") == {"public": "lint-beta-gamma"}
+    assert names.meaning("lint") == "acme/tools/lint"
+
+
+@pytest.mark.parametrize(
+    ("canonical", "first"),
+    [
+        ("acme/tools/search", "search-acme"),
+        ("acme/tools/my_skill", "my-skill"),
+        ("acme/tools/日本", hashed_name("acme/tools/日本")),
+        ("acme/tools/" + "a" * 65, hashed_name("acme/tools/" + "a" * 65)),
+        ("upload~mia/skills/lint", "lint"),
+    ],
+)
+def test_every_candidate_is_a_plain_name_and_no_route_word(canonical, first):
+    assert candidate_names(canonical)[0] == first
+    assert all(is_plain_name(one) for one in candidate_names(canonical))
+
+
+def test_a_slug_that_is_no_plain_name_leads_to_its_first_skill():
+    names = Names()
+    names.claim("acme/tools/my_skill")
+    names.claim("beta/tools/my_skill")
+    assert names.meaning("my_skill") == "acme/tools/my_skill"
+
+
+def test_for_a_member_the_private_holder_wins_and_for_others_it_is_not_there():
+    names = Names()
+    assert names.claim("acme/tools/lint", "ns:acme") == {"ns:acme": "lint"}
+    assert names.claim("beta/tools/lint") == {"public": "lint", "ns:acme": "lint-beta"}
+    assert names.meaning("lint") == names.meaning("lint", ACCOUNT) == "beta/tools/lint"
+    assert names.meaning("lint", MEMBER) == "acme/tools/lint"
+    assert names.meaning("lint-beta", MEMBER) == "beta/tools/lint"
+    assert names.meaning("lint-beta") is None
+    listed = names.listed["beta/tools/lint"]
+    assert (listed_name(listed, PUBLIC_ONLY), listed_name(listed, MEMBER)) == ("lint", "lint-beta")
+
+
+def test_a_private_skill_does_not_take_a_public_name_from_its_readers():
+    names = Names()
+    names.claim("beta/tools/lint")
+    assert names.claim("acme/tools/lint", "ns:acme") == {"ns:acme": "lint-acme"}
+    assert names.meaning("lint", MEMBER) == "beta/tools/lint"
+
+
+def test_going_public_claims_anew_and_keeps_the_members_name():
+    names = Names()
+    names.claim("acme/tools/lint", "ns:acme")
+    names.claim("beta/tools/lint")
+    assert names.claim("acme/tools/lint") == {"ns:acme": "lint", "public": "lint-acme"}
+    assert names.meaning("lint", MEMBER) == "acme/tools/lint"
+    assert names.meaning("lint") == "beta/tools/lint"
+
+
+def test_an_internal_newcomer_is_named_apart_for_members_who_know_another():
+    names = Names()
+    names.claim("acme/tools/lint", "ns:acme")
+    assert names.claim("beta/tools/lint", "internal") == {"internal": "lint", "ns:acme": "lint-beta"}
+    assert names.claim("gamma/tools/lint") == {"public": "lint", "internal": "lint-gamma"}
+    assert names.meaning("lint-gamma", MEMBER) == "gamma/tools/lint"
+    assert names.meaning("lint", ACCOUNT) == "beta/tools/lint"
+    assert names.meaning("lint", EVERYTHING) == "acme/tools/lint"
+
+
+def test_names_that_a_record_lost_are_found_again():
+    names = Names()
+    names.claim("acme/tools/lint", "ns:acme")
+    names.claim("beta/tools/lint")
+    for canonical, listed in names.listed.items():
+        assert recover_names(canonical, names.held) == listed
+
+
+def test_a_released_name_leads_nowhere_until_somebody_claims_it():
+    names = Names()
+    names.claim("acme/tools/lint")
+    released = release("acme/tools/lint", "lint", "public", names.listed["acme/tools/lint"], names.held, 9)
+    assert released.listed_as == {"acme/tools/lint": {"public": "lint-acme"}}
+    names.held |= released.held
+    assert names.meaning("lint") is None and names.held["lint"].released
+    assert names.claim("beta/tools/lint") == {"public": "lint"}
+
+
+@pytest.mark.parametrize(
+    ("visibility", "narrowed", "form"),
+    [
+        (None, None, "public"),
+        (Visibility.PUBLIC, None, "public"),
+        (Visibility.PUBLIC, Visibility.INTERNAL, "internal"),
+        (Visibility.INTERNAL, None, "internal"),
+        (Visibility.INTERNAL, Visibility.TEAM, "ns:acme"),
+        (Visibility.TEAM, Visibility.INTERNAL, "ns:acme"),
+    ],
+)
+def test_the_form_is_that_of_the_fewest_readers(visibility, narrowed, form):
+    assert form_for("acme/tools/lint", visibility, narrowed) == form
+
+
+# What was listed before names were held.
+
+
+def first(*skills: tuple[str, str, int]):
+    return first_names(NamedSkill(*one) for one in skills)
+
+
+def test_one_skill_of_a_slug_holds_it():
+    found = first(("acme/tools/lint", "public", 5))
+    assert found.listed_as == {"acme/tools/lint": {"public": "lint"}}
+    assert found.held["lint"].holders["public"].listed
+
+
+def test_of_several_each_keeps_its_hashed_name_and_the_slug_leads_to_the_oldest():
+    found = first(("acme/tools/lint", "public", 9), ("beta/tools/lint", "public", 5))
+    for canonical in ("acme/tools/lint", "beta/tools/lint"):
+        assert found.listed_as[canonical] == {"public": hashed_name(canonical), "repo": "lint"}
+        assert recover_names(canonical, found.held) == found.listed_as[canonical]
+    holder = found.held["lint"].holders["public"]
+    assert holder.canonical == "beta/tools/lint" and not holder.listed
+    # A name that only leads to it is not claimed for lists later.
+    again = claim_names("beta/tools/lint", "public", found.listed_as["beta/tools/lint"], found.held, 10)
+    assert again.listed_as["beta/tools/lint"] == found.listed_as["beta/tools/lint"] and not again.held
+
+
+def test_skills_that_a_reader_may_not_read_shared_nothing_with_those_that_they_may():
+    found = first(("acme/tools/lint", "ns:acme", 5), ("beta/tools/lint", "public", 9))
+    assert listed_name(found.listed_as["beta/tools/lint"], PUBLIC_ONLY) == "lint"
+    assert listed_name(found.listed_as["beta/tools/lint"], MEMBER) == hashed_name("beta/tools/lint")
+    assert listed_name(found.listed_as["acme/tools/lint"], MEMBER) == hashed_name("acme/tools/lint")
+    assert meaning(found.held, "lint") == "beta/tools/lint"
+    assert meaning(found.held, "lint", MEMBER) == "acme/tools/lint"
+
+
+@pytest.mark.parametrize(
+    ("slug", "declared", "differs"),
+    [("p0", "night-0", True), ("lint", "lint", False), ("lint~a1b2c3", "Lint", False), ("p0", None, False)],
+)
+def test_a_note_says_under_which_of_two_names_a_skill_is_published(slug, declared, differs):
+    note = name_note(slug, declared)
+    assert (note is not None) is differs
+    assert note is None or (slug in note and declared in note)

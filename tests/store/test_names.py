@@ -1,0 +1,314 @@
+"""What was handed out keeps its meaning: whatever is published, moved, blocked, withdrawn, hidden and shown again."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.acting import restore, take_down
+from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
+from tests.support.manual_clock import ManualClock
+from tests.support.namespaces import manage
+from tests.support.shelf import ListedRepositories
+from tests.support.system_reads import get_submission
+from vskill_platform.actions.blocked_skills import current_blocklist
+from vskill_platform.actions.intake import outcome_view
+from vskill_platform.actions.namespaces import ChangeVisibility, change_visibility
+from vskill_platform.actions.narrowing import NarrowSkill, SkillVisibility, narrow
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.scopes import ListedSkill, iterate_scope
+from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.actions.submission_views import submission_view
+from vskill_platform.actions.visibility import OPERATOR as OPERATOR_VIEW
+from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader, resolve
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY, may_read
+from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.errors import NotFound, PlatformError
+from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.names import hashed_name, listed_name
+from vskill_platform.domain.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.env import Env
+from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.rescan import request_rescan
+from vskill_platform.sources.contract import Place
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.catalogue import search_skills
+from vskill_platform.store.names import follow_changes, read_name, settle_all
+from vskill_platform.store.skills import get_skill, iter_skills, require_skill, update_skill
+
+REPOSITORIES = ("acme/tools", "acme/extra", "beta/tools")
+#: The second is what the first becomes for a newcomer, the others are a route and no plain name.
+SLUGS = ("lint", "lint-acme", "lint-beta", "search", "my_skill")
+READERS = {
+    "nobody": ANYBODY,
+    "ann": Principal(account="ann", role=Role.AUTHOR),
+    "mia of acme": Principal(account="mia", role=Role.AUTHOR),
+    "ben of beta": Principal(account="ben", role=Role.AUTHOR),
+    "both": Principal(account="pat", role=Role.AUTHOR),
+    "a reviewer": Principal(account="rae", role=Role.REVIEWER),
+}
+SCOPES = ("", "acme/", "beta/", "acme/tools/")
+
+
+class MovingRepositories(ListedRepositories):
+    """Repositories that are renamed: the host leads from the old address to the new one."""
+
+    moved: dict[str, str] = {}  # noqa: RUF012 - one table for the host
+
+    async def inspect(self, identity: Identity) -> Place:
+        place = await super().inspect(identity)
+        moved = self.moved.get(identity.repo_key)
+        if moved is None:
+            return place
+        return msgspec.structs.replace(place, identity=normalise(moved, identity.path))
+
+
+class World:
+    """A registry, and everything that it has handed out."""
+
+    def __init__(self, env: Env, sources: MovingRepositories, clock: ManualClock) -> None:
+        self.env = env
+        self.clock = clock
+        self.sources = sources
+        self.writes = 0
+        #: by reader and address
+        self.handed_out: dict[tuple[str, str], str] = {}
+        #: by reader, list and skill
+        self.entries: dict[tuple[str, str, str], str] = {}
+
+    async def publish(self, repo: str, slug: str) -> None:
+        self.writes += 1
+        files = skill_files(slug.replace("_", "-"), f"text {self.writes}")
+        self.sources.put(f"https://github.com/{repo}", f"skills/{slug}", files)
+        await self.submit(repo, slug)
+
+    async def submit(self, repo: str, slug: str) -> None:
+        everybody = audiences_of(await resolve(OPERATOR))
+        with contextlib.suppress(PlatformError):
+            await submit_repository(
+                f"https://github.com/{repo}", f"skills/{slug}", by=SubmittedBy(None, everybody)
+            )
+        await run_until_quiet(self.env)
+
+    async def move(self, repo: str, slug: str) -> None:
+        """The repository is renamed, and somebody submits its new address."""
+        new = f"https://github.com/{repo}-moved"
+        self.sources.moved = {**self.sources.moved, normalise(repo).repo_key: new}
+        for one in SLUGS:
+            files = self.sources.places.get(normalise(repo, f"skills/{one}").key)
+            if files is not None:
+                self.sources.places[normalise(new, f"skills/{one}").key] = files
+        await self.submit(repo, slug)
+        await self.submit(f"{repo}-moved", slug)
+
+    async def block(self, repo: str, slug: str) -> None:
+        now = self.env.kv.now()
+        place = normalise(repo, f"skills/{slug}")
+        await add_block(BlockEntry(place_target(place), Severity.HIGH, "bad", "admin:eve", now, now))
+        await self._reapply()
+
+    async def unblock(self, repo: str, slug: str) -> None:
+        await remove_block(place_target(normalise(repo, f"skills/{slug}")))
+        await self._reapply()
+
+    async def _reapply(self) -> None:
+        await reapply_blocklist(judge_again=request_rescan)
+        await run_until_quiet(self.env)
+
+    async def withdraw(self, repo: str, slug: str) -> None:
+        with contextlib.suppress(PlatformError):
+            await take_down(f"{repo}/{slug}", by="admin:eve", reason="doubts")
+
+    async def bring_back(self, repo: str, slug: str) -> None:
+        with contextlib.suppress(PlatformError):
+            await restore(f"{repo}/{slug}", by="admin:eve", reason="fine")
+
+    async def narrow(self, repo: str, slug: str, to: SkillVisibility) -> None:
+        actor = await resolve(OPERATOR)
+        with contextlib.suppress(PlatformError):
+            await narrow(self.env, actor, NarrowSkill(skill=f"{repo}/{slug}", to=to, reason="a test"))
+
+    async def show(self, owner: str, to: Visibility) -> None:
+        actor = await resolve(OPERATOR)
+        await change_visibility(self.env, actor, ChangeVisibility(name=owner, to=to, reason="a test"))
+
+    async def forget_names(self, repo: str, slug: str) -> None:
+        """A process of an earlier release writes the record again, without what it does not know."""
+        with contextlib.suppress(NotFound):
+            await update_skill(f"{repo}/{slug}", lambda skill: msgspec.structs.replace(skill, listed_as={}))
+
+    async def check(self) -> None:
+        skills = {one.canonical: one async for one in iter_skills()}
+        for who, principal in READERS.items():
+            reader = await resolve(principal)
+            for scope in SCOPES:
+                await self._check_list(who, reader, scope)
+            for (whose, address), canonical in self.handed_out.items():
+                if whose != who:
+                    continue
+                if may_read(skills[canonical].audience, audiences_of(reader)):
+                    found = await find_skill(self.env, reader, address)
+                    assert found.canonical == canonical, (who, address)
+                else:
+                    with pytest.raises(NotFound):
+                        await find_skill(self.env, reader, address)
+
+    async def _check_list(self, who: str, reader: Principal, scope: str) -> None:
+        owner = scope.partition("/")[0]
+        form = await (namespace_reader(reader, owner) if owner else document_reader(reader))
+        listed: dict[str, ListedSkill] = {}
+        with contextlib.suppress(NotFound):
+            async for some in iterate_scope(self.env, form, scope, await current_blocklist(self.env)):
+                listed |= some
+        assert len({one.canonical for one in listed.values()}) == len(listed)
+        for name, skill in listed.items():
+            known = self.entries.setdefault((who, scope, skill.canonical), name)
+            assert known == name, (who, scope, skill.canonical)
+            found = await find_skill(self.env, form, name)
+            assert found.canonical == skill.canonical, (who, scope, name)
+            # What a list of one namespace says is an address for whoever reads no other private one.
+            if who not in ("both", "a reviewer"):
+                self.handed_out.setdefault((who, name), skill.canonical)
+
+
+@contextlib.asynccontextmanager
+async def open_world(engine: str, folder: Path):
+    clock = ManualClock()
+    async with open_test_env(engine, folder, active=False, clock=clock) as opened:
+        sources = MovingRepositories(opened.blobs)
+        env = msgspec.structs.replace(opened, sources=sources)
+        for owner, members in (("acme", ("mia", "pat")), ("beta", ("ben", "pat"))):
+            await manage(env, owner, None, *(f"user:{one}" for one in members), role=NamespaceRole.READER)
+        with active_env(env):
+            yield World(env, sources, clock)
+
+
+_places = (st.sampled_from(REPOSITORIES), st.sampled_from(SLUGS))
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), *_places),
+    st.tuples(st.just("publish"), *_places),
+    st.tuples(st.just("publish"), *_places),
+    st.tuples(
+        st.sampled_from(("move", "block", "unblock", "withdraw", "bring_back", "forget_names")), *_places
+    ),
+    st.tuples(st.just("narrow"), *_places, st.sampled_from(SkillVisibility)),
+    st.tuples(st.just("show"), st.sampled_from(("acme", "beta")), st.sampled_from(Visibility)),
+)
+
+
+def listed(skill: PublishedSkill) -> str | None:
+    return listed_name(skill.listed_as, PUBLIC_ONLY)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("engine", ["memory", "sqlite", "postgresql"])
+async def test_of_two_publications_at_once_one_holds_the_name(engine, tmp_path):
+    async with open_world(engine, tmp_path) as world:
+        for repo in ("acme/tools", "beta/tools"):
+            world.sources.put(f"https://github.com/{repo}", "skills/lint", skill_files("lint", repo))
+            await submit_repository(f"https://github.com/{repo}", "skills/lint")
+        await run_until_quiet(world.env)
+        names = {one.canonical: listed(one) async for one in iter_skills()}
+        held = (await read_name("lint")).holders["public"].canonical
+        other = next(one for one in names if one != held)
+        assert names == {held: "lint", other: f"lint-{other.partition('/')[0]}"}
+
+
+async def publish_without_names(world: World, *repos: str) -> None:
+    """As a process of an earlier release would leave it."""
+    for repo in repos:
+        await world.publish(repo, "lint")
+    for repo in repos:
+        skill, version = await require_skill(f"{repo}/lint")
+        bare = msgspec.structs.replace(skill, listed_as={})
+        await world.env.kv.put(keys.skill(skill.canonical), msgspec.json.encode(bare), if_version=version)
+        for flat in skill.listed_as.values():
+            await world.env.kv.delete(keys.name(flat))
+
+
+@pytest.mark.anyio
+async def test_what_a_process_of_an_earlier_release_published_is_named_by_the_job(tmp_path):
+    async with open_world("memory", tmp_path) as world:
+        kv = world.env.kv
+        before, _ = await follow_changes(None, 0)
+        await publish_without_names(world, "acme/tools", "beta/tools")
+        cursor, _ = await follow_changes(before, kv.now())
+        for canonical in ("acme/tools/lint", "beta/tools/lint"):
+            assert listed(await get_skill(canonical)) == hashed_name(canonical)
+        await publish_without_names(world, "acme/extra")
+        await follow_changes(cursor, kv.now())
+        assert listed(await get_skill("acme/extra/lint")) == "lint-acme"
+        assert await settle_all() == 0
+
+
+@pytest.mark.anyio
+async def test_a_newcomer_settles_what_had_no_name_before_it_claims(tmp_path):
+    async with open_world("memory", tmp_path) as world:
+        await publish_without_names(world, "acme/tools")
+        await world.publish("beta/tools", "lint")
+        assert listed(await get_skill("acme/tools/lint")) == "lint"
+        assert listed(await get_skill("beta/tools/lint")) == "lint-beta"
+
+
+@pytest.mark.anyio
+async def test_a_declared_name_leads_to_its_skill_only_while_nobody_holds_it(tmp_path):
+    async with open_world("memory", tmp_path) as world:
+        reader = await resolve(ANYBODY)
+        world.sources.put("https://github.com/acme/tools", "skills/p0", skill_files("night"))
+        done = await submit_repository("https://github.com/acme/tools", "skills/p0")
+        note = "It is published as p0, the name of its folder; SKILL.md calls it night."
+        assert outcome_view(done).name_note == note
+        await run_until_quiet(world.env)
+        assert done.submission is not None
+        record = await get_submission(done.submission.id)
+        assert submission_view(record, OPERATOR_VIEW).name_note == note
+        assert (await find_skill(world.env, reader, "night")).canonical == "acme/tools/p0"
+        assert (await read_name("night")).holders == {}
+        await world.publish("beta/tools", "night")
+        assert (await find_skill(world.env, reader, "night")).canonical == "beta/tools/night"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("engine", ["memory", "sqlite", "postgresql"])
+async def test_a_search_prefers_the_established_skill_to_those_that_copy_its_name(engine, tmp_path):
+    async with open_world(engine, tmp_path) as world:
+        for repo in ("beta/tools", "acme/tools", "acme/extra"):
+            await world.publish(repo, "lint")
+            world.clock.advance(1_000)
+        found = await search_skills("lint", audiences=PUBLIC_ONLY)
+        assert [one.canonical for one in found.items] == [
+            "beta/tools/lint",
+            "acme/tools/lint",
+            "acme/extra/lint",
+        ]
+        first = await search_skills("lint", limit=1, audiences=PUBLIC_ONLY)
+        assert [one.canonical for one in first.items] == ["beta/tools/lint"] and first.truncated
+
+
+async def play(engine: str, steps: list[tuple]) -> None:
+    with TemporaryDirectory() as folder:
+        async with open_world(engine, Path(folder)) as world:
+            for name, *given_to in steps:
+                await getattr(world, name)(*given_to)
+                await world.check()
+
+
+@given(st.lists(STEPS, min_size=3, max_size=12))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_was_handed_out_keeps_its_meaning_in_memory(steps):
+    asyncio.run(play("memory", steps))
+
+
+@given(st.lists(STEPS, min_size=3, max_size=8))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_was_handed_out_keeps_its_meaning_on_sqlite(steps):
+    asyncio.run(play("sqlite", steps))
