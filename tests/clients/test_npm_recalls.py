@@ -130,6 +130,27 @@ def test_clawhub_prints_sentences(published, clawhub):
     assert "This registry does not offer /clawhub/api/v1/stars/good" in starred and "{" not in starred
 
 
+def test_a_second_skill_of_the_same_slug_takes_nothing_from_the_first(published, claude, skills, clawhub):
+    """Whoever installed the first by its short name still has it, and is given its next version."""
+    texts = {name: {"SKILL.md": skill_md("twin", name)} for name in ("first", "first again", "second")}
+    published.publish("twin", texts["first"], namespace="ann")
+    claude.plugin("marketplace", "add", f"{published.url}/marketplace.json")
+    claude.plugin("install", f"twin@{MARKETPLACE}")
+    skills.add("", "--skill", "twin")
+    clawhub.ask("install", "twin")
+    published.publish("twin", texts["second"], namespace="bob")
+    published.publish("twin", texts["first again"], namespace="ann")
+    claude.plugin("marketplace", "update", MARKETPLACE)
+    assert "errors" not in plugin_of(claude, "twin")
+    assert "1.0.1" in claude.plugin("update", f"twin@{MARKETPLACE}").text
+    assert read_files(claude.folder(MARKETPLACE, "twin", "1.0.1")) == texts["first again"]
+    said = skills.run("update", "-p", "-y").text
+    assert "Updated twin" in said and "deleted upstream" not in said
+    assert "Updated twin -> v1.0.1" in clawhub.ask("update", "twin").text
+    for folder in (skills.folder("twin"), clawhub.folder("twin")):
+        assert read_files(folder, (".clawhub/",)) == texts["first again"]
+
+
 def test_many_more_skills_take_nothing_from_those_who_have_one(published, claude, skills):
     """One publication more than a list used to hold made every plugin after it fail."""
     canonical = published.publish("zebra", {"SKILL.md": skill_md("zebra")})
