@@ -200,6 +200,18 @@ class Metrics:
         self.streams_dropped = self._counter(
             "streams_dropped", "Event streams that this process ended because the client read too slowly."
         )
+        self.connections_open = self._gauge(
+            "connections_open", "Client connections that are open in this process."
+        )
+        self.requests_running = self._gauge("requests_running", "Requests that this process is handling.")
+        self.requests_waiting = self._gauge("requests_waiting", "Requests that wait for their turn.")
+        self.refused = Labelled(
+            self._counter(
+                "refused",
+                "Connections and requests that the web server refused or gave up, by the code of the reason.",
+                "reason",
+            )
+        )
         self.http_requests = self._counter(
             "http_requests", "Requests answered, by route and status.", "route", "status"
         )

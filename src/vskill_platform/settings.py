@@ -49,6 +49,7 @@ FilePath = Annotated[str, msgspec.Meta(description="a file's path")]
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
 Count = Annotated[int, _whole(1, 1000)]
+Connections = Annotated[int, _whole(0, 65_000)]
 Processes = Annotated[int, _whole(0, 256)]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
@@ -151,6 +152,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limits: Literal["on", "remote", "off"] = "on"
     #: Event streams that one address may hold open, per web process.
     max_streams_per_address: Count = 100
+    #: Connections of one web process; 0 computes it from the limit of open files, less what the process needs itself.
+    max_connections: Connections = 0
+    #: Connections of one address, or of one IPv6 /64 network; 0 is half of all. Trusted proxies are not limited.
+    max_connections_per_address: Connections = 0
+    #: Requests that one web process handles at once; others wait for their turn.
+    max_requests: Count = 64
+    #: Time that a request waits for its turn before it is refused with 503.
+    max_request_wait_ms: Milliseconds = 1_000
+    #: Time that a client has to send a request's headers.
+    header_timeout_ms: Milliseconds = 10_000
+    #: Time that a client has to send a request's body; every 16 KB add a second.
+    body_timeout_ms: Milliseconds = 20_000
+    #: Time that a connection stays open between two requests; set it above the idle time of a proxy in front.
+    idle_timeout_ms: Milliseconds = 15_000
     #: Port for the metrics of a process without a web server (`worker`, `schedule`); 0 opens none.
     metrics_port: Port = 0
     #: OTLP endpoint for traces, such as `http://127.0.0.1:4318`; needs the `telemetry` extra. Unset: no traces.

@@ -71,10 +71,16 @@ class Workers:
         self.started: list[WorkerProcess] = []
 
     async def start(self, command: tuple[str, ...] = SLOW_WORKER, **variables: str) -> WorkerProcess:
+        return await self._start(sys.executable, *command, **variables)
+
+    async def start_shell(self, script: str, **variables: str) -> WorkerProcess:
+        """What the shell becomes at the end of the script."""
+        return await self._start("sh", "-c", script, **variables)
+
+    async def _start(self, *command: str, **variables: str) -> WorkerProcess:
         log = self._folder / f"worker-{len(self.started)}.log"
         with log.open("wb") as output:
             process = await start_async(
-                sys.executable,
                 *command,
                 stdout=output,
                 stderr=output,

@@ -99,7 +99,9 @@ async def serving(env: Env, port: int = 0, limits: StreamLimits = DEFAULT_LIMITS
     """The web side of this environment on a real socket; its address."""
     settings = msgspec.structs.replace(env.settings, port=port)
     listener, stop, hub = bind(settings), asyncio.Event(), Hub(env, limits)
-    task = asyncio.create_task(serve(create_app(env, hub=hub), settings, listener, stop, hub.close))
+    task = asyncio.create_task(
+        serve(create_app(env, hub=hub), settings, listener, stop, hub.close, metrics=env.metrics)
+    )
     try:
         yield address_of(listener)
     finally:

@@ -117,7 +117,9 @@ async def test_a_chunked_body_over_a_real_socket_is_read_and_an_endless_one_is_c
     settings = Settings(store="memory:", port=0)
     listener, stop = bind(settings), asyncio.Event()
     address = address_of(listener)
-    serving = asyncio.create_task(serve(create_app(shelf.env), settings, listener, stop))
+    serving = asyncio.create_task(
+        serve(create_app(shelf.env), settings, listener, stop, metrics=shelf.env.metrics)
+    )
 
     async def parts(count, part):
         for _ in range(count):

@@ -108,7 +108,9 @@ def registry(tmp_path_factory):
                 rights=await shelf.token("eve", Role.ADMIN),
                 stop=lambda: loop.call_soon_threadsafe(stop.set),
             )
-            serving = asyncio.create_task(serve(create_app(shelf.env), options, listener, stop))
+            serving = asyncio.create_task(
+                serve(create_app(shelf.env), options, listener, stop, metrics=shelf.env.metrics)
+            )
             ready.set()
             await serving
 

@@ -60,7 +60,7 @@ async def test_it_serves_until_it_is_told_to_stop_and_lets_running_requests_fini
     listener = bind(free())
     address = address_of(listener)
     serving = asyncio.create_task(
-        serve(create_app(env, [*ENDPOINTS, get("/slow", slow)]), free(), listener, stop)
+        serve(create_app(env, [*ENDPOINTS, get("/slow", slow)]), free(), listener, stop, metrics=env.metrics)
     )
     async with httpx2.AsyncClient() as client:
         assert (await client.get(f"{address}/healthz")).status_code == 200

@@ -113,12 +113,11 @@ def _running(
 
     if roles.web and listener is not None:
         hub = Hub(env)
-        yield "web", serve_web(create_app(env, hub=hub, stop=stop), env.settings, listener, stop, hub.close)
+        app = create_app(env, hub=hub, stop=stop)
+        yield "web", serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics)
     elif listener is not None:
-        yield (
-            "metrics",
-            serve_web(create_app(env, operations.ENDPOINTS, stop=stop), env.settings, listener, stop),
-        )
+        app = create_app(env, operations.ENDPOINTS, stop=stop)
+        yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)
     if roles.work:
         yield "worker", run_consumer(env, stop)
     if roles.schedule:

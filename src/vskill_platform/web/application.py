@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
 from vskill_platform.shortages import shortage_of
+from vskill_platform.web.compression import Compression
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.limits import Limiter
@@ -47,6 +48,7 @@ class Application:
         self.state.stop = stop or asyncio.Event()
         #: Answers that may be given again; on the way of every request, so no lookup by name.
         self.kept = KeptThings()
+        self._compression = Compression()
         self._tree = Tree(self.endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,6 +65,7 @@ class Application:
         request = Request(scope, receive, send)
         try:
             response = await self._respond(request)
+            await self._compression.apply(request, response)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - an answer is made of whatever went wrong

@@ -26,10 +26,13 @@ class Browser:
         self.session = session
         self.visitor = visitor
         self.new = False
+        #: Whether the answer holds the secret of this browser's forms.
+        self.shows_secret = False
 
     @property
     def csrf(self) -> str:
-        """The secret of this browser's forms."""
+        """The secret of this browser's forms, for a page that shows one."""
+        self.shows_secret = True
         if self.session is None and self.visitor is None:
             self.visitor, self.new = secrets.token_urlsafe(24), True
         return self.known_csrf or ""

@@ -51,7 +51,7 @@ class Limiter:
 
     def __init__(self, settings: Settings) -> None:
         self._mode = settings.rate_limits
-        self._proxies = tuple(ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies)
+        self._proxies = networks_of(settings)
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
 
     async def take(self, request: Request, allowance: Allowance) -> None:
@@ -62,7 +62,7 @@ class Limiter:
             return
         quota = QUOTAS[allowance]
         amount = quota.address if principal.account is None else quota.account
-        client = f"account {principal.account}" if principal.account is not None else _share(address)
+        client = f"account {principal.account}" if principal.account is not None else share_of(address)
         item = limits.RateLimitItemPerHour(amount)
         allowed = await self._limiter.hit(item, allowance.value, client)
         state = await self._limiter.get_window_stats(item, allowance.value, client)
@@ -77,7 +77,7 @@ class Limiter:
 
     def client(self, request: Request) -> str:
         """The client's address, or its IPv6 network."""
-        return _share(client_address(request, self._proxies))
+        return share_of(client_address(request, self._proxies))
 
     def _is_exempt(self, principal: Principal, address: str) -> bool:
         if self._mode == "off" or is_unlimited(principal):
@@ -98,16 +98,26 @@ def client_of(request: Request) -> str:
 
 def client_address(request: Request, proxies: tuple[Network, ...]) -> str:
     """The connection's other end; behind trusted proxies the last address before them."""
-    address = request.client.host if request.client else ""
-    hops = request.headers.get("x-forwarded-for", "").split(",")[-_MOST_HOPS:]
-    for hop in reversed(hops):
-        if not _within(address, proxies) or not _is_address(hop.strip()):
+    peer = request.client.host if request.client else ""
+    return address_behind(peer, request.headers.get("x-forwarded-for", ""), proxies)
+
+
+def address_behind(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) -> str:
+    """The last address before the trusted proxies; the peer's own where it is none of them."""
+    address = peer
+    for hop in reversed(forwarded_for.split(",")[-_MOST_HOPS:]):
+        if not is_within(address, proxies) or not _is_address(hop.strip()):
             break
         address = hop.strip()
     return address
 
 
-def _within(address: str, networks: tuple[Network, ...]) -> bool:
+def networks_of(settings: Settings) -> tuple[Network, ...]:
+    """The proxies that are trusted."""
+    return tuple(ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies)
+
+
+def is_within(address: str, networks: tuple[Network, ...]) -> bool:
     return bool(networks) and _is_address(address) and any(_plain(address) in one for one in networks)
 
 
@@ -130,7 +140,8 @@ def _is_loopback(address: str) -> bool:
     return _is_address(address) and _plain(address).is_loopback
 
 
-def _share(address: str) -> str:
+def share_of(address: str) -> str:
+    """What one customer has: an IPv4 address, or an IPv6 network."""
     if not _is_address(address):
         return "unknown"
     plain = _plain(address)

@@ -1,4 +1,4 @@
-"""Serving the application: the one place that builds uvicorn's configuration.
+"""Serving the application: the one place that builds uvicorn's configuration, with our own protocol and entrance.
 
 The socket is bound first, so that a port in use is an error before anything is announced. The server runs as
 a task of the caller's event loop, ends when `stop` is set, and leaves signals to the command line.
@@ -14,13 +14,18 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
+from vskill_platform.web.connection import ClientConnection
+from vskill_platform.web.front_door import Entrance, FrontDoor, door_limits, raise_descriptor_limit
+from vskill_platform.web.refusals import Refusal
 
 BACKLOG = 2048
 
 
 def bind(settings: Settings) -> socket.socket:
-    """A listening socket; InvalidSettings where the address cannot be had."""
+    """A listening socket; InvalidSettings where the address cannot be had, or not as many connections."""
+    door_limits(settings, raise_descriptor_limit())
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -60,10 +65,12 @@ async def serve(
     listener: socket.socket,
     stop: asyncio.Event,
     at_stop: Callable[[], None] | None = None,
+    *,
+    metrics: Metrics,
 ) -> None:
     """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
     ends those that would never finish by themselves: event streams."""
-    server = _Server(server_config(app, settings))
+    server = _Server(server_config(app, settings), settings, metrics)
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -92,7 +99,23 @@ async def _drain(server: uvicorn.Server, seconds: float) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's server without signal handlers: the command line handles signals for every role."""
+    """Uvicorn's server behind our front door, and without signal handlers: the command line handles signals for every
+    role."""
+
+    def __init__(self, config: uvicorn.Config, settings: Settings, metrics: Metrics) -> None:
+        super().__init__(config)
+        self._settings = settings
+        self._metrics = metrics
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        limits = door_limits(self._settings, raise_descriptor_limit())
+        door = FrontDoor(self._settings, limits, self._metrics)
+
+        def make(peer: str, refusal: Refusal | None) -> ClientConnection:
+            return ClientConnection(self.config, self.server_state, self.lifespan.state, door, peer, refusal)
+
+        self.servers = [Entrance(listener, door, make) for listener in sockets or ()]  # type: ignore[misc]  # closes alike
+        self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
