@@ -142,7 +142,13 @@ def test_a_remote_analyser_with_the_name_of_one_that_runs_here_is_refused():
 def test_a_secret_is_in_no_representation_and_in_no_error():
     secret = "sk-very-secret"
     settings = Settings(judge_url="http://h/v1", judge_model="m", judge_api_key=secret)
-    assert {"judge_api_key", "external_scan_secrets", "github_client_secret", "smtp_url"} == SECRETS
+    assert {
+        "judge_api_key",
+        "external_scan_secrets",
+        "github_client_secret",
+        "metrics_token",
+        "smtp_url",
+    } == SECRETS
     for text in (repr(settings), str(settings), f"{settings}", repr([settings])):
         assert secret not in text
         assert "judge_api_key='***'" in text

@@ -36,6 +36,8 @@ class Pace(msgspec.Struct, frozen=True):
     sign_every_s: float = 10.0
     #: A store that takes longer to answer is not ready (E9).
     ready_within_s: float = 3.0
+    #: A probe of store and content serves everybody who asks within this time: it costs a write.
+    ready_every_s: float = 2.0
     #: A page gives up on a store that takes longer, and says so.
     page_within_s: float = 4.0
 

@@ -200,6 +200,16 @@ class Metrics:
         self.streams_dropped = self._counter(
             "streams_dropped", "Event streams that this process ended because the client read too slowly."
         )
+        self.disk_free = self._gauge(
+            "disk_free_bytes",
+            "Bytes free at each scrape where this process keeps data, records or content.",
+            "kept",
+        )
+        self.disk_size = self._gauge(
+            "disk_size_bytes",
+            "Size of the file system where this process keeps data, records or content.",
+            "kept",
+        )
         self.connections_open = self._gauge(
             "connections_open", "Client connections that are open in this process."
         )

@@ -53,6 +53,7 @@ Connections = Annotated[int, _whole(0, 65_000)]
 Processes = Annotated[int, _whole(0, 256)]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
+FreeMebibytes = Annotated[int, _whole(0, 104_857_600, "mebibytes")]
 Mebibytes = Annotated[int, _whole(1, 65_536, "mebibytes")]
 ByteRate = Annotated[int, _whole(1_000, 10_000_000_000, "bytes")]
 HostRule = Annotated[
@@ -152,6 +153,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limits: Literal["on", "remote", "off"] = "on"
     #: Event streams that one address may hold open, per web process.
     max_streams_per_address: Count = 100
+    #: Alert when less than this is free on a disk that keeps records or content; 0 never does.
+    disk_alert_mib: FreeMebibytes = 2_048
     #: Connections of one web process; 0 computes it from the limit of open files, less what the process needs itself.
     max_connections: Connections = 0
     #: Connections of one address, or of one IPv6 /64 network; 0 is half of all. Trusted proxies are not limited.
@@ -168,6 +171,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout_ms: Milliseconds = 15_000
     #: Port for the metrics of a process without a web server (`worker`, `schedule`); 0 opens none.
     metrics_port: Port = 0
+    #: Bearer token for `/metrics` on the web port. Unset: only this machine may read it, and nobody in internal mode.
+    metrics_token: Secret = ""
     #: OTLP endpoint for traces, such as `http://127.0.0.1:4318`; needs the `telemetry` extra. Unset: no traces.
     otlp_endpoint: Address = ""
     #: Messages per batch of the queue consumer.

@@ -150,3 +150,29 @@ async def test_submits_every_skill_of_a_repository_where_no_folder_is_named(tmp_
         for one in results:
             page = one["follow"].removeprefix("http://127.0.0.1:80")
             assert (await shelf.client.get(page)).status_code == 200
+
+
+LONG = "x" * 12_000
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/list", {"cursor": LONG}),
+        ("resources/list", {"cursor": "\x00"}),
+        ("resources/read", {"uri": f"skill://{LONG}"}),
+        ("tools/call", {"name": LONG, "arguments": {}}),
+        ("tools/call", {"name": "get_skill", "arguments": {LONG: 1}}),
+        ("tools/call", {"name": "get_skill", "arguments": {"name": LONG}}),
+        ("x" * 150_000, {}),
+        ("tools/call", {"name": "get_skill", "arguments": {"name": "x" * 150_000}}),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_without_sending_it_back(published, method, params):
+    """A bad cursor wrote a traceback, and 150 KB came back."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+    answer = httpx2.post(f"{published.url}/mcp", json=asked, headers=headers)
+    assert answer.status_code in {200, 400, 413}
+    assert len(answer.content) < 5_000
+    assert "Internal" not in answer.text

@@ -47,7 +47,7 @@ def refused(env, reason: str) -> float:
 
 
 async def waiting(env, count: int) -> bool:
-    return env.metrics.registry.get_sample_value("vskill_requests_waiting") == count
+    return bool(env.metrics.registry.get_sample_value("vskill_requests_waiting") == count)
 
 
 async def hung_up(*clients):
@@ -287,7 +287,7 @@ async def test_an_address_with_many_requests_delays_another_by_one_turn(env):
     station = Station()
 
     async def noted(request: Request) -> Response:
-        order.append(request.client.host)
+        order.append(str(request.scope["client"][0]))
         return await station(request)
 
     limits = {"max_requests": 1, "max_request_wait_ms": 600_000, **NEVER}

@@ -68,7 +68,7 @@ async def test_readyz_is_503_with_the_reason_where_the_store_cannot_be_written(e
     assert int(answer.headers["retry-after"]) > 0
     assert (answer.json()["code"], answer.json()["error"]) == (
         "store_read_only",
-        "vskill.db: the file is read-only",
+        StoreReadOnly().message,
     )
 
 

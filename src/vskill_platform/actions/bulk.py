@@ -112,7 +112,7 @@ async def decide_many(services: Services, actor: Principal, request: DecideMany)
         except PlatformError as error:
             if error.status >= _SERVER_ERROR:
                 raise
-            refused.append(RefusedItem(item.id, error.message))
+            refused.append(RefusedItem(item.id, error.public_message))
         else:
             done.append(item.id)
     return ManyDecided(tuple(done), tuple(refused))

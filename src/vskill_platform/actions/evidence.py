@@ -113,7 +113,7 @@ async def read_stored_files(_services: Services, digest: str) -> tuple[tuple[Ski
     try:
         return await read_content(digest), ""
     except PlatformError as error:
-        return (), error.message
+        return (), error.public_message
 
 
 async def _read_judges(services: Services, digest: str) -> tuple[JudgeReport, ...]:

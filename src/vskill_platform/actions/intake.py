@@ -323,7 +323,7 @@ def settled_view(settled: SettledPlace) -> PlaceOutcome:
     return PlaceOutcome(
         repo_url=settled.repo_url,
         skill_path=settled.skill_path,
-        error=as_written(error.message, wire_names(SubmitSkill)) if error else "not submitted",
+        error=as_written(error.public_message, wire_names(SubmitSkill)) if error else "not submitted",
         code=error.code if error else None,
     )
 

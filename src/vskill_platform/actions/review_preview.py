@@ -44,7 +44,7 @@ async def preview_decision(_services: Services, reader: Principal, record: Submi
     try:
         after, before = await require_publishable(record)
     except (Blocked, LowerVersion, SourceGone, NoSkillFound, InvalidManifest, ContentDamaged) as error:
-        return DecisionPreview((), error.message, (*rejected, "Nothing is published."))
+        return DecisionPreview((), error.public_message, (*rejected, "Nothing is published."))
     current = None if before is None else before.current_version
     kept = f"Version {current} stays live." if current else "Nothing is published."
     return DecisionPreview(_tell_approval(record, before, after), "", (*rejected, kept))

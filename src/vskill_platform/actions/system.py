@@ -151,7 +151,7 @@ async def show_storage(services: Services, _reader: Principal, _request: ReadSto
     try:
         await services.kv.check()
     except PlatformError as error:
-        problem = error.message
+        problem = error.public_message
     else:
         problem = ""
     settings = services.settings

@@ -48,6 +48,10 @@ class Blobs(ABC):
 
     # What the collector needs. Content that was set aside is brought back by `put` and `get`.
 
+    async def check(self) -> None:
+        """Raise the error that writing content would meet now (readiness)."""
+        await self.has("0" * 64)
+
     def pieces(self) -> AsyncIterator[StoredPiece]:
         """All content, in any order; what is written or removed meanwhile may be among it or not. Raises Unsupported
         where the engine cannot tell."""

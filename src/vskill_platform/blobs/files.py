@@ -6,6 +6,7 @@ disk leaves either all of it or nothing. All file work happens in threads.
 
 import asyncio
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from vskill_platform.blobs.contract import Blobs, StoredPiece, check_address, is_address
-from vskill_platform.domain.errors import BlobUnavailable
+from vskill_platform.domain.errors import BlobFull, BlobUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +25,9 @@ _UNFINISHED = "unfinished"
 
 #: Where content waits to be deleted; each file's time says since when.
 _ASIDE = "aside"
+
+#: 63 KB.
+_PROBE_LINES = 9_000
 
 #: A file that was being written this long ago belongs to a process that died.
 _ABANDONED_S = 3600.0
@@ -55,6 +59,9 @@ class FilesBlobs(Blobs):
     async def has(self, address: str) -> bool:
         return await self._in_thread(self._has, check_address(address))
 
+    async def check(self) -> None:
+        await self._in_thread(self._probe)
+
     async def pieces(self) -> AsyncIterator[StoredPiece]:
         """One folder of the first level at a time: there are at most 256."""
         for folder in await self._in_thread(self._folders):
@@ -74,8 +81,9 @@ class FilesBlobs(Blobs):
         try:
             return await asyncio.to_thread(work, *args, **kwargs)
         except OSError as error:
-            reason = error.strerror or repr(error)
-            raise BlobUnavailable(
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full" if is_full else error.strerror or repr(error)
+            raise (BlobFull if is_full else BlobUnavailable)(
                 f"the blob store in {self._root} failed: {reason}", reason=reason, path=str(self._root)
             ) from error
 
@@ -99,6 +107,10 @@ class FilesBlobs(Blobs):
         finally:
             os.close(handle)
             Path(name).unlink()
+
+    def _probe(self) -> None:
+        """Write as much as a small skill takes, to the disk, and remove it."""
+        self._write_unfinished(b"ready?\n" * _PROBE_LINES).unlink()
 
     def _put(self, address: str, data: bytes, *, replace: bool) -> None:
         path = self._path(address)

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from vskill_platform.cli.output import json_option, print_json, print_table
-from vskill_platform.cli.process import run_async
+from vskill_platform.cli.process import keep_files_private, run_async
 from vskill_platform.clock import MAX_SKEW_MS
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def doctor(*, all_content: bool, as_json: bool) -> None:
 
     Content is verified by its digest, for at most ten seconds unless --all-content is given.
     """
+    keep_files_private()
     checks = run_async(_examine(None if all_content else CHECK_WITHIN_S))
     if as_json:
         print_json(checks)
@@ -83,10 +84,11 @@ async def _check_opening(settings: "Settings", env: "Env") -> str:
 async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Check]:
     yield await check("store can be written", env.kv.check())
     yield await check("queue answers", env.broker.depth())
-    answers = await check("content store answers", env.blobs.has("0" * 64))
+    answers = await check("content can be written", env.blobs.check())
     yield answers
     if answers.ok:
         yield await _check_content(env, content_within_s)
+    yield await asyncio.to_thread(_disks, env.settings)
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -132,6 +134,15 @@ def _problem(piece: "CheckedPiece") -> str:
     if piece.damage is not None:
         return piece.damage.kind
     return "" if piece.is_read else "not readable"
+
+
+def _disks(settings: "Settings") -> Check:
+    """Whether there is room for a while."""
+    from vskill_platform.disk_space import filling, look_at_disks
+
+    spaces = look_at_disks(settings)
+    detail = ", ".join(f"{one.free_bytes // 1_048_576:,} MiB free for {one.kept}" for one in spaces)
+    return Check("disks", ok=not filling(spaces, settings), detail=detail or "nothing is kept on a disk")
 
 
 def _git() -> Check:

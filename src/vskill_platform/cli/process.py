@@ -32,6 +32,11 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
+def keep_files_private() -> None:
+    """Whatever this process and its children create is for this account alone; what exists stays as it is."""
+    os.umask(os.umask(0o077) | 0o077)
+
+
 def run_in_env(work: Callable[[], Awaitable[T]]) -> T:
     """Do the work of a command that only the operator of this machine has, in the environment of the settings."""
     from vskill_platform.cli.destination import require_this_machine
@@ -46,6 +51,7 @@ def open_env_and_run(work: Callable[[], Awaitable[T]]) -> T:
     import vskill_platform.bootstrap  # noqa: F401
     from vskill_platform.settings import process_settings
 
+    keep_files_private()
     return run_async(_in_env(process_settings(), work))
 
 

@@ -52,7 +52,7 @@ def schedule() -> None:
 
 
 def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
-    from vskill_platform.cli.process import check_shared, run_async
+    from vskill_platform.cli.process import check_shared, keep_files_private, run_async
     from vskill_platform.settings import process_settings
 
     settings = process_settings()
@@ -65,6 +65,7 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     )
     if not (roles.web and roles.work):
         check_shared(settings)
+    keep_files_private()
     run_async(_until_stopped(settings, roles))
 
 
@@ -116,7 +117,7 @@ def _running(
         app = create_app(env, hub=hub, stop=stop)
         yield "web", serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics)
     elif listener is not None:
-        app = create_app(env, operations.ENDPOINTS, stop=stop)
+        app = create_app(env, operations.OWN_PORT, stop=stop)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)
     if roles.work:
         yield "worker", run_consumer(env, stop)

@@ -1,5 +1,6 @@
 """Translates SQLite's errors into PlatformErrors that name the file."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -23,6 +24,20 @@ _BY_CODE: dict[int, tuple[type[StoreError], str]] = {
 }
 
 
+#: What SQLite also says on a full disk, where it cannot make or enlarge the files beside the database.
+_PERHAPS_FULL = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+#: Less than one step of the shared index is no room.
+_LEAST_ROOM = 32_768
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        room = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _LEAST_ROOM
+
+
 def primary_code(error: sqlite3.Error) -> int:
     """The result code without its extension; 0 for errors of the module itself."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
@@ -30,7 +45,10 @@ def primary_code(error: sqlite3.Error) -> int:
 
 def translate(error: sqlite3.Error, path: Path) -> PlatformError:
     """The typed error of a driver's error, with the driver's own words."""
-    kind, meaning = _BY_CODE.get(primary_code(error), (None, ""))
+    code = primary_code(error)
+    if code in _PERHAPS_FULL and _is_full(path):
+        code = sqlite3.SQLITE_FULL
+    kind, meaning = _BY_CODE.get(code, (None, ""))
     details = {"file": str(path), "reason": str(error)}
     if kind is not None:
         return kind(f"{path}: {meaning} ({error})", **details)

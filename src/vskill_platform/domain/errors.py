@@ -29,6 +29,11 @@ class PlatformError(Exception):
         """The class's docstring on one line; a class whose details name the cause overrides this."""
         return " ".join((type(self).__doc__ or PlatformError.__doc__ or "").split())
 
+    @property
+    def public_message(self) -> str:
+        """What whoever asks may read."""
+        return self.message
+
     def __str__(self) -> str:
         return self.message
 
@@ -189,6 +194,11 @@ class StoreError(PlatformError):
 
     code = "store_error"
 
+    @property
+    def public_message(self) -> str:
+        """Without the driver's words, which can name files, servers and accounts; the log has them."""
+        return self.default_message() if self.status >= 500 else self.message
+
 
 class StoreUnavailable(StoreError):
     """The record store cannot be reached at the moment."""
@@ -212,6 +222,12 @@ class StoreBusy(StoreUnavailable):
     """The record store is locked by another process."""
 
     code = "store_busy"
+
+
+class StoreTimeout(StoreUnavailable):
+    """The record store did not answer in time."""
+
+    code = "store_timeout"
 
 
 class StoreFull(StoreUnavailable):
@@ -339,6 +355,17 @@ class BlobUnavailable(PlatformError):
 
     code = "blob_unavailable"
     status = 503
+
+    @property
+    def public_message(self) -> str:
+        """Without the folder's path; the log has it."""
+        return self.default_message()
+
+
+class BlobFull(BlobUnavailable):
+    """The disk that keeps the content is full."""
+
+    code = "blob_full"
 
 
 class ContentDamaged(BlobUnavailable):

@@ -370,8 +370,11 @@ class PostgresKV(KV):
         return int(removed) + int(await self._db.fetchval(_SWEEP_CHANGES, changes_before, limit - removed))
 
     async def check(self) -> None:
-        """A real write that changes nothing, since a server that only reads is not ready."""
-        await self._db.fetchval("SELECT nextval('versions')")
+        """Fails on a server that only reads, and on one whose log cannot be written: a message that nobody reads is on
+        the disk when the statement returns."""
+        await self._db.fetchval(
+            "SELECT nextval('versions') FROM pg_logical_emit_message(true, 'vskill-ready', '')"
+        )
 
     async def close(self) -> None:
         await self._db.detach(self)

@@ -394,6 +394,7 @@ def _sweep_changes(tx: Tx, before: int, limit: int) -> int:
 
 
 def _run_probes(tx: Tx, probes: Sequence[None]) -> Sequence[None]:
-    """A real write that changes nothing, since an empty transaction would succeed on a full disk."""
-    tx.execute("UPDATE sequence SET version = version")
+    """A write that takes room: SQLite leaves out one that changes nothing, and so never finds out a full disk. The
+    number that it takes is not used by any record."""
+    tx.execute("UPDATE sequence SET version = version + 1")
     return probes

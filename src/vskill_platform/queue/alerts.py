@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from vskill_platform.broker.contract import DeadLetter
+from vskill_platform.disk_space import DiskSpace
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.brake import Brake
@@ -41,6 +42,7 @@ class AlertCode(enum.StrEnum):
     NAMESPACE_PREPARING = "namespace_preparing"
     RESCANS_STOPPED = "rescans_stopped"
     CONTENT_DAMAGED = "content_damaged"
+    DISK_FILLING = "disk_filling"
 
     @property
     def meaning(self) -> str:
@@ -58,6 +60,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
     AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
+    AlertCode.DISK_FILLING: "a disk with records or content has less free than VSKILL_DISK_ALERT_MIB",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
 }
 
@@ -99,6 +102,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     brake: Brake | None = None
     #: How many pieces of stored content are missing or damaged.
     damaged: int = 0
+    #: Disks with less room than the settings ask for.
+    filling: tuple[DiskSpace, ...] = ()
 
 
 async def look_at_dead_letters(audiences: Audiences) -> DeadLetters | QueueUnavailable:
@@ -154,6 +159,7 @@ def _submission_key(letter: DeadLetter) -> str | None:
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
     return (
+        *_of_disks(facts),
         *_of_content(facts),
         *_of_workers(facts),
         *_of_the_queue(facts),
@@ -174,6 +180,15 @@ def _of_content(facts: AlertFacts) -> Iterator[Alert]:
 def _of_workers(facts: AlertFacts) -> Iterator[Alert]:
     if facts.deserted is not None:
         yield Alert(AlertCode.NO_WORKER, facts.deserted)
+
+
+def _of_disks(facts: AlertFacts) -> Iterator[Alert]:
+    for disk in facts.filling:
+        text = (
+            f"Only {disk.free_bytes // 1_048_576:,} MiB are free for {disk.kept}. Make room, or enlarge the disk: once "
+            "it is full, nothing can be submitted."
+        )
+        yield Alert(AlertCode.DISK_FILLING, text, disk.kept)
 
 
 def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
@@ -201,7 +216,7 @@ def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
 def _of_the_queue(facts: AlertFacts) -> Iterator[Alert]:
     letters = facts.dead_letters
     if isinstance(letters, QueueUnavailable):
-        text = f"The queue's server does not answer; new submissions wait for it. {letters}"
+        text = f"The queue's server does not answer; new submissions wait for it. {letters.public_message}"
         yield Alert(AlertCode.QUEUE_AWAY, text)
     elif letters.recent:
         text = f"{letters.recent} dead letters in the last hour, {letters.total} in total; find the cause, then replay."

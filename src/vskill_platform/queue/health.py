@@ -9,10 +9,12 @@ Whether the queue is healthy and moves is said to everybody. Every record, numbe
 reader may read, and texts that could hold a name are left out for all who may not read everything.
 """
 
+import asyncio
 from collections.abc import Iterable
 
 import msgspec
 
+from vskill_platform.disk_space import filling, look_at_disks
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.errors import PlatformError, RecordMalformed
@@ -120,6 +122,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         preparing_ms=await longest_preparing_ms() if audiences is EVERYTHING else None,
         brake=(await read_brake())[0] if audiences is EVERYTHING else None,
         damaged=len(damage) if audiences is EVERYTHING else 0,
+        filling=filling(await asyncio.to_thread(look_at_disks, env.settings), env.settings),
     )
     return QueueHealth(
         healthy=healthy,

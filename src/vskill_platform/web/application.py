@@ -22,6 +22,7 @@ from vskill_platform.web.limits import Limiter
 from vskill_platform.web.paths import Tree, drop_extra_slashes, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
+from vskill_platform.web.readiness import ReadinessProbe
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.routing import Endpoint, answer, answer_unknown, limit_body
 from vskill_platform.worker_context import require_env
@@ -44,6 +45,7 @@ class Application:
         self.state.limiter = Limiter(env.settings)
         self.state.live = hub or Hub(env)
         self.state.recent = Recent(env.clock)
+        self.state.readiness = ReadinessProbe()
         #: Set when the process has been asked to end.
         self.state.stop = stop or asyncio.Event()
         #: Answers that may be given again; on the way of every request, so no lookup by name.
@@ -109,6 +111,8 @@ def _answer_failure(request: Request, error: Exception) -> Response:
     error = shortage_of(error) or error
     if not isinstance(error, PlatformError | HTTPException):
         services_of(request).log.error("request failed", exc_info=error)
+    elif isinstance(error, PlatformError) and error.public_message != error.message:
+        services_of(request).log.warning("request failed", code=error.code, error=error.message)
     return problem_of(request, error)
 
 

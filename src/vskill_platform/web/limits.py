@@ -82,7 +82,7 @@ class Limiter:
     def _is_exempt(self, principal: Principal, address: str) -> bool:
         if self._mode == "off" or is_unlimited(principal):
             return True
-        return self._mode == "remote" and _is_loopback(address)
+        return self._mode == "remote" and is_loopback(address)
 
 
 async def take(request: Request, allowance: Allowance) -> None:
@@ -136,7 +136,7 @@ def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return mapped or address
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     return _is_address(address) and _plain(address).is_loopback
 
 

@@ -1,22 +1,37 @@
 """Addresses for operators and their machines: is it up, is it ready, what do its metrics say."""
 
 import asyncio
+import hmac
 import math
+from contextlib import suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform import __version__
+from vskill_platform.actions.visibility import require_entry, resolve
 from vskill_platform.actions.wire import Wire
 from vskill_platform.broker.contract import Depth
-from vskill_platform.domain.errors import PlatformError, QueueUnavailable, Stopping, StoreUnavailable
+from vskill_platform.disk_space import look_at_disks
+from vskill_platform.domain.errors import (
+    NotSignedIn,
+    PlatformError,
+    QueueUnavailable,
+    Stopping,
+    StoreUnavailable,
+)
 from vskill_platform.observability import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
-from vskill_platform.web.principal import services_of
+from vskill_platform.web.limits import is_loopback
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.readiness import ReadinessProbe
 from vskill_platform.web.responses import json_response
-from vskill_platform.web.routing import get
+from vskill_platform.web.routing import Endpoint, View, get
 from vskill_platform.worker_context import require_env
+
+#: What a proxy adds.
+FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 
 
 class Up(Wire, frozen=True):
@@ -27,7 +42,7 @@ class Up(Wire, frozen=True):
 
 
 class Readiness(Wire, frozen=True):
-    """The store answers and can be written."""
+    """Records and content can be written."""
 
     status: str
     #: the engine's name
@@ -40,22 +55,45 @@ async def healthz(_request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """The store answers and can be written, and the process is not about to end; otherwise 503 with the reason."""
+    """Records and content can be written, and the process is not about to end; otherwise 503 with the reason."""
     if request.app.state.stop.is_set():
         raise Stopping
     env = services_of(request)
-    within_s = env.pace.ready_within_s
-    try:
-        async with asyncio.timeout(within_s):
-            await env.kv.check()
-    except TimeoutError:
-        raise StoreUnavailable(f"The record store did not answer within {within_s:g} s.") from None
+    probe: ReadinessProbe = request.app.state.readiness
+    await probe.check(env)
     return json_response(Readiness("ready", env.kv.engine))
+
+
+async def guarded_metrics(request: Request) -> Response:
+    """The same on the port that everybody reaches: for the operator's token, or without one for this machine alone."""
+    token = services_of(request).settings.metrics_token
+    if token:
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode("latin-1", "replace"), f"Bearer {token}".encode()):
+            raise NotSignedIn("Send the value of VSKILL_METRICS_TOKEN as a bearer token.")
+    else:
+        await _require_this_machine(request)
+    return await metrics(request)
+
+
+async def _require_this_machine(request: Request) -> None:
+    """NotSignedIn for who comes from elsewhere, also through a proxy here, and in internal mode."""
+    peer = request.client.host if request.client else ""
+    if not is_loopback(peer) or any(name in request.headers for name in FORWARDED):
+        raise NotSignedIn(
+            "Metrics are read with a token: set VSKILL_METRICS_TOKEN, and send it as a bearer token."
+        )
+    # Without the store, the process tells what it knows by itself.
+    with suppress(StoreUnavailable):
+        require_entry(await resolve(principal_of(request)))
 
 
 async def metrics(_request: Request) -> Response:
     """Everything in Prometheus's text format; what the store knows is asked for this answer."""
     env = require_env("metrics")
+    for disk in await asyncio.to_thread(look_at_disks, env.settings):
+        env.metrics.disk_free.labels(disk.kept).set(disk.free_bytes)
+        env.metrics.disk_size.labels(disk.kept).set(disk.total_bytes)
     try:
         async with asyncio.timeout(env.pace.ready_within_s):
             found, depth = await queue_health(), await _depth()
@@ -94,7 +132,7 @@ def _figures(found: QueueHealth, depth: Depth | None) -> QueueFigures:
     )
 
 
-ENDPOINTS = (
+_ALWAYS = (
     get(
         "/healthz",
         healthz,
@@ -109,14 +147,24 @@ ENDPOINTS = (
         stays_open=True,
         answer=Readiness,
         tag="operations",
-        summary="Check that the store answers and can be written",
+        summary="Check that records and content can be written",
     ),
-    get(
+)
+
+
+def _metrics_at(view: View) -> Endpoint:
+    return get(
         "/metrics",
-        metrics,
-        needs_no_store=True,
+        view,
+        # It has a guard of its own, whose token is none of the registry's.
+        stays_open=True,
+        signs_in=True,
         tag="operations",
         summary="Read the metrics for Prometheus",
         media=METRICS_TYPE,
-    ),
-)
+    )
+
+
+ENDPOINTS = (*_ALWAYS, _metrics_at(guarded_metrics))
+#: On a port of its own, whoever reaches the port may read.
+OWN_PORT = (*_ALWAYS, _metrics_at(metrics))

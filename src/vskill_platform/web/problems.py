@@ -36,6 +36,8 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 BASIC_OR_BEARER = 'Basic realm="skills", Bearer'
 #: The same for what does not exist and what one may not read, so that a mistyped name is understood.
 NOT_FOUND_OR_CLOSED = "Not found, or sign-in needed."
+#: Characters of a sentence about an error.
+MOST_TEXT = 1_000
 #: When nothing says how long, ask again after this.
 RETRY_AFTER_S = 5
 #: Below these, whatever a client says that it accepts, it is a program.
@@ -89,7 +91,7 @@ def platform_problem(request: Request, error: PlatformError) -> Response:
     """An error that the platform raised on purpose. Its facts are shown where the request is at fault."""
     error = _for_reader(request, error)
     facts = error.details if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else {}
-    message, names = error.message, _names(request)
+    message, names = error.public_message, _names(request)
     field = str(facts.get("field", ""))
     if field in names:
         message = as_written(message, names)
@@ -158,6 +160,8 @@ def _problem(
     headers: dict[str, str],
 ) -> Response:
     title = HTTPStatus(status).phrase
+    detail = cut_text(detail)
+    facts = {name: cut_text(value) if isinstance(value, str) else value for name, value in facts.items()}
     headers = {"cache-control": "no-store", **headers}
     if _prints_body(request):
         fix = str(facts.get("fix", ""))
@@ -187,10 +191,16 @@ def _prints_body(request: Request) -> bool:
     return bool(is_git) or str(request.scope["path"]).startswith(PRINTED)
 
 
+def cut_text(text: str) -> str:
+    """What was sent is named, not sent back: an error needs no more than this."""
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
+
+
 def in_words(error: PlatformError) -> str:
     """What is wrong and what to do about it, in one sentence."""
     fix = str(error.details.get("fix", ""))
-    return error.message if not fix or fix in error.message else f"{error.message.rstrip('.')}: {fix}."
+    said = error.public_message
+    return said if not fix or fix in said else f"{said.rstrip('.')}: {fix}."
 
 
 def wants_page(request: Request) -> bool:

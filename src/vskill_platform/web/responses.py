@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from vskill_platform.actions.visibility import reads_as_public
 from vskill_platform.actions.wire import Wire, camel, encode
+from vskill_platform.web.addresses import NAMED_BY_CLIENT
 from vskill_platform.web.principal import principal_of, services_of
 
 JSON_TYPE = "application/json"
@@ -19,7 +20,10 @@ PRIVATE = "private, no-cache"
 
 
 def cache_for(request: Request) -> str:
-    """Who may keep an answer: it is public where those who did not sign in are given the same."""
+    """Who may keep an answer: it is public where those who did not sign in are given the same. With an address that the
+    client named (its `Host`), a shared cache would give one client's answer to another."""
+    if NAMED_BY_CLIENT in request.scope:
+        return PRIVATE
     reader = principal_of(request)
     is_public = reader.audiences is None or reads_as_public(services_of(request), reader)
     return REVALIDATE if is_public else PRIVATE

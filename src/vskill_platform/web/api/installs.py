@@ -153,7 +153,7 @@ async def _update(reader: Principal, installed: Installed, blocklist: Blocklist)
     try:
         skill = await find_skill(require_env(), reader, installed.name)
     except (NotFound, Ambiguous, InvalidInput) as error:
-        return _none(installed, error.message)
+        return _none(installed, error.public_message)
     hits = blocklist.hits_skill(skill)
     recall = _recall(installed, skill, blocklist)
     if hits or skill.current_version is None:

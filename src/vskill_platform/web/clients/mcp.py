@@ -17,8 +17,9 @@ from starlette.responses import Response
 from vskill_platform.web.routing import Endpoint, post
 
 ADDRESS = "/mcp"
-#: What a request may hold: arguments of a tool.
-MOST_BODY = 200_000
+#: What a request may hold: arguments of a tool, which are names and addresses. The package sends part of what it
+#: refuses back.
+MOST_BODY = 16_000
 _SERVER = "vskill_platform.web.clients.mcp_server"
 
 

@@ -58,7 +58,7 @@ from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.problems import in_words
+from vskill_platform.web.problems import cut_text, in_words
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 SCHEME = "skill://"
@@ -230,7 +230,8 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
 
 
 def _text(text: str, *, is_error: bool = False) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
+    shown = cut_text(text) if is_error else text
+    return CallToolResult(content=[TextContent(type="text", text=shown)], is_error=is_error)
 
 
 # Skills as resources.
@@ -238,9 +239,12 @@ def _text(text: str, *, is_error: bool = False) -> CallToolResult:
 
 async def _list_resources(_context: Context, params: Paging) -> ListResourcesResult:
     after = params.cursor if params else None
-    page = await list_unblocked(
-        services_of(_asking.get()), principal_of(_asking.get()), after=after, limit=PAGE
-    )
+    try:
+        page = await list_unblocked(
+            services_of(_asking.get()), principal_of(_asking.get()), after=after, limit=PAGE
+        )
+    except PlatformError as error:
+        raise _refusal(error) from None
     shown = [
         Resource(
             uri=SCHEME + "/".join(quote(part, safe="~") for part in one.canonical.split("/")),
@@ -266,7 +270,11 @@ async def _read_resource(_context: Context, params: ReadResourceRequestParams) -
     try:
         return await _read(str(params.uri))
     except PlatformError as error:
-        raise MCPError(code=INVALID_PARAMS, message=error.message, data={"code": error.code}) from None
+        raise _refusal(error) from None
+
+
+def _refusal(error: PlatformError) -> MCPError:
+    return MCPError(code=INVALID_PARAMS, message=cut_text(in_words(error)), data={"code": error.code})
 
 
 async def _read(uri: str) -> ReadResourceResult:

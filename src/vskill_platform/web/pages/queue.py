@@ -25,7 +25,7 @@ from vskill_platform.actions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submission_views import StatsView, stats_view
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+from vskill_platform.domain.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
 from vskill_platform.web.frames import frame
@@ -83,8 +83,7 @@ async def queue(request: Request) -> Response:
             look = await _look(request, query)
             cursor = await sealed_cursor(request, look.cursor)
     except TimeoutError:
-        error = StoreUnavailable(f"The record store did not answer in {within_s:g} s.")
-        return _unreachable(request, query, error)
+        return _unreachable(request, query, StoreTimeout())
     except PlatformError as error:
         if error.status < StoreUnavailable.status:
             raise
@@ -146,7 +145,7 @@ def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> R
         cursor="",
         charts=(),
         next_link="",
-        problem=error.message,
+        problem=error.public_message,
     )
     shown.headers["retry-after"] = str(RETRY_AFTER_S)
     return shown

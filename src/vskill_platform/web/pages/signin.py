@@ -114,7 +114,7 @@ def _sign_in_page(
         200 if error is None else error.status,
         next=wanted,
         name=name,
-        problem="" if error is None else error.message,
+        problem="" if error is None else error.public_message,
         has_github=bool(services_of(request).settings.github_client_id),
     )
     if isinstance(error, RateLimited):
@@ -145,7 +145,7 @@ async def do_setup(request: Request) -> Response:
             token=token,
             name=name,
             field=error.field,
-            problem=error.message,
+            problem=error.public_message,
         )
     return await signed_in(request, user, "setup", "/admin")
 

@@ -1,0 +1,54 @@
+"""How much room is left where a process keeps its records and content."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from vskill_platform.settings import Settings
+
+_MIB = 1024 * 1024
+
+
+class DiskSpace(msgspec.Struct, frozen=True):
+    """One file system, by what is kept on it."""
+
+    #: `data`, `records` or `content`
+    kept: str
+    free_bytes: int
+    total_bytes: int
+    #: The file system's number; several folders may share one.
+    device: int
+
+
+def look_at_disks(settings: Settings) -> tuple[DiskSpace, ...]:
+    """Every folder of ours on this machine. One that cannot be looked at is left out: readiness tells of it. Blocks."""
+    return tuple(_spaces(settings))
+
+
+def filling(spaces: tuple[DiskSpace, ...], settings: Settings) -> tuple[DiskSpace, ...]:
+    """Those with less room than an operator wants to hear of, each once."""
+    by_device = {one.device: one for one in reversed(spaces)}
+    return tuple(one for one in by_device.values() if one.free_bytes < settings.disk_alert_mib * _MIB)
+
+
+def _spaces(settings: Settings) -> Iterator[DiskSpace]:
+    for kept, folder in _folders(settings):
+        try:
+            room, device = os.statvfs(folder), folder.stat().st_dev
+        except OSError:
+            continue
+        yield DiskSpace(kept, room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize, device)
+
+
+def _folders(settings: Settings) -> Iterator[tuple[str, Path]]:
+    if settings.store == "memory:":
+        return
+    yield "data", Path(settings.data_dir)
+    engine, _, place = settings.store.partition(":")
+    if engine == "sqlite":
+        yield "records", Path(place).parent
+    engine, _, place = settings.blobs.partition(":")
+    if engine == "files":
+        yield "content", Path(place)
