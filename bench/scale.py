@@ -34,6 +34,10 @@ class Scale(msgspec.Struct, frozen=True):
     #: Skills that are scanned, and how many of them the much slower peer is given; with 0 it is not asked.
     scanned: int = 300
     compared: int = 60
+    #: Clients that ask one web process at once, for how long, and how often.
+    crowds: tuple[int, ...] = (20, 300, 1_000)
+    crowd_s: float = 8.0
+    crowd_rounds: int = 3
 
 
 FULL = Scale()
@@ -53,6 +57,8 @@ QUICK = Scale(
     jobs=2_000,
     scanned=60,
     compared=5,
+    crowd_s=2.0,
+    crowd_rounds=1,
 )
 TINY = Scale(
     name="tiny",
@@ -71,4 +77,7 @@ TINY = Scale(
     jobs=60,
     scanned=4,
     compared=0,
+    crowds=(2, 4),
+    crowd_s=0.2,
+    crowd_rounds=1,
 )

@@ -5,7 +5,19 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import audiences, context, counts, documents, end_to_end, engine_reads, queue, reads, scanner, web
+from bench import (
+    audiences,
+    context,
+    counts,
+    documents,
+    door,
+    end_to_end,
+    engine_reads,
+    queue,
+    reads,
+    scanner,
+    web,
+)
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -17,6 +29,7 @@ Bench = Callable[[Workshop], Report]
 BENCHES: dict[str, Bench] = {
     "end-to-end": end_to_end.run,
     "queue": queue.run,
+    "door": door.run,
     "counts": counts.run,
     "audiences": audiences.run,
     "reads": reads.run,
