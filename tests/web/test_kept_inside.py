@@ -7,11 +7,13 @@ import sys
 import httpx2
 import msgspec
 import pytest
+from starlette.requests import Request
 
 from tests.support.lifetimes import running
 from vskill_platform.domain.errors import BlobUnavailable, StoreError, StoreUnavailable
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
+from vskill_platform.web.render import environment
 
 pytestmark = pytest.mark.anyio
 
@@ -117,6 +119,18 @@ async def test_a_host_that_the_client_named_is_in_no_answer_that_others_are_give
         answer = await client.get(path, headers={"host": "evil.example"})
         assert "evil.example" not in answer.text
         assert "public" in answer.headers["cache-control"]
+
+
+async def test_a_repository_that_is_fetched_by_http_is_linked_by_http(env):
+    settings = Settings(store="memory:", allowed_private_hosts=("http://git.corp:3000", "git.other"))
+    request = Request({"type": "http", "services": msgspec.structs.replace(env, settings=settings)})
+    for address, link in (
+        ("https://git.corp:3000/a/b", "http://git.corp:3000/a/b"),
+        ("https://git.other/a/b", "https://git.other/a/b"),
+        ("javascript:alert(1)", ""),
+    ):
+        template = environment().from_string("{{ address | web_address }}")
+        assert template.render(request=request, address=address) == link
 
 
 # Files.

@@ -347,9 +347,9 @@ class Entrance:
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._listener)
+            self._watching.cancel()
 
     async def wait_closed(self) -> None:
-        self._watching.cancel()
         await asyncio.wait({self._watching, *self._joining})
 
     def _open(self) -> None:

@@ -19,7 +19,7 @@ from vskill_platform import __version__
 from vskill_platform.actions.system import SHOW_OVERVIEW
 from vskill_platform.web.assets import static_address
 from vskill_platform.web.browser import browser_of
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.principal import principal_of, services_of
 
 FOLDER = Path(__file__).parent / "templates"
 UNKNOWN = "–"  # noqa: RUF001 - the dash that stands for a number nobody knows
@@ -68,9 +68,15 @@ def environment() -> jinja2.Environment:
     return found
 
 
-def web_address(text: str) -> str:
-    """A foreign address that a link may have; empty for any other, whatever was let into a record."""
-    return text if text.startswith(("https://", "http://")) else ""
+@jinja2.pass_context
+def web_address(context: jinja2.runtime.Context, text: str) -> str:
+    """A foreign address that a link may have; empty for any other, whatever was let into a record. A repository's is by
+    https, unless its host is one that the operator lets speak plain HTTP."""
+    if not text.startswith(("https://", "http://")):
+        return ""
+    host = text.partition("://")[2].partition("/")[0]
+    by_http = services_of(context["request"]).settings.allowed_private_hosts
+    return text.replace("https://", "http://", 1) if f"http://{host}" in by_http else text
 
 
 def number(value: int | None) -> str:
