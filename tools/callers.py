@@ -42,6 +42,20 @@ EXEMPT: dict[str, str] = {
     },
     "vskill_platform.submission_store.get_submissions_fresh": "the requirements name it, in this form",
     "vskill_platform.web.server._Server.capture_signals": "uvicorn calls it",
+    "vskill_platform.web.server._Server.startup": "uvicorn calls it",
+    **{
+        f"vskill_platform.web.connection.ClientConnection.{method}": "the event loop, the parser or uvicorn calls it"
+        for method in (
+            "connection_made",
+            "connection_lost",
+            "data_received",
+            "on_message_begin",
+            "on_headers_complete",
+            "on_body",
+            "on_message_complete",
+            "on_response_complete",
+        )
+    },
 }
 
 

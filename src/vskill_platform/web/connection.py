@@ -23,7 +23,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from vskill_platform.web.front_door import MOST_LINGERING, FrontDoor, RequestSlots, Turn
+from vskill_platform.web.front_door import MOST_LINGERING, FrontDoor, RequestSlots, Turn, Visitor
 from vskill_platform.web.limits import share_of
 from vskill_platform.web.refusals import (
     LARGE_HEADERS,
@@ -47,7 +47,7 @@ NEVER_WAIT = frozenset({"/healthz", "/readyz"})
 _NEVER = float("inf")
 
 
-class ClientConnection(HttpToolsProtocol):
+class ClientConnection(HttpToolsProtocol, Visitor):
     """A connection from its first byte to its last."""
 
     def __init__(

@@ -13,9 +13,9 @@ import errno
 import os
 import resource
 import socket
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -25,9 +25,6 @@ from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.web.limits import address_behind, is_within, networks_of, share_of
 from vskill_platform.web.refusals import BUSY, FULL, TOO_MANY_FROM_ADDRESS, Refusal
-
-if TYPE_CHECKING:
-    from vskill_platform.web.connection import ClientConnection
 
 _log = structlog.get_logger(__name__)
 
@@ -222,6 +219,25 @@ class RequestSlots:
         turn.start(turn)
 
 
+class Visitor(asyncio.Protocol, ABC):
+    """A connection, as the door knows it."""
+
+    #: What it is counted for.
+    address: str
+
+    @abstractmethod
+    def give_up(self, reason: Refusal) -> None:
+        """End, because another needs the place or the time is over."""
+
+    @abstractmethod
+    def check_time(self, now: float) -> None:
+        """End where the client takes too long."""
+
+    @abstractmethod
+    def leave_door(self) -> None:
+        """Give the place back."""
+
+
 class FrontDoor:
     """Everybody who is inside, and the decision about the next."""
 
@@ -234,9 +250,9 @@ class FrontDoor:
         self.requests = RequestSlots(limits.requests, each, wait_s, now)
         uploads = max(1, limits.requests // _REQUESTS_PER_UPLOAD)
         self.uploads = RequestSlots(uploads, each, wait_s * _UPLOAD_PATIENCE, now)
-        self._inside: set[ClientConnection] = set()
+        self._inside: set[Visitor] = set()
         #: Inside without a whole request, those first that have been so for longest.
-        self._resting: dict[ClientConnection, None] = {}
+        self._resting: dict[Visitor, None] = {}
         self._by_address: dict[str, int] = {}
         self.lingering = 0
         #: Refused since the log last told of it, by reason.
@@ -254,12 +270,12 @@ class FrontDoor:
             return None if self._make_room(FULL) else FULL
         return None
 
-    def enter(self, connection: "ClientConnection") -> None:
+    def enter(self, connection: Visitor) -> None:
         self._inside.add(connection)
         self._by_address[connection.address] = self._by_address.get(connection.address, 0) + 1
         self._metrics.connections_open.set(len(self._inside))
 
-    def leave(self, connection: "ClientConnection") -> None:
+    def leave(self, connection: Visitor) -> None:
         """It has no place inside any more, whether it is closed or only reads why it was refused."""
         if connection not in self._inside:
             return
@@ -272,13 +288,13 @@ class FrontDoor:
             del self._by_address[connection.address]
         self._metrics.connections_open.set(len(self._inside))
 
-    def rest(self, connection: "ClientConnection") -> None:
+    def rest(self, connection: Visitor) -> None:
         """It waits for its client, and is the last to make room."""
         if connection in self._inside:
             self._resting.pop(connection, None)
             self._resting[connection] = None
 
-    def work(self, connection: "ClientConnection") -> None:
+    def work(self, connection: Visitor) -> None:
         """Its client waits for us, so it does not make room."""
         self._resting.pop(connection, None)
 
@@ -330,7 +346,7 @@ class Entrance:
         self,
         listener: socket.socket,
         door: FrontDoor,
-        make: Callable[[str, Refusal | None], "ClientConnection"],
+        make: Callable[[str, Refusal | None], Visitor],
     ) -> None:
         self._listener = listener
         self._door = door
@@ -381,7 +397,7 @@ class Entrance:
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
 
-    async def _join(self, connection: "ClientConnection", client: socket.socket) -> None:
+    async def _join(self, connection: Visitor, client: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: connection, client)
         except OSError:  # it has gone meanwhile
