@@ -61,13 +61,15 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
             return found[0]
     held = await read_name(flat)
     holder = holder_for(held, audiences)
-    if holder is not None and f"{holder.canonical}/".startswith(f"{owner.lower()}/" if owner else ""):
-        # Also where it is hidden from this reader: nobody takes its place.
-        entry = readable(await require_env("kv").kv.get(keys.skill(holder.canonical)), audiences)
-        return _only(name, [] if entry is None else [decode(entry, PublishedSkill)])
-    if held.released and not owner:
-        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
-    return _only(name, await _of_flat(flat, audiences, owner.lower()))
+    is_meant = holder is not None and holder.canonical.startswith(f"{owner.lower()}/" if owner else "")
+    # The same reads whether a hidden skill holds the name or nobody does.
+    kept = await require_env("kv").kv.get(keys.skill(holder.canonical if holder and is_meant else "-"))
+    entry = readable(kept, audiences)
+    if entry is not None:
+        return decode(entry, PublishedSkill)
+    found = await _of_flat(flat, audiences, owner.lower())
+    # Nobody takes the place of a holder that this reader may not read, nor that of one who lost the name.
+    return _only(name, [] if is_meant or (held.released and not owner) else found)
 
 
 def _only(name: str, found: list[PublishedSkill]) -> PublishedSkill:
