@@ -23,7 +23,7 @@ from vskill_platform.actions.skill_security import SECURITY
 from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.catalogue import Sort
-from vskill_platform.domain.errors import Ambiguous, Blocked, InvalidInput, NotFound
+from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.keeping import KeptReads
 from vskill_platform.store.accounts import Role
@@ -94,13 +94,12 @@ async def test_a_skill_is_found_by_every_form_of_its_name(env):
             await find_skill(env, VISITOR, name)
 
 
-async def test_a_flat_name_that_two_skills_have_is_never_guessed(env):
+async def test_a_flat_name_stays_with_the_skill_that_had_it_first(env):
     await submit_skill("csv-cleaner", namespace="others")
     await run_until_quiet(env)
-    with pytest.raises(Ambiguous, match="upload~others/skills/csv-cleaner") as refused:
-        await find_skill(env, VISITOR, "csv-cleaner")
-    assert "upload~tests/skills/csv-cleaner" in refused.value.message
-    assert (await find_skill(env, VISITOR, "upload~others/csv-cleaner")).identity.owner == "others"
+    assert (await find_skill(env, VISITOR, "csv-cleaner")).identity.owner == "tests"
+    for name in ("upload~others/csv-cleaner", "csv-cleaner-upload-others"):
+        assert (await find_skill(env, VISITOR, name)).identity.owner == "others"
 
 
 async def test_files_versions_and_the_report_of_a_version(env):

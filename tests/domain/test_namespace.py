@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC
+from vskill_platform.domain.audience import EVERYTHING, INTERNAL, PUBLIC
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import normalise, upload_identity
 from vskill_platform.domain.namespace import (
@@ -57,16 +57,18 @@ def reads(reader: Reader, known: Directory) -> frozenset[str]:
     return found
 
 
-OUTSIDE, WITHIN = {PUBLIC}, {PUBLIC, "ns:acme", "ns:acme:internal", "ns:acme:team"}
+#: Whoever did not sign in; an account that belongs nowhere, where a namespace is managed; a member.
+OUTSIDE, SIGNED_IN = {PUBLIC}, {PUBLIC, INTERNAL}
+WITHIN = {*SIGNED_IN, "ns:acme", "ns:acme:internal", "ns:acme:team"}
 
 
 @pytest.mark.parametrize(
     ("visibility", "anonymous", "signed_in"),
     [
         (None, OUTSIDE, OUTSIDE),
-        (Visibility.PUBLIC, {PUBLIC, "ns:acme"}, {PUBLIC, "ns:acme", "ns:acme:internal"}),
-        (Visibility.INTERNAL, OUTSIDE, {PUBLIC, "ns:acme", "ns:acme:internal"}),
-        (Visibility.TEAM, OUTSIDE, OUTSIDE),
+        (Visibility.PUBLIC, {PUBLIC, "ns:acme"}, {*SIGNED_IN, "ns:acme", "ns:acme:internal"}),
+        (Visibility.INTERNAL, OUTSIDE, {*SIGNED_IN, "ns:acme", "ns:acme:internal"}),
+        (Visibility.TEAM, OUTSIDE, SIGNED_IN),
     ],
 )
 def test_visibility_says_who_reads_a_namespace(visibility, anonymous, signed_in):
@@ -79,27 +81,27 @@ def test_visibility_says_who_reads_a_namespace(visibility, anonymous, signed_in)
 def test_a_team_reads_what_its_namespaces_hold():
     known = directory(acme(Visibility.TEAM, member("team:core")), teams=(Team("core", ("mia",)),))
     assert reads(MIA, known) == WITHIN
-    assert reads(STRANGER, known) == OUTSIDE
+    assert reads(STRANGER, known) == SIGNED_IN
 
 
 def test_a_team_that_is_gone_gives_nothing():
-    assert reads(MIA, directory(acme(Visibility.TEAM, member("team:core")))) == OUTSIDE
+    assert reads(MIA, directory(acme(Visibility.TEAM, member("team:core")))) == SIGNED_IN
 
 
 def test_an_account_called_like_a_team_is_no_member_of_it():
     known = directory(acme(Visibility.TEAM, member("team:mia")), teams=(Team("mia", ("zoe",)),))
-    assert reads(MIA, known) == OUTSIDE
+    assert reads(MIA, known) == SIGNED_IN
 
 
 def test_maintaining_one_repository_gives_no_right_to_read_the_others():
     repo = member("user:mia", NamespaceRole.MAINTAINER, repo="github.com/acme/tools")
-    assert reads(MIA, directory(acme(Visibility.TEAM, repo))) == OUTSIDE
+    assert reads(MIA, directory(acme(Visibility.TEAM, repo))) == SIGNED_IN
 
 
 def test_an_internal_registry_shows_nothing_to_whoever_did_not_sign_in():
     known = directory(acme(Visibility.PUBLIC), mode=RegistryMode.INTERNAL)
     assert reads(ANONYMOUS, known) == frozenset()
-    assert reads(STRANGER, known) == {PUBLIC, "ns:acme", "ns:acme:internal"}
+    assert reads(STRANGER, known) == {*SIGNED_IN, "ns:acme", "ns:acme:internal"}
 
 
 def test_reviewers_and_admins_read_everything():
@@ -110,7 +112,7 @@ def test_reviewers_and_admins_read_everything():
 def test_a_bound_token_reads_its_namespace_and_what_is_public(reads_all):
     other = Namespace("other", Visibility.TEAM, members=(member("user:mia"),))
     known = directory(acme(Visibility.TEAM, member("user:mia")), other)
-    assert reads(Reader("mia", reads_all, "acme"), known) == WITHIN
+    assert reads(Reader("mia", reads_all, "acme"), known) == WITHIN - {INTERNAL}
 
 
 def test_a_bound_token_gives_no_more_than_its_account_has():
@@ -121,7 +123,7 @@ def test_a_bound_token_gives_no_more_than_its_account_has():
 def test_an_account_owns_the_namespace_of_its_uploads():
     known = directory(Namespace("upload~mia", Visibility.TEAM))
     assert reads(MIA, known) >= namespace_audiences("upload~mia")
-    assert reads(STRANGER, known) == OUTSIDE
+    assert reads(STRANGER, known) == SIGNED_IN
 
 
 def test_documents_have_two_forms_and_nobodys_memberships_show():
@@ -131,7 +133,13 @@ def test_documents_have_two_forms_and_nobodys_memberships_show():
         Namespace("outer", Visibility.PUBLIC),
     )
     assert public_form(known) == {PUBLIC, "ns:outer"}
-    assert internal_form(known) == {PUBLIC, "ns:outer", "ns:outer:internal", "ns:inner", "ns:inner:internal"}
+    assert internal_form(known) == {
+        *SIGNED_IN,
+        "ns:outer",
+        "ns:outer:internal",
+        "ns:inner",
+        "ns:inner:internal",
+    }
 
 
 @pytest.mark.parametrize(
