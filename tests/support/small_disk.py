@@ -1,11 +1,11 @@
 """A disk that can really be full: a small file system in memory, where this machine lets us mount one (as root on Linux)."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
+from tempfile import TemporaryDirectory
 
 from tests.support.lifetimes import running
 
@@ -14,12 +14,21 @@ from tests.support.lifetimes import running
 def small_disk(folder: Path, mebibytes: int = 24) -> Iterator[Path]:
     """The folder on a disk of its own."""
     folder.mkdir(parents=True)
-    if not _run("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)):
-        pytest.skip("this machine lets nobody mount a small disk: run this test as root on Linux")
+    if not _mount(folder, mebibytes):
+        raise RuntimeError("this machine lets nobody mount a small disk")
     try:
         yield folder
     finally:
         _run("umount", "--lazy", str(folder))
+
+
+def can_mount() -> bool:
+    """Whether this machine lets us have a small disk. A process's own limit of a file's size is no substitute: it makes
+    other errors than a disk that is full."""
+    if shutil.which("mount") is None:
+        return False
+    with TemporaryDirectory() as folder:
+        return _mount(Path(folder), 1) and _run("umount", "--lazy", folder)
 
 
 def fill_disk(folder: Path) -> Path:
@@ -33,6 +42,10 @@ def fill_disk(folder: Path) -> Path:
             except OSError:
                 continue
     return file
+
+
+def _mount(folder: Path, mebibytes: int) -> bool:
+    return _run("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder))
 
 
 def _run(*command: str) -> bool:
