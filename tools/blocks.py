@@ -6,6 +6,7 @@ which every reader sees. Anything else (`text`, `json`, `yaml`) is there to be r
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -52,7 +53,8 @@ def blocks(text: str) -> Iterator[Block]:
             if match:
                 mark, language, begun, held = match[1], match[2], number, []
         elif match and match[1].startswith(mark) and not match[2]:
-            yield Block(begun, language, "\n".join(held) + "\n")
+            # A block in a list is as far to the right as its text.
+            yield Block(begun, language, textwrap.dedent("\n".join(held)) + "\n")
             mark = ""
         else:
             held.append(line)

@@ -32,7 +32,7 @@ from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import NotFound, PlatformError
 from vskill_platform.domain.identity import Identity, normalise
 from vskill_platform.domain.names import hashed_name, listed_name
-from vskill_platform.domain.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.namespace import Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.env import Env
@@ -43,6 +43,7 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.catalogue import search_skills
 from vskill_platform.store.names import follow_changes, read_name, settle_all
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.skills import get_skill, iter_skills, require_skill, update_skill
 
 REPOSITORIES = ("acme/tools", "acme/extra", "beta/tools")
@@ -312,3 +313,21 @@ def test_what_was_handed_out_keeps_its_meaning_in_memory(steps):
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_was_handed_out_keeps_its_meaning_on_sqlite(steps):
     asyncio.run(play("sqlite", steps))
+
+
+@pytest.mark.anyio
+async def test_a_skill_that_was_shown_by_a_process_that_ended_over_it_is_named_later(tmp_path):
+    """Opening a namespace is one commit, and naming its skills for the new readers comes after it."""
+    async with open_world("memory", tmp_path) as world:
+        await manage(world.env, "acme", Visibility.TEAM)
+        await world.publish("acme/tools", "lint")
+        assert listed(await get_skill("acme/tools/lint")) is None
+
+        async def open_to_all(namespace: Namespace) -> NamespaceChange:
+            return NamespaceChange(msgspec.structs.replace(namespace, visibility=Visibility.PUBLIC))
+
+        await change_namespace(
+            "acme", open_to_all, AuditNote("namespace visibility", "acme", "system", "a test")
+        )
+        await settle_all()
+        assert listed(await get_skill("acme/tools/lint")) == "lint"

@@ -13,6 +13,7 @@ from vskill_platform.domain.namespace import (
     Visibility,
 )
 from vskill_platform.env import Env
+from vskill_platform.store.names import name_namespace
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_access, change_namespace
 
 
@@ -23,8 +24,8 @@ async def manage(
     *members: str,
     role: NamespaceRole = NamespaceRole.READER,
 ) -> None:
-    """Set who may read a namespace that holds nothing yet (None: unmanaged); `members` are `user:NAME` or
-    `team:NAME`."""
+    """Set who may read a namespace that is managed already or holds nothing yet (None: unmanaged); `members` are
+    `user:NAME` or `team:NAME`."""
     entries = tuple(Member(one, role, 0, "added") for one in members)
 
     async def decide(namespace: Namespace) -> NamespaceChange:
@@ -32,6 +33,7 @@ async def manage(
 
     with active_env(env):
         await change_namespace(name, decide, AuditNote("namespace changed", name, "system", "a test"))
+        await name_namespace(name)
 
 
 async def set_mode(env: Env, mode: RegistryMode) -> None:

@@ -20,11 +20,12 @@ from vskill_platform.domain.names import (
     claim_names,
     first_names,
     form_for,
+    forms_from,
     names_of,
     recover_names,
     release,
 )
-from vskill_platform.domain.namespace import Namespace, namespace_in
+from vskill_platform.domain.namespace import Namespace, Visibility, namespace_in
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.kv.collections import SKILLS
@@ -203,7 +204,7 @@ async def _published_as(slug: str) -> AsyncIterator[str]:
                 yield canonical
 
 
-def _form_in(namespaces: Mapping[str, Namespace], skill: PublishedSkill) -> str:
+def _form_in(namespaces: Mapping[str, Namespace], skill: "PublishedSkill | _Names") -> str:
     name = namespace_in(skill.canonical)
     return form_for(skill.canonical, namespaces.get(name, Namespace(name)).visibility, skill.narrowed)
 
@@ -213,6 +214,7 @@ class _Names(msgspec.Struct, frozen=True):
 
     canonical: str = ""
     listed_as: dict[str, str] = {}
+    narrowed: Visibility | None = None
 
 
 def _is_named(entry: Entry) -> bool:
@@ -238,14 +240,20 @@ async def settle_store() -> None:
 
 
 async def settle_all() -> int:
-    """Find every skill without names and give it some; how many there were."""
+    """Find every skill without names and give it some; how many there were. One that lacks a name for all who may read
+    it by now gets that too: its namespace was opened by a process that ended over it."""
     env = require_env("kv")
     skips = Skips("settle_names")
+    namespaces = (await read_directory()).namespaces
     count = 0
     async for page in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude):
         skips.failed(page.failed)
-        found = (skips.decode(entry, _Names) for entry in page.items)
-        unnamed = [one.canonical for one in found if one is not None and one.canonical and not one.listed_as]
+        decoded = [skips.decode(entry, _Names) for entry in page.items]
+        found = [one for one in decoded if one is not None and one.canonical]
+        unnamed = [one.canonical for one in found if not one.listed_as]
+        for one in found:
+            if one.listed_as and not one.listed_as.keys() & set(forms_from(_form_in(namespaces, one))):
+                await name_skill_record(one.canonical)
         for begin in range(0, len(unnamed), AT_ONCE):
             batch = unnamed[begin : begin + AT_ONCE]
             await settle_slugs(map(_slug_in, batch))

@@ -142,7 +142,9 @@ def _operation(endpoint: Endpoint, schemas: Schemas) -> Document:
         made["description"] = endpoint.about
     if endpoint.body is not None:
         content = {JSON: {"schema": schemas.of(endpoint.body)}}
-        made["requestBody"] = {"required": True, "content": content}
+        # A body of which nothing must be said may be left out.
+        is_required = any(field.required for field in msgspec.structs.fields(endpoint.body))
+        made["requestBody"] = {"required": is_required, "content": content}
     elif endpoint.body_media:
         made["requestBody"] = {"required": True, "content": {endpoint.body_media: {}}}
     if endpoint.is_stream:
