@@ -86,12 +86,29 @@ async def test_the_clients_content_type_on_a_read_is_accepted(shelf):
     assert answer.status_code == 200
 
 
-async def test_A4_a_flat_name_of_two_skills_is_a_404_that_says_so(shelf):
+async def test_A4_a_flat_name_of_two_skills_stays_with_its_holder(shelf):
+    """The newcomer is found by its qualified and its full name, and neither is taken for the other."""
     await shelf.publish("lint")
     await shelf.publish("lint", repo="https://github.com/other/tools")
+    meant = {
+        "lint": "acme/tools/lint",
+        "acme/tools/lint": "acme/tools/lint",
+        "lint-other": "other/tools/lint",
+        "other/tools/lint": "other/tools/lint",
+    }
+    for name, canonical in meant.items():
+        answer = await shelf.client.get(f"/api/v1/skills/{name}")
+        assert (answer.status_code, answer.json()["skill"]["name"]) == (200, canonical), name
+        assert "x-legacy-ambiguous" not in answer.headers
+
+
+async def test_A4_a_declared_name_of_two_skills_is_a_404_that_says_so(shelf):
+    """Nobody holds what a front matter declares, so it is never a guess."""
+    for folder in ("one", "two"):
+        await shelf.publish_folder(folder, "lint")
     answer = await shelf.client.get("/api/v1/skills/lint")
     assert (answer.status_code, answer.headers["x-legacy-ambiguous"]) == (404, "true")
-    assert "acme/tools/lint" in answer.json()["error"] and "other/tools/lint" in answer.json()["error"]
+    assert "acme/tools/one" in answer.json()["error"] and "acme/tools/two" in answer.json()["error"]
 
 
 async def test_an_unknown_skill_is_a_404_with_an_error_text(shelf):
@@ -381,10 +398,13 @@ async def test_installs_are_counted_by_day_for_the_skill_that_is_meant(shelf):
     ).status_code == 201
     body = {"skillName": "lint", "repoUrl": "https://github.com/acme/tools"}
     assert (await shelf.client.post("/api/v1/skills/installs", json=body)).status_code == 201
-    assert (await shelf.client.post("/api/v1/skills/lint/installs", json={})).status_code == 404
+    for short in ("lint", "lint-other"):
+        assert (await shelf.client.post(f"/api/v1/skills/{short}/installs", json={})).status_code == 201
+    elsewhere = {"repoUrl": "nobody/tools"}
+    assert (await shelf.client.post("/api/v1/skills/lint/installs", json=elsewhere)).status_code == 404
     with active_env(shelf.env):
-        assert await installs_by_skill() == {"acme/tools/lint": 2, "other/tools/lint": 1}
-    assert (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"] == 2
+        assert await installs_by_skill() == {"acme/tools/lint": 3, "other/tools/lint": 2}
+    assert (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"] == 3
 
 
 async def test_a_skill_shows_the_installs_of_now_and_lists_follow_by_a_job(shelf):

@@ -350,8 +350,15 @@ async def test_the_blocklist_check_is_scoped_by_repository(shelf):
     assert (hit["blocked"], hit["entry"]["reason"], hit["tainted"]) == (True, "malware", True)
     other = (await shelf.client.get(check, params={"name": "google", "repoUrl": "other/tools"})).json()
     assert (other["blocked"], other["tainted"]) == (False, False) and "entry" not in other
-    assert (await shelf.client.get(check, params={"name": "google"})).json()["blocked"] is False
-    assert (await shelf.client.get(check, params={"name": "acme/tools/google"})).json()["blocked"] is True
+    for asked, blocked in (
+        # Whose skill of that name it is, nobody said.
+        ({"name": "google"}, False),
+        ({"name": "google", "version": "1.0.0"}, True),
+        ({"name": "google-other"}, False),
+        ({"name": "google-other", "version": "1.0.0"}, False),
+        ({"name": "acme/tools/google"}, True),
+    ):
+        assert (await shelf.client.get(check, params=asked)).json()["blocked"] is blocked, asked
     assert (await shelf.client.get(check, params={"hash": "c" * 64})).json()["blocked"] is True
     assert (await shelf.client.get(check)).status_code == 400
     listed = (await shelf.client.get("/api/v1/blocklist")).json()

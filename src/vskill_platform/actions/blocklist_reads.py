@@ -32,6 +32,7 @@ from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.store.skills import list_flat
 from vskill_platform.store.submission_lists import find_submissions
 
 #: What clients are told where nobody said what kind of danger it is.
@@ -176,7 +177,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
         raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
     blocklist = (await current_blocklist(services)).shown_to(audiences_of(reader))
     place = None if not query.repo_url else normalise(query.repo_url)
-    skill = await _find_meant_skill(services, reader, query.name, query.repo_url)
+    skill = await _find_meant_skill(services, reader, query)
     ref = None if skill is None else find_version(skill, query.version, query.hash, None)
     hits = _hits(query, blocklist, place, skill, ref)
     home = skill.identity if skill is not None else place
@@ -210,10 +211,15 @@ def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> Rec
 
 
 async def _find_meant_skill(
-    services: Services, reader: Principal, name: str | None, repo_url: str | None
+    services: Services, reader: Principal, query: CheckBlocklist
 ) -> PublishedSkill | None:
-    """The published skill of that name, if there is exactly one: another one's block does not hit it (D10)."""
+    """The published skill of that name. Clients send short names of skills that they found elsewhere: where several
+    skills have one, and neither a repository nor a version is given, its holder's block does not hit it (D10)."""
+    name, repo_url = query.name, query.repo_url
     if not name:
+        return None
+    is_bare = "/" not in name and not (repo_url or query.version)
+    if is_bare and len(await list_flat(name, audiences=audiences_of(reader))) > 1:
         return None
     try:
         skill = await find_skill(services, reader, name, repo_url)

@@ -56,9 +56,11 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
         raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
     if repo_url and not owner:
         place = normalise(repo_url)
-        found = [one for one in await _of_flat(flat, audiences) if one.identity.repo_key == place.repo_key]
-        if len(found) == 1:
-            return found[0]
+        known = await _of_flat(flat, audiences)
+        found = [one for one in known if one.identity.repo_key == place.repo_key]
+        # Of several, none is meant that lies elsewhere, nor the holder.
+        if len(found) == 1 or (len(known) > 1 and not found):
+            return _only(name, found)
     held = await read_name(flat)
     holder = holder_for(held, audiences)
     is_meant = holder is not None and holder.canonical.startswith(f"{owner.lower()}/" if owner else "")
