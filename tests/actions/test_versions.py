@@ -23,7 +23,6 @@ from vskill_platform.actions.versions import (
 )
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import (
-    Ambiguous,
     InvalidInput,
     NotFound,
     NotPermitted,
@@ -132,12 +131,15 @@ async def test_anybody_sees_the_status_of_every_version(env, demo):
         await SHOW_SKILL(env, ANYBODY, SkillRequest(skill="nothing"))
 
 
-async def test_a_short_name_does_where_it_means_one_skill(env, demo):
+async def test_a_short_name_does_and_goes_on_to_mean_its_holder(env, demo):
     assert (await yank("demo", "1.0.1", account="ann", reason="broken")).skill == DEMO
     await submit_skill("demo", namespace="bob")
     await run_until_quiet(env)
-    with pytest.raises(Ambiguous, match="upload~bob/skills/demo"):
-        await yank("demo", "1.0.0", account="ann", reason="broken")
+    assert (await yank("demo", "1.0.0", account="ann", reason="broken")).skill == DEMO
+    with pytest.raises(NotPermitted):
+        await yank("demo", "1.0.0", account="bob", reason="not mine")
+    newcomer = await yank("demo-upload-bob", "1.0.0", account="bob", reason="broken")
+    assert newcomer.skill == "upload~bob/skills/demo"
 
 
 @pytest.mark.parametrize(

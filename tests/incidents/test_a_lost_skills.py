@@ -30,10 +30,9 @@ from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledS
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain import keys, skill
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import (
-    Ambiguous,
     InvalidInput,
     NoSkillFound,
     StoreUnavailable,
@@ -151,17 +150,21 @@ async def test_A3_renaming_never_rekeys(env: Env) -> None:
 
 
 async def test_A4_same_name_in_two_repositories(env: Env) -> None:
-    """Two repositories' skills of one name are two skills, and the bare name is an ambiguity, never a guess."""
+    """Two repositories' skills of one name are two skills. The bare name stays with the one that came first; the other
+    is reached by its qualified and its canonical name."""
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
         one = await submit_place(sources, "https://github.com/ann/tools", "skills/fmt", "fmt", "of ann")
+        await run_until_quiet(listed)
         two = await submit_place(sources, "https://github.com/bob/stuff", "skills/fmt", "fmt", "of bob")
         await run_until_quiet(listed)
         assert (await published(one)).canonical == "ann/tools/fmt"
         assert (await published(two)).canonical == "bob/stuff/fmt"
         assert (await published(one)).current_digest != (await published(two)).current_digest
-        with pytest.raises(Ambiguous, match="ann/tools/fmt, bob/stuff/fmt"):
-            await find_by_name("fmt", audiences=PUBLIC_ONLY)
+        for name in ("fmt", "ann/tools/fmt"):
+            assert await find_by_name(name, audiences=PUBLIC_ONLY) == await published(one)
+        for name in ("fmt-bob", "bob/stuff/fmt"):
+            assert await find_by_name(name, audiences=PUBLIC_ONLY) == await published(two)
 
 
 async def test_A4b_another_host_never_takes_a_skill_over(env: Env) -> None:
@@ -389,7 +392,8 @@ async def test_A12_search_follows_the_record_write(env: Env) -> None:
 
 
 async def test_A13_links_come_from_the_stored_key(env: Env) -> None:
-    """A submission names its own skill's key, also where ten others have the same name."""
+    """A submission names its own skill's key, also where ten others have the same name; each is reached by the name
+    that it is listed under, which is no other's."""
     sources = ListedSources(env.blobs)
     with active_env(env, sources=sources) as listed:
         places = [
@@ -401,8 +405,11 @@ async def test_A13_links_come_from_the_stored_key(env: Env) -> None:
             skill_there = await published(place)
             assert skill_there.identity.key == place.identity.key
             assert skill_there.owner == f"owner{number}"
-        with pytest.raises(Ambiguous):
-            await find_by_name("fmt", audiences=PUBLIC_ONLY)
+            for name in (skill_there.canonical, skill_there.listed_as[PUBLIC]):
+                assert await find_by_name(name, audiences=PUBLIC_ONLY) == skill_there
+        names = [(await published(place)).listed_as[PUBLIC] for place in places]
+        assert names.count("fmt") == 1
+        assert len(set(names)) == len(places)
 
 
 async def test_A14_every_current_version_has_its_record(env: Env) -> None:

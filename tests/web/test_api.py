@@ -118,4 +118,5 @@ async def test_C4_C7_a_store_that_is_away_is_a_503_and_never_an_empty_answer(env
         answer = await client.get(path)
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "3"
-    assert answer.json()["error"] == "the store is away"
+    assert answer.json()["error"] == StoreUnavailable().message
+    assert "the store is away" not in answer.text

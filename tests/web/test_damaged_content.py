@@ -1,12 +1,14 @@
-"""Damaged content over HTTP: every protocol refuses it with a 503 that says why, the skill's page says the rest, and
-nobody gets a wrong byte."""
+"""Damaged content over HTTP: every protocol refuses it with a 503 that says that it is damaged, operators are told how,
+and nobody gets a wrong byte."""
 
+import httpx2
 import pytest
 
 from tests.support.damage import BREAKS
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_platform.store.damage import list_damage
+from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +43,8 @@ async def test_every_protocol_refuses_damaged_files_and_says_when_to_come_again(
         assert answer.status_code == 503, (name, answer.text)
         assert int(answer.headers["retry-after"]) > 0
         assert "Be tidy" not in answer.text
-        assert kind in answer.text
+        assert "missing or damaged" in answer.text, name
+        assert published.current_digest not in answer.text, name
     page = await shelf.client.get(f"/skills/{SKILL}")
     assert page.status_code == 200 and "SKILL.md cannot be shown" in page.text
     with active_env(shelf.env):
@@ -50,4 +53,6 @@ async def test_every_protocol_refuses_damaged_files_and_says_when_to_come_again(
     health = (await shelf.client.get("/api/v1/queue/health")).json()
     assert health["healthy"] is False and health["violations"] == []
     assert (await shelf.client.get("/readyz")).status_code == 200
-    assert b"vskill_damaged_content 1.0" in (await shelf.client.get("/metrics")).content
+    transport = httpx2.ASGITransport(create_app(shelf.env), client=("127.0.0.1", 1))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as here:
+        assert b"vskill_damaged_content 1.0" in (await here.get("/metrics")).content

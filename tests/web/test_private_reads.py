@@ -265,7 +265,8 @@ async def test_reports_about_hidden_content_are_those_of_unknown_content(world):
 
 
 async def test_a_hidden_skill_takes_no_name_from_a_public_one(world):
-    """The short name means the public skill, the list calls it by its slug; a member learns that there are two."""
+    """The short name means the public skill, and the list calls it by its slug; to a member it means the hidden skill,
+    which had it first, and the public one has a qualified name."""
     for headers in (NOBODY, world.bob, world.foreign):
         answer, _ = await world.ask("/api/v1/skills/lint", headers)
         assert answer.json()["skill"]["name"] == "other/pub/lint"
@@ -274,9 +275,15 @@ async def test_a_hidden_skill_takes_no_name_from_a_public_one(world):
         card, _ = await world.ask("/clawhub/api/v1/skills/lint", headers)
         assert card.json()["skill"]["slug"] == "lint"
     member, _ = await world.ask("/api/v1/skills/lint", world.ann)
-    assert (member.status_code, member.headers["x-legacy-ambiguous"]) == (404, "true")
-    card, _ = await world.ask("/clawhub/api/v1/skills/other--pub--lint", world.ann)
-    assert card.json()["skill"]["slug"] == "other--pub--lint"
+    assert member.json()["skill"]["name"] == "acme/tools/lint"
+    for name in ("lint-other", "other/pub/lint"):
+        public, _ = await world.ask(f"/api/v1/skills/{name}", world.ann)
+        assert public.json()["skill"]["name"] == "other/pub/lint", name
+    for name in ("lint-other", "other--pub--lint"):
+        card, _ = await world.ask(f"/clawhub/api/v1/skills/{name}", world.ann)
+        assert card.json()["owner"]["handle"] == "other", name
+    unknown, _ = await world.ask("/api/v1/skills/lint-other", NOBODY)
+    assert unknown.status_code == 404
 
 
 async def test_a_page_of_names_ends_with_one_that_the_reader_may_read(world):
@@ -391,6 +398,8 @@ OPEN = {
     "GET /static/{digest}/{name:path}",
     "GET /healthz",
     "GET /readyz",
+    # It asks for the operator's token or for this machine by itself: a scraper has no account.
+    "GET /metrics",
     "GET /.well-known/vskill-keys.json",
     "GET /.well-known/vskill-keys.pem",
     "GET /signin",
@@ -407,6 +416,29 @@ OPEN = {
 
 def test_what_stays_open_in_an_internal_registry_is_listed_here():
     assert {f"{one.method} {one.path}" for one in ENDPOINTS if one.stays_open} == OPEN
+
+
+async def test_metrics_of_an_internal_registry_are_for_no_stranger(world):
+    """Not for one on this machine either: whatever comes from here without a token is let in nowhere else."""
+    env = world.shelf.env
+    settings = msgspec.structs.replace(env.settings, metrics_token="of-the-scraper")
+    await set_mode(env, RegistryMode.INTERNAL)
+    for peer in ("192.0.2.7", "127.0.0.1"):
+        for one, token, status in (
+            (env.settings, None, 401),
+            (settings, None, 401),
+            (settings, "wrong", 401),
+            (settings, "of-the-scraper", 200),
+        ):
+            app = create_app(msgspec.structs.replace(env, settings=one))
+            headers = {} if token is None else {"authorization": f"Bearer {token}"}
+            transport = httpx2.ASGITransport(app, client=(peer, 1))
+            async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+                answer = await client.get("/metrics", headers=headers)
+            assert (answer.status_code, "vskill_queue" in answer.text) == (status, status == 200), (
+                peer,
+                token,
+            )
 
 
 def example_of(path: str) -> str:

@@ -99,14 +99,26 @@ async def test_what_is_blocked_or_withdrawn_leaves_both_documents_with_the_next_
         assert "tools/lint" in text and "tools/bad" not in text
 
 
-async def test_a_document_is_kept_until_a_skill_or_the_blocklist_changes(shelf):
+@pytest.mark.parametrize(
+    ("public_url", "cache", "other_host"),
+    [
+        (BASE, "public, max-age=0, must-revalidate", BASE),
+        # The answer holds the host that the request names, so nobody keeps it for others.
+        ("", "private, no-cache", "http://other.test"),
+    ],
+    ids=["public address", "address of the request"],
+)
+async def test_a_document_is_kept_until_a_skill_or_the_blocklist_changes(
+    shelf, public_url, cache, other_host
+):
     counted = CountingKV(shelf.env.kv)
-    app = create_app(msgspec.structs.replace(shelf.env, kv=counted))
+    settings = msgspec.structs.replace(shelf.env.settings, public_url=public_url)
+    app = create_app(msgspec.structs.replace(shelf.env, kv=counted, settings=settings))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=BASE) as client:
         await put_skills(counted, "lint")
         for path in ("/sitemap.xml", "/marketplace.json"):
             first = await client.get(path)
-            assert first.headers["cache-control"] == "public, max-age=0, must-revalidate"
+            assert first.headers["cache-control"] == cache
             read_once = counted.calls["scan"]
             await counted.put("sub:sub_1", b"{}")
             again = await client.get(path, headers={"if-none-match": first.headers["etag"]})
@@ -116,7 +128,7 @@ async def test_a_document_is_kept_until_a_skill_or_the_blocklist_changes(shelf):
             changed = await client.get(path, headers={"if-none-match": first.headers["etag"]})
             assert changed.status_code == 200 and f"more-{len(path)}" in changed.text
             other = await client.get(path, headers={"host": "other.test"})
-            assert "http://other.test/" in other.text and BASE not in other.text
+            assert [host for host in (BASE, "http://other.test") if f"{host}/" in other.text] == [other_host]
 
 
 @pytest.mark.parametrize("count", [0, 6, 7, 20, 21])
