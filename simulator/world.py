@@ -35,8 +35,10 @@ from vskill_platform.settings import Settings
 #: The analyser elsewhere, which some histories have.
 ANALYSER = "peer"
 SECRET = "whsec_c2ltdWxhdGVk"  # noqa: S105 - of nobody
-#: Nobody here starts programs. Whoever does not call back within a minute is timed out.
-SETTINGS = Settings(bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000)
+#: Nobody here starts programs or has a disk of this machine. Whoever does not call back within a minute is timed out.
+SETTINGS = Settings(
+    store="memory:", bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000
+)
 ANALYSED = msgspec.structs.replace(SETTINGS, external_scan_secrets=(f"{ANALYSER}={SECRET}",))
 #: Looking for due ticks and signs of life is most of what an idle world does, so both are done less often.
 PACE = Pace(look_every_s=3.0, sign_every_s=3_600.0)
