@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from vskill_platform.broker import sqlite as broker_sql
+from vskill_platform.broker.contract import OWNERS_AT_ONCE
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
 from vskill_platform.kv.query import Between, Condition, In, Is, Query
@@ -83,7 +85,7 @@ class Watched:
         #: In hundreds of instructions.
         self.cost = 0
 
-    def __call__(self, text: str, parameters: list[Any]) -> list[Any]:
+    def __call__(self, text: str, parameters: Any) -> list[Any]:
         self.plan += [row[3] for row in self._connection.execute(f"EXPLAIN QUERY PLAN {text}", parameters)]
         self._connection.set_progress_handler(self._count, 100)
         rows = self._connection.execute(text, parameters).fetchall()
@@ -262,12 +264,14 @@ async def test_a_search_for_a_common_word_stops_at_its_limit(kv, watched):
     ("statement", "parameters"),
     [
         (broker_sql._VISIBLE, [0, 30]),
+        (broker_sql._CHOSEN, ["[1]"]),
         (broker_sql._FIRST_VISIBLE, []),
         (broker_sql._HELD, ["[[1,1]]"]),
         (broker_sql._LEASE, [0, "[1]"]),
         (broker_sql._DELETE, ["[1]"]),
         (broker_sql._SHOW, ["[[1,2,0]]"]),
         (broker_sql._PULL_FORWARD, ['{"a":1}', 0]),
+        (broker_sql._PUT_FIRST, ['["a"]', 0, 0]),
         (broker_sql._KEYS_THERE, ['["a"]']),
     ],
 )
@@ -277,3 +281,26 @@ async def test_messages_are_found_by_their_indexes(watched, statement, parameter
         step.startswith(("SCAN messages", "SCAN m")) for step in watched.plan if "min" not in statement
     )
     assert not any("TEMP B-TREE" in step for step in watched.plan)
+
+
+async def test_a_fair_look_costs_the_same_when_ten_thousand_wait(broker, watched, clock):
+    """What is delayed is stepped over in one round of the owners, however often the round could be made again."""
+
+    def look(read: Callable[[str, Any], list[Any]]) -> list[Any]:
+        return read(
+            broker_sql._BY_OWNER,
+            {"now": clock.now(), "front": 30, "most": 10, "after": "ann", "owners": OWNERS_AT_ONCE},
+        )
+
+    await broker.send_batch([Send(b"", owner="ann")] * 100 + [Send(b"", owner="ben")])
+    found, few = await watched.run(look)
+    assert found[0][1] == "ann"
+    await broker.send_batch([Send(b"", owner="ann")] * 10_000)
+    again, many = await watched.run(look)
+    assert again == found
+    assert many <= few * 1.1 + 1
+    await broker.send_batch([Send(b"", owner="cid", delay_ms=60_000)] * 10_000)
+    again, beside_delayed = await watched.run(look)
+    assert again == found
+    instructions_for_each = 100 * (beside_delayed - many) / 10_000
+    assert instructions_for_each <= 5

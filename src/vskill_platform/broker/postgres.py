@@ -64,7 +64,8 @@ WITH due AS (
     ) ORDER BY visible_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
 ){_LEASE}"""  # noqa: S608 - our own text
 # The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and, without
-# an id, the last owner that was looked at. After the last owner there is comes the first.
+# an id, the last owner that was looked at. After the last owner there is comes the first, and the round ends where it
+# began: each further one would step over all that is delayed again.
 _BY_OWNER = f"""
 WITH RECURSIVE owners (owner, number) AS (
     SELECT $2::text COLLATE "C", 0
@@ -74,7 +75,7 @@ WITH RECURSIVE owners (owner, number) AS (
             WHERE m.owner > owners.owner AND m.owner <> '' AND m.visible_at <= $1 ORDER BY m.owner LIMIT 1),
         (SELECT m.owner FROM messages AS m
             WHERE m.owner <> '' AND m.visible_at <= $1 ORDER BY m.owner LIMIT 1)
-    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < $3
+    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < $3 AND (number = 0 OR owner <> $2)
 ), front AS (
     SELECT visible_at, id, {_OWNER} AS owner FROM messages WHERE visible_at <= $1 ORDER BY visible_at, id LIMIT $4
 )

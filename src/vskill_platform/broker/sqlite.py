@@ -55,13 +55,14 @@ AND visible_at > sent_at AND NOT (leased = 1 AND visible_at > ? AND visible_at <
 _FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
 # One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
 #: A message that has its first place again had its turn already.
-_OWNER = "iif(m.deliveries > 0 AND m.visible_at <= m.sent_at, '', m.owner)"
+_OWNER = "iif(deliveries > 0 AND visible_at <= sent_at, '', owner)"
 _MESSAGES = f"SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at, {_OWNER}))"
 _FRONT = "SELECT * FROM messages WHERE visible_at <= :now ORDER BY visible_at, id LIMIT :front"
-_VISIBLE = f"{_MESSAGES} FROM ({_FRONT}) AS m"
-_CHOSEN = f"{_MESSAGES} FROM messages AS m WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own text
+_VISIBLE = f"{_MESSAGES} FROM ({_FRONT}) AS front"
+_CHOSEN = f"{_MESSAGES} FROM messages WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own text
 # The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and the last
-# owner that was looked at. After the last owner there is comes the first.
+# owner that was looked at. After the last owner there is comes the first, and the round ends where it began: each
+# further one would step over all that is delayed again.
 _BY_OWNER = f"""
 WITH RECURSIVE owners (owner, number) AS (
     SELECT :after, 0
@@ -71,15 +72,15 @@ WITH RECURSIVE owners (owner, number) AS (
             WHERE m.owner > owners.owner AND m.owner <> '' AND m.visible_at <= :now ORDER BY m.owner LIMIT 1),
         (SELECT m.owner FROM messages AS m
             WHERE m.owner <> '' AND m.visible_at <= :now ORDER BY m.owner LIMIT 1)
-    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < :owners
+    ), number + 1 FROM owners WHERE owner IS NOT NULL AND number < :owners AND (number = 0 OR owner <> :after)
 ), found AS (
-    SELECT m.visible_at, m.id, {_OWNER} AS owner
-    FROM (SELECT DISTINCT owner FROM owners WHERE number > 0) AS one CROSS JOIN messages AS m WHERE m.id IN (
-        SELECT id FROM messages WHERE owner = one.owner AND owner <> '' AND visible_at <= :now
+    SELECT visible_at, id, {_OWNER} AS owner
+    FROM (SELECT DISTINCT owner AS name FROM owners WHERE number > 0) AS one CROSS JOIN messages WHERE id IN (
+        SELECT id FROM messages WHERE owner = one.name AND owner <> '' AND visible_at <= :now
         ORDER BY visible_at, id LIMIT :most
     )
     UNION
-    SELECT m.visible_at, m.id, {_OWNER} FROM ({_FRONT}) AS m
+    SELECT visible_at, id, {_OWNER} FROM ({_FRONT}) AS front
 )
 SELECT json_group_array(json_array(visible_at, id, owner)), (SELECT owner FROM owners ORDER BY number DESC LIMIT 1)
 FROM found
