@@ -209,9 +209,9 @@ def check_movable(location: str) -> None:
 
 
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
-    """The file, in a folder that is made if need be."""
+    """The file, in a folder that is made if need be, for this account alone."""
     try:
-        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         message = f"{variable('store')}: the folder {path.parent} cannot be made: {error.strerror}."
         raise StoreUnavailable(message, file=str(path)) from error

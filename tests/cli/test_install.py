@@ -4,7 +4,9 @@ registry that lies or misbehaves changes nothing on this machine."""
 import asyncio
 import io
 import json
+import os
 import stat
+import sys
 import tarfile
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +18,7 @@ import pytest
 
 from tests.support.acting import principal_for, take_down, yank
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.lifetimes import running
 from vskill_platform.actions.blocklist import BLOCK, BlockSomething
 from vskill_platform.cli.caller import MOST_ANSWER
 from vskill_platform.domain.blocklist import TargetKind
@@ -167,20 +170,57 @@ def test_a_folder_is_verified_by_its_own_record_a_key_or_a_name(there, run, proj
         assert "was taken down: it steals" in there("verify", *words, code=1).stderr
 
 
-def test_it_works_on_the_store_of_this_machine_too(run, project, data_dir):
+@pytest.fixture
+def here(data_dir):
+    """The store of this machine, which has one skill."""
+
     async def fill() -> None:
         async with open_test_env("sqlite", data_dir) as env:
-            await submit_skill("tidy", namespace="local")
+            await submit_skill("tidy", namespace="local", extra=(SCRIPT,))
             await run_until_quiet(env)
 
     data_dir.mkdir()
     asyncio.run(fill())
+
+
+def test_it_works_on_the_store_of_this_machine_too(run, project, here):
     assert (
         "Installed upload~local/skills/tidy 1.0.0 in here/tidy"
         in run("install", "tidy", "--into", "here").stdout
     )
     assert "live" in run("verify", "here/tidy").stdout
     assert "upload~local/skills/tidy" in run("search", "tidy").stdout
+
+
+@pytest.mark.parametrize(
+    ("umask", "script", "text"), [(0o022, 0o755, 0o644), (0o002, 0o775, 0o664), (0o077, 0o700, 0o600)]
+)
+def test_what_is_installed_is_shared_as_the_persons_umask_says(project, here, umask, script, text):
+    command = [sys.executable, "-m", "vskill_platform", "install", "tidy", "--into", "mine"]
+    with running(command, umask=umask) as process:
+        assert process.wait(60) == 0
+    modes = {
+        path.relative_to(project / "mine").as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in (project / "mine").rglob("*")
+    }
+    assert modes == {
+        ".vskill-platform": script,
+        ".vskill-platform/tidy.json": text,
+        "tidy": script,
+        "tidy/SKILL.md": text,
+        "tidy/scripts": script,
+        "tidy/scripts/run.sh": script,
+    }
+
+
+@pytest.mark.parametrize("words", [("queue", "health"), ("doctor",), ("install", "tidy")], ids=" ".join)
+def test_a_command_in_somebodys_process_leaves_the_umask_as_it_is(run, project, here, words):
+    before = os.umask(0o027)
+    try:
+        run(*words)
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
 
 
 # Registries that lie.

@@ -4,6 +4,7 @@ Each group of commands is a file here. A command imports what it needs when it r
 """
 
 import os
+from collections.abc import Callable
 
 import click
 
@@ -27,6 +28,7 @@ from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.namespace import namespace
 from vskill_platform.cli.owner import owner
+from vskill_platform.cli.process import keep_files_private
 from vskill_platform.cli.queue import queue
 from vskill_platform.cli.reports import audit, report
 from vskill_platform.cli.repos import repo
@@ -57,6 +59,9 @@ SECTIONS = {
     ),
     SERVER: (*(serve, worker, schedule, keys, doctor, backup, restore, migrate, demo),),
 }
+#: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
+#: registry's.
+FOR_PEOPLE = (install, scan)
 
 
 class SectionedGroup(PlatformGroup):
@@ -90,6 +95,9 @@ def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) 
     Without --registry, commands act on the store of this machine, which VSKILL_* variables describe.
     """
     del debug  # read by PlatformGroup
+    begin: Callable[[], None] | None = ctx.obj
+    if begin is not None and ctx.invoked_subcommand not in {one.name for one in FOR_PEOPLE}:
+        begin()
     if ctx.invoked_subcommand in {one.name for one in SECTIONS[SERVER]}:
         # The environment may name a registry for other commands; what the command line names would be ignored.
         ctx.obj = Connection(registry, account=account)
@@ -115,4 +123,5 @@ def _open_standard_descriptors() -> None:
 def main() -> None:
     """The entry point of the executable."""
     _open_standard_descriptors()
-    cli.main(prog_name="vskill-platform")
+    # The process is ours, so its umask is too; `cli` itself may be called in anybody's process.
+    cli.main(prog_name="vskill-platform", obj=keep_files_private)

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from vskill_platform.cli.output import json_option, print_json, print_table
-from vskill_platform.cli.process import keep_files_private, run_async
+from vskill_platform.cli.process import run_async
 from vskill_platform.clock import MAX_SKEW_MS
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def doctor(*, all_content: bool, as_json: bool) -> None:
 
     Content is verified by its digest, for at most ten seconds unless --all-content is given.
     """
-    keep_files_private()
     checks = run_async(_examine(None if all_content else CHECK_WITHIN_S))
     if as_json:
         print_json(checks)

@@ -33,7 +33,8 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def keep_files_private() -> None:
-    """Whatever this process and its children create is for this account alone; what exists stays as it is."""
+    """Whatever this process and its children create is for this account alone; what exists stays as it is. Only for the
+    beginning of a process of ours: whoever calls a command in their own process keeps their umask."""
     os.umask(os.umask(0o077) | 0o077)
 
 
@@ -51,7 +52,6 @@ def open_env_and_run(work: Callable[[], Awaitable[T]]) -> T:
     import vskill_platform.bootstrap  # noqa: F401
     from vskill_platform.settings import process_settings
 
-    keep_files_private()
     return run_async(_in_env(process_settings(), work))
 
 

@@ -52,7 +52,7 @@ def schedule() -> None:
 
 
 def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
-    from vskill_platform.cli.process import check_shared, keep_files_private, run_async
+    from vskill_platform.cli.process import check_shared, run_async
     from vskill_platform.settings import process_settings
 
     settings = process_settings()
@@ -65,7 +65,6 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     )
     if not (roles.web and roles.work):
         check_shared(settings)
-    keep_files_private()
     run_async(_until_stopped(settings, roles))
 
 
