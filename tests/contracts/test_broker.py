@@ -38,7 +38,8 @@ async def receive(broker: Broker, size: int = 10, wait: int = 0) -> list[Message
 
 
 async def receive_one(broker: Broker) -> Message:
-    (message,) = await receive(broker, 1)
+    """The message that is there. A server beside us may take a moment to hand it out."""
+    (message,) = await receive(broker, 1, wait=int(PATIENCE_S * 1000))
     return message
 
 
