@@ -49,7 +49,7 @@ def plugin_of(claude: Claude, name: str) -> dict[str, object]:
 
 def test_claude_code_says_that_a_blocked_plugin_is_gone_and_does_not_load_it(published, claude):
     """Its files stay in the cache, and are not used: it loads what its marketplace names."""
-    canonical = published.publish("bad", {"SKILL.md": skill_md("bad")})
+    canonical = published.publish("bad", {"SKILL.md": skill_md("bad")}, namespace="bad")
     claude.plugin("marketplace", "add", f"{published.url}/marketplace.json")
     for name in ("good", "bad"):
         claude.plugin("install", f"{name}@{MARKETPLACE}")
