@@ -289,7 +289,15 @@ class History:
             seen = isinstance(cursor, str) and job.state.get("walked_to") is None
             if not seen or (await self.world.store.changes(prefix, after=str(cursor), limit=1)).items:
                 due.append(self._due(job))
-        return due
+        return [*due, *await self._recalls_due()]
+
+    async def _recalls_due(self) -> list[int]:
+        """When the job runs next that tells of recalls, if there are some that it has not seen."""
+        entry = await self.world.store.get(keys.CONTROL_REVOCATIONS)
+        if entry is None or not self.world.plan.listeners:
+            return []
+        job = await self._job("notices")
+        return [] if job.state.get("serial") == int(entry.value) else [self._due(job)]
 
     async def _job(self, name: str) -> JobRecord:
         found = await self.world.store.get(keys.job(name))
