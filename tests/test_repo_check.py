@@ -27,6 +27,7 @@ from vskill_platform.repo_check import (
     RepoCheckProgress,
     ask_for_check,
     ask_for_checks,
+    read_runs,
     start_runs,
 )
 from vskill_platform.sources.contract import Watchable
@@ -261,7 +262,8 @@ async def test_two_checks_at_once_start_one_run(env, server):
     repo = server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
     record = await published(env)
     head = repo.commit({"SKILL.md": skill_md("tools", "changed")})
-    assert sorted(await asyncio.gather(*(start_runs(REPO, head) for _ in range(4)))) == [0, 0, 0, 1]
+    runs = await read_runs(REPO)
+    assert sorted(await asyncio.gather(*(start_runs(REPO, head, runs) for _ in range(4)))) == [0, 0, 0, 1]
     assert (await get_submission(record.id)).run == 2
 
 
@@ -270,8 +272,23 @@ async def test_what_is_not_at_rest_and_published_is_left_alone(env, server):
     record = await published(env)
     await run_again(record.id, by="admin:eve", reason="once more")
     head = repo.commit({"SKILL.md": skill_md("tools", "changed")})
-    assert await start_runs(REPO, head) == 0
+    assert await start_runs(REPO, head, await read_runs(REPO)) == 0
     assert (await get_submission(record.id)).run == 2
+
+
+async def test_what_was_handed_in_after_the_look_is_not_put_back_to_the_commit_that_the_look_found(
+    env, server
+):
+    repo = server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
+    one = await published(env)
+    older = repo.commit({"SKILL.md": skill_md("tools", "older")})
+    runs = await read_runs(REPO)
+    newer = repo.commit({"SKILL.md": skill_md("tools", "newer")})
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    assert await start_runs(REPO, older, runs) == 0
+    record = await get_submission(one.id)
+    assert (record.state, record.run, record.commit) == (State.PUBLISHED, 2, newer)
 
 
 async def test_what_was_taken_down_is_not_brought_back_by_a_change_elsewhere(env, server):
@@ -301,7 +318,8 @@ async def test_a_skill_without_its_submission_hides_no_other(env, server):
     lost = await published(env, URL, "a")
     kept = await published(env, URL, "b")
     await env.kv.delete(lost.key)
-    assert await start_runs(REPO, repo.commit({**files, "x": b"x"})) == 1
+    head = repo.commit({**files, "x": b"x"})
+    assert await start_runs(REPO, head, await read_runs(REPO)) == 1
     assert (await get_submission(kept.id)).run == 2
 
 
@@ -310,7 +328,7 @@ async def test_a_repository_whose_name_begins_alike_is_another_one(env, server):
     server.repo("ann/tools2", {"SKILL.md": skill_md("tools2")})
     await published(env)
     other = await published(env, "https://github.com/ann/tools2")
-    assert await start_runs(REPO, "f" * 40) == 1
+    assert await start_runs(REPO, "f" * 40, await read_runs(REPO)) == 1
     assert (await get_submission(other.id)).run == 1
 
 

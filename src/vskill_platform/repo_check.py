@@ -5,7 +5,7 @@ A check asks the host for the head and fetches only where that has moved. A head
 published skill starts a new run of it; what is live stays live until that run publishes.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
@@ -155,11 +155,12 @@ async def check_repository(task: Task) -> TaskEnd:
     subject = task.subject
     identity = Identity(subject["host"], subject["owner"], subject["repo"])
     known, version = await read_health(identity)
+    runs = await read_runs(identity)
     seen = await _observe(identity, known)
     health = renew_health(known, identity, seen, require_env("kv").kv.now())
     started = 0
     if seen.status is Reach.REACHABLE and seen.facts.commit is not None:
-        started = await start_runs(identity, seen.facts.commit)
+        started = await start_runs(identity, seen.facts.commit, runs)
     return TaskEnd(_outcome(health, started), (health_write(health, identity, version),))
 
 
@@ -215,24 +216,48 @@ def _outcome(health: RepoHealth, started: int) -> str:
 # New commits.
 
 
-async def start_runs(identity: Identity, commit: str) -> int:
-    """A new run of every published submission of this repository that has not seen the commit; how many."""
+async def read_runs(identity: Identity) -> dict[str, int]:
+    """Which run each published submission of this repository is in. Read this before looking at the repository: what
+    has been handed in since then may be newer than the commit that the look finds."""
+    env = require_env("kv")
+    skips = Skips("read_runs")
+    named = [one.submission async for one in _published_of(identity, skips) if one.submission is not None]
+    settled = await env.kv.get_many(keys.sub(one) for one in named)
+    for error in settled.failed.values():
+        raise error
+    for key in settled.missing:
+        skips.add("malformed", key)
+    records = (skips.decode(entry, Submission) for entry in settled.found.values())
+    skips.report(env)
+    return {record.id: record.run for record in records if record is not None}
+
+
+async def start_runs(identity: Identity, commit: str, runs: dict[str, int]) -> int:
+    """A new run of every published submission of this repository that has not seen the commit and is still in the run
+    that it was in before the commit was looked up; how many."""
     env = require_env("kv")
     skips = Skips("start_runs")
     started = 0
-    async for page in iterate_pages(env.kv, _skills_of(identity)):
+    async for published in _published_of(identity, skips):
+        run = runs.get(published.submission or "")
+        if run is None:
+            continue
+        try:
+            started += await _start_run(published, commit, run)
+        except (NotFound, RecordMalformed):
+            skips.add("malformed", keys.sub(published.submission or published.canonical))
+    skips.report(env)
+    return started
+
+
+async def _published_of(identity: Identity, skips: Skips) -> AsyncIterator[PublishedSkill]:
+    async for page in iterate_pages(require_env("kv").kv, _skills_of(identity)):
         for error in page.failed.values():
             raise error
         for entry in page.items:
             published = skips.decode(entry, PublishedSkill)
-            if published is None or published.identity.repo_key != identity.repo_key:
-                continue
-            try:
-                started += await _start_run(published, commit)
-            except (NotFound, RecordMalformed):
-                skips.add("malformed", keys.sub(published.submission or published.canonical))
-    skips.report(env)
-    return started
+            if published is not None and published.identity.repo_key == identity.repo_key:
+                yield published
 
 
 def _skills_of(identity: Identity) -> str:
@@ -240,8 +265,8 @@ def _skills_of(identity: Identity) -> str:
     return keys.skill(canonical_name(identity, "-")).removesuffix("-")
 
 
-async def _start_run(published: PublishedSkill, commit: str) -> bool:
-    """Only where the submission rests as PUBLISHED with another commit. What was taken down is not brought back by
+async def _start_run(published: PublishedSkill, commit: str, run: int) -> bool:
+    """Only where that run rests as PUBLISHED with another commit. What was taken down is not brought back by
     a change elsewhere in its repository: that is a reviewer's to do."""
     if published.submission is None or published.withdrawn:
         return False
@@ -252,7 +277,8 @@ async def _start_run(published: PublishedSkill, commit: str) -> bool:
 
     async def decide(record: Submission) -> RecordChange | None:
         taken_down = status.get(record.digest or "") is VersionStatus.TAKEN_DOWN
-        if record.state is not State.PUBLISHED or record.commit == commit or taken_down:
+        at_rest = record.state is State.PUBLISHED and record.run == run
+        if not at_rest or record.commit == commit or taken_down:
             return None
         step = Step(event_id, env.kv.now(), "system", NEW_COMMIT)
         change = next_run(record, step, submitter=record.submitter, upload=record.upload)
