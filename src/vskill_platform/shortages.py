@@ -15,6 +15,7 @@ _LACKS = {
     errno.EMFILE: "open files",
     errno.ENFILE: "open files",
     errno.ENOMEM: "memory",
+    errno.ENOBUFS: "memory",
     errno.EAGAIN: "processes",
     errno.ENOSPC: "disk space",
     errno.EDQUOT: "disk space",

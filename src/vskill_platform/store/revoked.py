@@ -97,7 +97,8 @@ async def _read(names: frozenset[str], audiences: Audiences) -> dict[str, tuple[
 def _revoked_in(
     entries: Iterable[Entry], failed: dict[str, PlatformError]
 ) -> dict[str, tuple[RevokedVersion, ...]]:
-    """Raises what a read failed with: a skill that cannot be read must not look as if nothing of it was revoked."""
+    """Raises what a read failed with: a skill that was not read must not look as if nothing of it was revoked. A record
+    that is damaged is left out and reported, as in every list: it must not keep all other recalls from arriving."""
     for error in failed.values():
         raise error
     skips = Skips("read_revoked")

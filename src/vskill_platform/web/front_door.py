@@ -9,7 +9,6 @@ wait too long is refused with 503, so that those that are answered are answered 
 """
 
 import asyncio
-import errno
 import os
 import resource
 import socket
@@ -23,6 +22,7 @@ import structlog
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
+from vskill_platform.shortages import shortage_of
 from vskill_platform.web.limits import address_behind, is_within, networks_of, share_of
 from vskill_platform.web.refusals import BUSY, FULL, TOO_MANY_FROM_ADDRESS, Refusal
 
@@ -42,8 +42,7 @@ _OF_A_MESSAGE, _OF_A_FETCH, _OF_A_SCANNER = 2, 8, 8
 MOST_LINGERING = 64
 #: Connections that are taken in one go, before those inside are looked after again.
 _ACCEPT_AT_ONCE = 32
-#: The shortage of descriptors or memory, after which the next connection is looked for later.
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+#: After a shortage of descriptors or memory, the next connection is looked for this much later.
 _PAUSE_AFTER_SHORTAGE_S = 0.5
 #: How often time limits are looked at.
 SWEEP_EVERY_S = 0.25
@@ -376,12 +375,14 @@ class Entrance:
         for _ in range(_ACCEPT_AT_ONCE):
             try:
                 client, peer = self._listener.accept()
+            except BlockingIOError:
+                return  # nobody waits any more
             except OSError as error:
-                if error.errno in _SHORTAGES:
+                if shortage_of(error) is not None:
                     _log.error("no descriptor or memory for a connection", error=error.strerror)
                     self._loop.remove_reader(self._listener)
                     self._loop.call_later(_PAUSE_AFTER_SHORTAGE_S, self._open)
-                # Anything else: nobody waits any more, or whoever did has gone.
+                # Otherwise whoever waited has gone.
                 return
             client.setblocking(False)
             self._let_in(client, peer[0])
