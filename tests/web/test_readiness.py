@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import sys
 from subprocess import PIPE
 
@@ -14,7 +15,7 @@ from tests.support.envs import open_product_env, submit_skill
 from tests.support.lifetimes import start_async
 from tests.support.small_disk import can_mount, fill_disk, small_disk
 from vskill_platform.disk_space import DiskSpace, filling, look_at_disks
-from vskill_platform.domain.errors import BlobUnavailable
+from vskill_platform.domain.errors import BlobUnavailable, StoreUnavailable
 from vskill_platform.env import Pace
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
@@ -58,7 +59,7 @@ async def is_not_ready_and_says_full(tmp_path, full):
             assert (await client.get("/readyz")).status_code == 200
 
 
-if can_mount():  # elsewhere nothing is claimed
+if can_mount():  # elsewhere a limit of a file's size shows what it can, below
 
     @pytest.mark.parametrize("full", ["records", "content"])
     async def test_on_a_full_disk_the_registry_is_not_ready_and_says_full(tmp_path, full):
@@ -81,14 +82,24 @@ async def _doctor(settings: Settings) -> str:
     return " ".join(wrong)
 
 
-async def test_content_that_cannot_be_written_is_not_ready(env):
-    class NoContent:
-        async def check(self) -> None:
-            raise BlobUnavailable("the blob store in /srv/content failed: the disk is full")
-
-    async with client_of(msgspec.structs.replace(env, blobs=NoContent())) as client:
-        answer = await client.get("/readyz")
-        assert (answer.status_code, answer.json()["code"]) == (503, "blob_unavailable")
+async def test_where_nothing_can_be_written_the_registry_is_not_ready(tmp_path):
+    """On any machine, by a limit of how large a file may be: records and content are each tried by a real write."""
+    settings = Settings(store=f"sqlite:{tmp_path / 'vskill.db'}", blobs=f"files:{tmp_path / 'blobs'}")
+    async with open_product_env(settings) as env, client_of(env) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            answer = await client.get("/readyz")
+            with pytest.raises(StoreUnavailable):
+                await env.kv.check()
+            with pytest.raises(BlobUnavailable):
+                await env.blobs.check()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert answer.status_code == 503
+        assert str(tmp_path) not in answer.text
+        assert (await client.get("/readyz")).status_code == 200
 
 
 async def test_many_who_ask_share_one_probe(env):
