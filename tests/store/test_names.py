@@ -16,6 +16,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage
 from tests.support.shelf import ListedRepositories
 from tests.support.system_reads import get_submission
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.intake import outcome_view
 from vskill_platform.actions.namespaces import ChangeVisibility, change_visibility
@@ -24,6 +25,7 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.scopes import ListedSkill, iterate_scope
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.submission_views import submission_view
+from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.visibility import OPERATOR as OPERATOR_VIEW
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader, resolve
 from vskill_platform.domain import keys
@@ -56,6 +58,11 @@ READERS = {
     "ben of beta": Principal(account="ben", role=Role.AUTHOR),
     "both": Principal(account="pat", role=Role.AUTHOR),
     "a reviewer": Principal(account="rae", role=Role.REVIEWER),
+}
+OWNERS = {
+    "acme/tools": READERS["mia of acme"],
+    "acme/extra": READERS["mia of acme"],
+    "beta/tools": READERS["ben of beta"],
 }
 SCOPES = ("", "acme/", "beta/", "acme/tools/")
 
@@ -133,6 +140,23 @@ class World:
         with contextlib.suppress(PlatformError):
             await restore(f"{repo}/{slug}", by="admin:eve", reason="fine")
 
+    async def yank(self, repo: str, slug: str) -> None:
+        await self._own(YANK, repo, slug)
+
+    async def unyank(self, repo: str, slug: str) -> None:
+        await self._own(UNYANK, repo, slug)
+
+    async def _own(self, verb: Action, repo: str, slug: str) -> None:
+        """About the version that was published last, whatever has become of it."""
+        with contextlib.suppress(PlatformError):
+            newest = (await get_skill(f"{repo}/{slug}")).versions[-1].number
+            request = WithdrawVersion(skill=f"{repo}/{slug}", version=newest, reason="a test")
+            await verb(self.env, OWNERS[repo], request)
+
+    async def delete(self, repo: str, slug: str) -> None:
+        with contextlib.suppress(PlatformError):
+            await DELETE(self.env, OWNERS[repo], DeleteSkill(skill=f"{repo}/{slug}", reason="a test"))
+
     async def narrow(self, repo: str, slug: str, to: SkillVisibility) -> None:
         actor = await resolve(OPERATOR)
         with contextlib.suppress(PlatformError):
@@ -152,7 +176,7 @@ class World:
         for who, principal in READERS.items():
             reader = await resolve(principal)
             for scope in SCOPES:
-                await self._check_list(who, reader, scope)
+                await self._check_list(who, reader, scope, skills)
             for (whose, address), canonical in self.handed_out.items():
                 if whose != who:
                     continue
@@ -163,7 +187,9 @@ class World:
                     with pytest.raises(NotFound):
                         await find_skill(self.env, reader, address)
 
-    async def _check_list(self, who: str, reader: Principal, scope: str) -> None:
+    async def _check_list(
+        self, who: str, reader: Principal, scope: str, skills: dict[str, PublishedSkill]
+    ) -> None:
         owner = scope.partition("/")[0]
         form = await (namespace_reader(reader, owner) if owner else document_reader(reader))
         listed: dict[str, ListedSkill] = {}
@@ -171,6 +197,14 @@ class World:
             async for some in iterate_scope(self.env, form, scope, await current_blocklist(self.env)):
                 listed |= some
         assert len({one.canonical for one in listed.values()}) == len(listed)
+        # An entry goes only with its own skill: withdrawn in all its versions, blocked, or hidden from this list.
+        blocklist = await current_blocklist(self.env)
+        for whose, where, canonical in self.entries:
+            skill = skills[canonical]
+            readable = may_read(skill.audience, audiences_of(form))
+            installable = skill.current_version is not None and not blocklist.hits_skill(skill)
+            if (whose, where) == (who, scope) and readable and installable:
+                assert self.entries[whose, where, canonical] in listed, (who, scope, canonical)
         for name, skill in listed.items():
             known = self.entries.setdefault((who, scope, skill.canonical), name)
             assert known == name, (who, scope, skill.canonical)
@@ -188,7 +222,7 @@ async def open_world(engine: str, folder: Path):
         sources = MovingRepositories(opened.blobs)
         env = msgspec.structs.replace(opened, sources=sources)
         for owner, members in (("acme", ("mia", "pat")), ("beta", ("ben", "pat"))):
-            await manage(env, owner, None, *(f"user:{one}" for one in members), role=NamespaceRole.READER)
+            await manage(env, owner, None, *(f"user:{one}" for one in members), role=NamespaceRole.MAINTAINER)
         with active_env(env):
             yield World(env, sources, clock)
 
@@ -201,6 +235,7 @@ STEPS = st.one_of(
     st.tuples(
         st.sampled_from(("move", "block", "unblock", "withdraw", "bring_back", "forget_names")), *_places
     ),
+    st.tuples(st.sampled_from(("yank", "unyank", "delete")), *_places),
     st.tuples(st.just("narrow"), *_places, st.sampled_from(SkillVisibility)),
     st.tuples(st.just("show"), st.sampled_from(("acme", "beta")), st.sampled_from(Visibility)),
 )
