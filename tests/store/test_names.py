@@ -200,9 +200,9 @@ class World:
         # An entry goes only with its own skill: withdrawn in all its versions, blocked, or hidden from this list.
         blocklist = await current_blocklist(self.env)
         for whose, where, canonical in self.entries:
-            skill = skills[canonical]
-            readable = may_read(skill.audience, audiences_of(form))
-            installable = skill.current_version is not None and not blocklist.hits_skill(skill)
+            record = skills[canonical]
+            readable = may_read(record.audience, audiences_of(form))
+            installable = record.current_version is not None and not blocklist.hits_skill(record)
             if (whose, where) == (who, scope) and readable and installable:
                 assert self.entries[whose, where, canonical] in listed, (who, scope, canonical)
         for name, skill in listed.items():
