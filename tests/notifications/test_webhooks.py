@@ -149,6 +149,30 @@ async def test_nothing_is_posted_inside_our_network(env, url):
         await post(url, b"{}", {})
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/x", "https://localhost/x", "http://10.1.2.3/"])
+async def test_a_webhook_inside_our_network_is_refused_when_it_is_added(env, url):
+    with pytest.raises(InvalidInput, match="not a public address") as caught:
+        await subscribe(url, ALL, by="admin:me")
+    assert caught.value.field == "url" and "VSKILL_ALLOWED_PRIVATE_HOSTS" in caught.value.fix
+    assert await list_webhooks() == []
+
+
+async def test_a_host_that_has_no_address_yet_may_be_added(env):
+    hook = await subscribe("https://hooks.invalid/x", ALL, by="admin:me")
+    assert await list_webhooks() == [hook]
+
+
+@pytest.mark.parametrize("rule", ["http://{}", "http://{}/", "{}", "127.0.0.1"])
+async def test_every_documented_form_of_a_private_host_lets_its_webhook_in(tmp_path, inbox, rule):
+    rules = (rule.format(inbox.address),)
+    async with open_test_env("memory", tmp_path, allowed_private_hosts=rules) as env:
+        cursor = await find_notices(None)
+        await subscribe(inbox.url, ("skill.published",), by="admin:me")
+        await published(env)
+        await look_and_deliver(env, cursor)
+    assert len(inbox.posts) == 1
+
+
 async def test_a_host_in_other_letters_is_the_one_that_is_checked_connected_to_and_named(env, inbox):
     url = inbox.url.replace(".", "\N{IDEOGRAPHIC FULL STOP}")
     assert check_url("https://\N{LATIN SMALL LETTER E WITH ACUTE}.example/x")

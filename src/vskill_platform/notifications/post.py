@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Collection
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 # Loaded here, because httpx2 would load it at its first use, on the event loop.
@@ -10,9 +11,11 @@ import httpcore2  # noqa: F401
 import httpx2
 
 from vskill_platform.domain.errors import InvalidInput, SourceUnavailable
-from vskill_platform.sources.addresses import is_public, resolve_name
+from vskill_platform.sources.addresses import is_public, read_private_hosts, resolve_name
 
 TIMEOUT_S = 10.0
+#: How long the name of a new webhook's host is looked up.
+LOOK_UP_S = 3.0
 #: Of an answer only so much is read; nobody needs its body.
 ANSWER_BYTES = 4096
 
@@ -49,9 +52,7 @@ async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Co
     """Post it, and return the status. A host that cannot be reached is SourceUnavailable."""
     asked = httpx2.URL(check_url(url))
     host = _host(asked)
-    port = asked.port or (443 if asked.scheme == "https" else 80)
-    address = await _address(host, port, private=host in private_hosts or f"{host}:{port}" in private_hosts)
-    pinned = asked.copy_with(host=address)
+    pinned = asked.copy_with(host=await _address(asked, private_hosts))
     # Reading the certificates takes milliseconds of blocking; plain http needs none.
     trust = await asyncio.to_thread(ssl.create_default_context) if asked.scheme == "https" else False
     sent = {
@@ -74,15 +75,29 @@ async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Co
         raise SourceUnavailable(f"{host} cannot be reached: {error!r}", host=host) from error
 
 
-async def _address(host: str, port: int, *, private: bool) -> str:
+async def check_receiver(url: str, private_hosts: Collection[str]) -> str:
+    """Refuses what cannot be posted to, as far as it shows now: a host whose name nobody knows at the moment may have
+    an address when something is delivered, and is looked at again then."""
+    asked = httpx2.URL(check_url(url))
+    with suppress(SourceUnavailable, TimeoutError):
+        async with asyncio.timeout(LOOK_UP_S):
+            await _address(asked, private_hosts)
+    return url
+
+
+async def _address(url: httpx2.URL, private_hosts: Collection[str]) -> str:
+    """The address to connect to: a public one, unless the operator lists the host."""
+    host, port = _host(url), url.port or (443 if url.scheme == "https" else 80)
     try:
         found = list(await resolve_name(host, port))
     except OSError as error:
         raise SourceUnavailable(f"The name {host} cannot be resolved at the moment.", host=host) from error
-    if not private and not all(map(is_public, found)):
+    listed = read_private_hosts(private_hosts)
+    if not listed.keys() & {host, f"{host}:{port}"} and not all(map(is_public, found)):
+        rule = f"{url.scheme}://{host}:{port}"
         raise InvalidInput(
             f"{host} is not a public address.",
             field="url",
-            fix="use a public host, or ask the operator to add it to VSKILL_ALLOWED_PRIVATE_HOSTS",
+            fix=f"use a public host, or ask the operator to add {rule} to VSKILL_ALLOWED_PRIVATE_HOSTS",
         )
     return found[0]

@@ -3,11 +3,13 @@ so that the store keeps only what can be delivered to."""
 
 from collections.abc import Iterable
 
-from vskill_platform.notifications.post import check_url
+from vskill_platform.notifications.post import check_receiver
 from vskill_platform.notifications.signature import new_secret
 from vskill_platform.store.webhooks import Webhook, add_webhook
+from vskill_platform.worker_context import require_env
 
 
 async def subscribe(url: str, events: Iterable[str], *, by: str) -> Webhook:
     """Deliver these events to this address from now on; the answer is the only place that shows the secret."""
-    return await add_webhook(check_url(url), new_secret(), tuple(dict.fromkeys(events)), by=by)
+    checked = await check_receiver(url, require_env("settings").settings.allowed_private_hosts)
+    return await add_webhook(checked, new_secret(), tuple(dict.fromkeys(events)), by=by)

@@ -58,7 +58,7 @@ class Hosts:
         resolve: Resolve | None = None,
     ) -> None:
         self._allowed = frozenset(host.lower() for host in allowed)
-        self._private = dict(map(_private_host, private))
+        self._private = read_private_hosts(private)
         self._rewrites = tuple(sorted(map(parse_rewrite, rewrites), key=lambda pair: -len(pair[0])))
         self._resolve = resolve or resolve_name
 
@@ -152,6 +152,11 @@ def parse_rewrite(rule: str) -> tuple[str, str]:
             setting="VSKILL_SOURCE_REWRITES",
         )
     return prefix, mirror
+
+
+def read_private_hosts(entries: Iterable[str]) -> dict[str, str]:
+    """From each host of VSKILL_ALLOWED_PRIVATE_HOSTS, with its port if it names one, to its protocol."""
+    return dict(map(_private_host, entries))
 
 
 def _private_host(entry: str) -> tuple[str, str]:
