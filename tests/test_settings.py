@@ -5,7 +5,14 @@ import re
 import pytest
 
 from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.settings import SECRETS, Settings, describe_settings, load_settings
+from vskill_platform.settings import (
+    SECRETS,
+    Settings,
+    check_settings,
+    describe_settings,
+    load_settings,
+    shown_location,
+)
 
 
 def test_no_variables_at_all_give_the_embedded_defaults():
@@ -182,3 +189,27 @@ def test_a_documented_default_can_be_set_and_gives_the_default(facts):
     if facts.default:
         settings = load_settings({facts.variable: facts.default})
         assert getattr(settings, facts.field) == getattr(Settings(), facts.field)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "postgresql://me:p@hush@h/db", "postgresql://me:hu/sh@h/db", "postgresql://me:hu?sh@h/db", "postgresql://me:hu#sh@h/db",
+        "postgresql://me@h/db?password=hush", "postgresql://me@h/db?password=hu@sh", "postgres://me:h@us@h@h:1/db?x=y",
+    ],
+)  # fmt: skip
+def test_no_part_of_a_password_is_shown(location):
+    shown = shown_location(location)
+    assert shown.partition("://")[2].startswith("me@") and not re.search("hu|sh|us", shown)
+    assert f"store={shown!r}" in repr(Settings(store=location))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "postgresql:///db?host=/tmp/x", "postgresql://h", "postgres://me@h:5/db", "postgresql://me:a%40b%2Fc@[::1]:5/db?ssl=off",
+        "postgresql://me:p:q@h1:1,h2:2/db", "postgresql://%2Ftmp%2Fx/db", "postgresql:///db",
+    ],
+)  # fmt: skip
+def test_every_form_of_a_servers_address_is_taken(location):
+    check_settings(Settings(store=location))

@@ -36,7 +36,14 @@ from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.indicators import Indicators, read_indicators
 from vskill_platform.scan.judge import HttpJudge, make_client
 from vskill_platform.scan.pool import PooledScanner
-from vskill_platform.settings import Settings, check_settings, keys_folder, shown_location, variable
+from vskill_platform.settings import (
+    Settings,
+    check_location,
+    check_settings,
+    keys_folder,
+    shown_location,
+    variable,
+)
 from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
@@ -206,6 +213,7 @@ def check_movable(location: str) -> None:
         raise InvalidSettings(
             f"{shown_location(location)!r} is not a store that can be migrated: {fix}.", fix=fix
         )
+    check_location(location, "The store")
 
 
 async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:

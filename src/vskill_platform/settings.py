@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+import re2
 
 from vskill_platform.domain.capability import CapabilityClass
 from vskill_platform.domain.errors import InvalidSettings
@@ -25,6 +26,12 @@ PREFIX = "VSKILL_"
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
 #: Variables of the command line where it acts on a registry elsewhere; no published client reads them.
 REGISTRY_VARIABLE, TOKEN_VARIABLE = "VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"
+_POSTGRES_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^:@/?#,\[\]\s]*)(:[0-9]+)?"
+#: As the driver reads it: one `@` after user and password, hosts with ports, and nothing else unescaped.
+_POSTGRES_ADDRESS = re2.compile(
+    r"postgres(ql)?://([^:@/?#\s]*(:[^@/?#\[\]\s]*)?@)?"
+    rf"{_POSTGRES_HOST}(,{_POSTGRES_HOST})*(/[^@?#\s]*)?(\?[^@#\s]*)?"
+)
 _NO_SETTINGS = OF_THE_CLIENT | {REGISTRY_VARIABLE, TOKEN_VARIABLE}
 
 
@@ -274,8 +281,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "fetch_budget_ms", budget)
 
     def __repr__(self) -> str:
-        """Every field but the secrets, of which only that they are set."""
+        """Every field but the secrets, of which only that they are set; locations without their passwords."""
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown |= {name: shown_location(shown[name]) for name in ("store", "broker", "blobs")}
         hidden = {name: "***" for name in SECRETS if shown[name]}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
 
@@ -399,6 +407,8 @@ def keys_folder(settings: Settings) -> Path:
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are valid one by one but not together."""
     check_budgets(settings)
+    check_location(settings.store, variable("store"))
+    check_location(settings.broker, variable("broker"))
     check_networks(settings)
     check_remote_analysers(settings)
     for given, needed, purpose in TOGETHER:
@@ -407,6 +417,17 @@ def check_settings(settings: Settings) -> None:
                 f"{variable(given)} is set and {variable(needed)} is not: set both for {purpose}, or neither.",
                 settings=[variable(given), variable(needed)],
             )
+
+
+def check_location(location: str, name: str) -> None:
+    """A server's address that the driver would read otherwise than it is meant: it would take part of the password
+    for the host, and name it in its errors."""
+    if location.startswith(("postgresql:", "postgres:")) and not _POSTGRES_ADDRESS.fullmatch(location):
+        fix = (
+            "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+            "and in the password %40 for @, %2F for /, %3F for ?, %23 for #"
+        )
+        raise InvalidSettings(f"{name} is no address of a PostgreSQL server: {fix}.", setting=name, fix=fix)
 
 
 def check_networks(settings: Settings) -> None:
@@ -483,9 +504,11 @@ def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
 
 def shown_location(location: str) -> str:
     """A location as it may be shown: a server's without the password."""
-    if "://" not in location:
+    scheme, separator, rest = location.partition("://")
+    if not separator:
         return location
-    scheme, _, rest = location.partition("://")
-    place, slash, path = rest.partition("/")
-    user, at, host = place.rpartition("@")
-    return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path.partition('?')[0]}"
+    # A password may hold any character that should have been escaped, so all that may belong to one is left out.
+    credentials, at, place = rest.rpartition("@")
+    user = re2.split("[:@/?#]", credentials)[0]
+    hidden = "..." if re2.search("[?#]", credentials) else place
+    return f"{scheme}://{user}{at}{hidden.partition('?')[0]}"

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -307,6 +308,15 @@ def test_doctor_names_a_bad_setting(run, monkeypatch):
     (one,) = json.loads(run("doctor", "--json", code=1).stdout)
     assert (one["name"], one["ok"]) == ("settings", False)
     assert "VSKILL_SUBMISSION_BUDGET_MS" in one["detail"]
+
+
+@pytest.mark.parametrize("character", "@/?#[")
+@pytest.mark.parametrize("setting", ["VSKILL_STORE", "VSKILL_BROKER"])
+def test_doctor_prints_no_part_of_a_password_and_says_how_to_write_it(run, monkeypatch, character, setting):
+    monkeypatch.setenv(setting, f"postgresql://me:hush{character}whisper@127.0.0.1:1/db")
+    outcome = run("doctor", code=1)
+    assert not {"hush", "whisper"} & set(re.findall("[a-z]+", outcome.output))
+    assert setting in outcome.stdout and "%40 for @" in outcome.stdout
 
 
 def test_doctor_names_a_store_that_cannot_be_opened(run, data_dir):
