@@ -45,6 +45,13 @@ def test_an_audience_includes_another_only_where_all_its_readers_may_read_it(wid
                 assert not may_read(narrower, own) or may_read(wider, own)
 
 
+def test_in_a_namespace_the_wider_includes_the_narrower_and_not_the_other_way_round():
+    order = ("ns:a", "ns:a:internal", "ns:a:team")
+    for one, other in itertools.product(range(3), repeat=2):
+        assert includes(order[one], order[other]) == (one <= other)
+    assert not includes("ns:a", "ns:b:team")
+
+
 def test_what_concerns_several_is_of_the_widest_or_of_nobody():
     assert widest([]) is None
     assert widest(["ns:a:team", PUBLIC, "ns:b"]) == PUBLIC

@@ -25,6 +25,7 @@ from vskill_platform.domain.scan import Severity
 GOOGLE = normalise("acme/tools", "skills/google")
 OTHER = normalise("other/tools", "skills/google")
 DIGEST = "ab" * 32
+OTHER_DIGEST = "cd" * 32
 
 
 def test_d10_blocking_a_name_in_one_repository_leaves_the_same_name_elsewhere_alone() -> None:
@@ -82,9 +83,18 @@ def test_a_target_is_read_as_a_person_writes_it_whatever_its_kind(kind: TargetKi
     assert target.kind is kind
 
 
-def entry(severity=Severity.LOW, at=1, by="ann", evidence=(), **more) -> BlockEntry:
+def entry(severity=Severity.LOW, at=1, by="ann", evidence=(), content=("", ""), **more) -> BlockEntry:
+    content_hash, digest = content
     return BlockEntry(
-        place_target(GOOGLE), severity, f"{severity.value} by {by}", by, at, evidence=evidence, **more
+        place_target(GOOGLE),
+        severity,
+        f"{severity.value} by {by}",
+        by,
+        at,
+        evidence=evidence,
+        content_hash=content_hash,
+        digest=digest,
+        **more,
     )
 
 
@@ -98,7 +108,7 @@ ENTRIES = st.builds(
     threat_type=st.sampled_from(["", "theft", "ransom"]),
     skill_name=st.sampled_from(["", "google"]),
     source_url=st.sampled_from(["", "https://example.com/report"]),
-    content_hash=st.sampled_from(["", DIGEST]),
+    content=st.sampled_from([("", ""), ("", DIGEST), ("hash 1", DIGEST), ("hash 2", OTHER_DIGEST), ("hash 3", "")]),
 )
 
 
@@ -116,8 +126,15 @@ def test_severity_only_rises_evidence_is_a_union_and_the_first_discovery_is_kept
         old.updated_at, new.updated_at
     )
     assert bool(merged.threat_type) == bool(old.threat_type or new.threat_type)
-    for fact in ("skill_name", "source_url", "content_hash"):
+    for fact in ("skill_name", "source_url"):
         assert getattr(merged, fact) == (getattr(old, fact) or getattr(new, fact))
+    contents = [(one.content_hash, one.digest) for one in (old, new)]
+    assert (merged.content_hash, merged.digest) in contents
+    for fact in ("content_hash", "digest"):
+        assert getattr(merged, fact) or not all(getattr(one, fact) for one in (old, new))
+    assert bool(merged.content_hash) == any(content_hash for content_hash, _ in contents)
+    if merged.content_hash == "":
+        assert bool(merged.digest) == any(digest for _, digest in contents)
 
 
 @given(ENTRIES, ENTRIES)

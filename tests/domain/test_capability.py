@@ -27,6 +27,23 @@ def host(value, line=1, context=CODE, *, shell=False, file="run.sh"):
 def test_a_thing_stands_once_at_its_strongest_place():
     card = make_card([host("a.example", 3, LINK), host("a.example", 9), host("a.example", 5, INSTRUCTION)])
     assert card == (host("a.example", 9),)
+    assert make_card([host("a.example", 9), host("a.example", 3)]) == (host("a.example", 9),)
+
+
+def test_a_thing_that_two_files_have_stands_once():
+    one, other = (SkillCapability(CapabilityKind.COMMAND, "git", file, 1) for file in ("a.sh", "b.sh"))
+    assert make_card([one, other]) == (one,)
+
+
+def test_hosts_in_a_shell_come_before_others_and_names_in_their_order():
+    found = [host("c.example"), host("b.example", shell=True), host("a.example"), host("d.example", shell=True)]
+    card = make_card(found)
+    assert [one.value for one in card] == ["b.example", "d.example", "a.example", "c.example"]
+
+
+def test_a_place_is_a_file_with_its_line_or_a_whole_file():
+    assert host("a.example", 3).place == "run.sh:3"
+    assert host("a.example", 0).place == "run.sh"
 
 
 def test_a_host_in_any_shell_command_counts_as_one_in_a_shell():
@@ -54,7 +71,9 @@ def test_what_is_over_the_limit_is_counted_and_its_number_is_a_capability_of_its
     many = [host(f"h{number:03}.example", shell=True) for number in range(MOST_OF_A_KIND + 5)]
     card = make_card(many)
     assert len(card) == MOST_OF_A_KIND + 1
-    assert card[-1].value == "5 more"
+    assert card[-1] == host("5 more", shell=True)
+    rest = make_card([host(f"h{number:03}.example", number) for number in range(MOST_OF_A_KIND + 2)])[-1]
+    assert rest == host("2 more", MOST_OF_A_KIND)
     more = make_card([*many, host("zzz.example", shell=True)])
     assert [one.value for one in new_capabilities(card, more)] == ["6 more"]
     assert new_capabilities(card, more)[0].review_class is CapabilityClass.SHELL_HOST
@@ -93,6 +112,14 @@ def test_a_link_never_goes_to_a_reviewer(kind, context, shell):
 def test_the_classes_of_hosts_differ_by_the_shell():
     assert host("a.example", shell=True).review_class is CapabilityClass.SHELL_HOST
     assert host("a.example").review_class is CapabilityClass.HOST
+
+
+def test_the_sentence_counts_nothing_where_all_are_named():
+    found = [host(f"{letter}.example", 4) for letter in "abc"]
+    assert describe_gains(found, "1.0.0") == (
+        "new since version 1.0.0: it addresses a host "
+        "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4)"
+    )
 
 
 def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():

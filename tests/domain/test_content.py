@@ -352,6 +352,7 @@ def test_every_beginning_of_a_bundle_is_cut_and_every_flipped_byte_is_changed() 
         assert kind_of(flipped, digest) in ("changed", "cut")
     assert kind_of(whole + b"x", digest) == "changed"
     assert kind_of(pack([SKILL]), digest) == "changed"
+    assert kind_of(b"vskill-bundle 1\n03\nabc", digest) == "changed"
     assert kind_of(None, digest) == "missing"
 
 
@@ -359,6 +360,9 @@ def kind_of(data: bytes | None, digest: str) -> str:
     with pytest.raises(ContentDamaged) as caught:
         verified_files(data, digest)
     assert (caught.value.digest, caught.value.status) == (digest, 503)
+    said = f"The stored files of {digest} are {caught.value.kind}; they are not handed out until they are repaired."
+    assert caught.value.message == said
+    assert caught.value.details["host"] == "the repair of its stored files"
     return caught.value.kind
 
 

@@ -520,6 +520,7 @@ def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
             decision.score,
             decision.rule_ids,
         )
+        assert again.outcome is RescanOutcome.KEEP or again.worst == decision.worst
         assert (again.outcome is RescanOutcome.KEEP) == (decision.next_state is State.AUTO_APPROVED)
         assert (again.certification is not None) == (again.outcome is RescanOutcome.KEEP)
         if again.outcome is RescanOutcome.TAKE_DOWN:

@@ -33,8 +33,8 @@ PUBLIC_ONLY: frozenset[str] = frozenset({PUBLIC})
 #: it, so only those find it who may read everything.
 SEVERAL = "several"
 
-#: How the audiences of records that are narrower than their namespace end, the wider first.
-_NARROWER = (":internal", ":team")
+#: How the audiences of a namespace's records end, the widest first.
+_ENDS = ("", ":internal", ":team")
 
 
 def includes(wider: str, narrower: str) -> bool:
@@ -54,11 +54,11 @@ def widest(audiences: Iterable[str]) -> str | None:
 
 
 def _namespace(audience: str) -> str:
-    return audience.removesuffix(_NARROWER[0]).removesuffix(_NARROWER[1])
+    return audience.removesuffix(_ENDS[_width(audience)])
 
 
 def _width(audience: str) -> int:
-    return next((place for place, end in enumerate(_NARROWER, 1) if audience.endswith(end)), 0)
+    return max(place for place, end in enumerate(_ENDS) if audience.endswith(end))
 
 
 def may_read(audience: str | None, audiences: Audiences) -> bool:

@@ -137,6 +137,8 @@ def merge(old: BlockEntry, new: BlockEntry) -> BlockEntry:
     first = min(old, new, key=lambda entry: (entry.discovered_at, entry.discovered_by))
     worse = old if old.severity.rank >= new.severity.rank else new
     milder = new if worse is old else old
+    # Hash and digest are of one content.
+    hashed = max(old, new, key=lambda entry: (bool(entry.content_hash), bool(entry.digest)))
     return BlockEntry(
         target=old.target,
         severity=worse.severity,
@@ -148,9 +150,8 @@ def merge(old: BlockEntry, new: BlockEntry) -> BlockEntry:
         evidence=tuple(sorted({*old.evidence, *new.evidence})),
         skill_name=old.skill_name or new.skill_name,
         source_url=old.source_url or new.source_url,
-        # Both are of one content.
-        content_hash=old.content_hash or new.content_hash,
-        digest=old.digest if old.content_hash else new.digest or old.digest,
+        content_hash=hashed.content_hash,
+        digest=hashed.digest,
         audience=widest((old.audience, new.audience)) or SEVERAL,
         # Names and evidence are joined, so they are for those only who may read both skills.
         origin=_narrowest(old.origin, new.origin),

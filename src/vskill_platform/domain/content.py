@@ -213,9 +213,9 @@ def unpack(data: bytes, expected_digest: str | None = None) -> tuple[SkillFile, 
         raise _corrupt("its manifest is not in the one valid form")
     if expected_digest is not None and digest_of(manifest) != expected_digest:
         raise _corrupt("its digest is not the expected one", expected=expected_digest)
-    if sum(entry.size for entry in manifest) != len(body):
-        total = sum(entry.size for entry in manifest)
-        raise _corrupt("its length does not fit its manifest", is_cut=len(body) < total)
+    lacking = sum(entry.size for entry in manifest) - len(body)
+    if lacking:
+        raise _corrupt("its length does not fit its manifest", is_cut=lacking > 0)
     return tuple(_cut_files(manifest, body))
 
 
@@ -223,9 +223,11 @@ def _split_bundle(data: bytes) -> tuple[bytes, bytes]:
     if not data.startswith(_MAGIC):
         raise _corrupt("it does not begin as a bundle", is_cut=_MAGIC.startswith(data))
     size, newline, rest = data[len(_MAGIC) :].partition(b"\n")
-    length = _number(size) if newline else 0
-    if not newline or size != b"%d" % length or length > len(rest):
-        raise _corrupt("it does not hold a whole manifest", is_cut=not newline or length > len(rest))
+    if not newline:
+        raise _corrupt("it does not hold a whole manifest", is_cut=True)
+    length = _number(size)
+    if size != b"%d" % length or length > len(rest):
+        raise _corrupt("it does not hold a whole manifest", is_cut=length > len(rest))
     return rest[:length], rest[length:]
 
 
