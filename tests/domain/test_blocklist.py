@@ -108,7 +108,9 @@ ENTRIES = st.builds(
     threat_type=st.sampled_from(["", "theft", "ransom"]),
     skill_name=st.sampled_from(["", "google"]),
     source_url=st.sampled_from(["", "https://example.com/report"]),
-    content=st.sampled_from([("", ""), ("", DIGEST), ("hash 1", DIGEST), ("hash 2", OTHER_DIGEST), ("hash 3", "")]),
+    content=st.sampled_from(
+        [("", ""), ("", DIGEST), ("hash 1", DIGEST), ("hash 2", OTHER_DIGEST), ("hash 3", "")]
+    ),
 )
 
 

@@ -36,7 +36,12 @@ def test_a_thing_that_two_files_have_stands_once():
 
 
 def test_hosts_in_a_shell_come_before_others_and_names_in_their_order():
-    found = [host("c.example"), host("b.example", shell=True), host("a.example"), host("d.example", shell=True)]
+    found = [
+        host("c.example"),
+        host("b.example", shell=True),
+        host("a.example"),
+        host("d.example", shell=True),
+    ]
     card = make_card(found)
     assert [one.value for one in card] == ["b.example", "d.example", "a.example", "c.example"]
 

@@ -169,6 +169,16 @@ async def test_a_flat_name_leads_to_the_skill(memory_site):
     assert response.headers["location"] == f"/skills/{canonical}".replace("~", "~")
 
 
+async def test_a_skill_page_says_under_which_name_lists_have_it_and_why_not_its_own(memory_site):
+    first = await memory_site.publish("lint", namespace="ann")
+    second = await memory_site.publish("lint", namespace="ben")
+    names = "/docs/docs/discussions/names.md"
+    page = await memory_site.page(f"/skills/{first}")
+    assert "Listed as lint" in page.text and names not in page.links
+    page = await memory_site.page(f"/skills/{second}")
+    assert "Listed as lint-upload-ben Why not lint?" in page.text and names in page.links
+
+
 async def test_files_are_listed_and_shown_with_lines_that_can_be_linked_to(site):
     canonical = await site.publish("csv-cleaner", SCRIPT)
     listed = await site.page(f"/skills/{canonical}/files")
