@@ -374,22 +374,52 @@ CONFIRMS = JudgeReport(
 
 
 @pytest.mark.parametrize(
-    ("findings", "judge", "row", "rule_ids"),
+    ("findings", "judge", "row", "rule_ids", "worst"),
     [
         (
             found(Severity.LOW, certain=True) + FINDINGS["fail"],
             NO_JUDGE,
             DecisionRow.CERTAIN,
             ("malice-low-1",),
+            "malice-low-1",
         ),
-        (CRITICAL + SCORES[80], NO_JUDGE, DecisionRow.CRITICAL_OPEN, ("malice-critical-1",)),
-        (CRITICAL + SCORES[80], CONFIRMS, DecisionRow.CRITICAL_CONFIRMED, ("malice-critical-1",)),
-        (SCORES[80][:2], NO_JUDGE, DecisionRow.UNJUDGED_PASS, ("malice-low-1", "malice-medium-1")),
+        (
+            CRITICAL + SCORES[80],
+            NO_JUDGE,
+            DecisionRow.CRITICAL_OPEN,
+            ("malice-critical-1",),
+            "malice-critical-1",
+        ),
+        (
+            CRITICAL + SCORES[80],
+            CONFIRMS,
+            DecisionRow.CRITICAL_CONFIRMED,
+            ("malice-critical-1",),
+            "malice-critical-1",
+        ),
+        (
+            SCORES[80][:2],
+            NO_JUDGE,
+            DecisionRow.UNJUDGED_PASS,
+            ("malice-low-1", "malice-medium-1"),
+            "malice-medium-1",
+        ),
+        (
+            found(Severity.LOW, 2),
+            NO_JUDGE,
+            DecisionRow.UNJUDGED_PASS,
+            ("malice-low-1", "malice-low-2"),
+            "malice-low-2",
+        ),
     ],
 )
-def test_a_decision_names_the_rules_that_led_to_it_and_no_others(findings, judge, row, rule_ids) -> None:
+def test_a_decision_names_the_rules_that_led_to_it_and_no_others(
+    findings, judge, row, rule_ids, worst
+) -> None:
     decision = decide(StaticReport("r1", findings=findings), judge)
     assert (decision.row, decision.rule_ids) == (row, rule_ids)
+    assert decision.worst is not None and decision.worst.rule_id == worst
+    assert decide(StaticReport("r1"), NO_JUDGE).worst is None
 
 
 @pytest.mark.parametrize("findings", [SCORES[50], SCORES[80]])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from vskill_platform.domain import errors
-from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.errors import BlobUnavailable, PlatformError, StoreError
 
 
 def walk(cls: type[PlatformError] = PlatformError) -> Iterator[type[PlatformError]]:
@@ -30,6 +30,15 @@ def test_every_error_has_a_docstring_a_status_and_a_message(cls: type[PlatformEr
     assert 400 <= cls.status <= 599
     assert str(cls()) == cls().message == cls().args[0] != ""
     assert cls().code.replace("_", "").isalpha() and cls().code == cls().code.lower()
+
+
+@pytest.mark.parametrize("cls", TREE, ids=lambda cls: cls.__name__)
+def test_whoever_asks_reads_what_went_wrong_but_no_words_of_a_store_that_failed(
+    cls: type[PlatformError],
+) -> None:
+    error = cls("cannot open /srv/vskill.db")
+    hidden = issubclass(cls, BlobUnavailable) or (issubclass(cls, StoreError) and cls.status >= 500)
+    assert error.public_message == (cls().message if hidden else error.message)
 
 
 @pytest.mark.parametrize("cls", TREE, ids=lambda cls: cls.__name__)

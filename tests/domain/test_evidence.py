@@ -21,7 +21,7 @@ from vskill_platform.domain.scan import (
 
 DIGEST = "d" * 64
 FINDINGS = tuple(
-    Finding(f"XX-00{line}", severity, FindingCategory.SECRET, kind, line=line)
+    Finding(f"XX-00{line}", severity, FindingCategory.SECRET, kind, line=line, certain=line == 2)
     for line, (severity, kind) in enumerate(
         [
             (Severity.HIGH, FindingKind.MALICE),
@@ -47,6 +47,7 @@ def test_the_evidence_tells_what_both_tiers_said_and_what_a_reviewer_set_aside()
         score=79,
         findings={Severity.LOW: 2, Severity.MEDIUM: 0, Severity.HIGH: 1, Severity.CRITICAL: 0},
         malice={Severity.LOW: 1, Severity.MEDIUM: 0, Severity.HIGH: 1, Severity.CRITICAL: 0},
+        certain=1,
         rules=("XX-000", "XX-001", "XX-002"),
         capabilities=1,
         judge_status=JudgeStatus.ANSWERED,

@@ -102,6 +102,9 @@ def test_a_prefix_holds_exactly_its_own_keys() -> None:
     for prefix, inside, outside in (
         (keys.scans_of("d"), keys.scan("d", "r"), keys.scan("d2", "r")),
         (keys.judges_of("d"), keys.judge("d", "r", "m", "v"), keys.judge("d2", "r", "m", "v")),
+        (keys.rescans_by("r"), keys.rescan("r", "a/b/c", "d"), keys.rescan("r2", "a/b/c", "d")),
+        (keys.versions_of("a/b/c"), keys.version("a/b/c", "1.0.0"), keys.version("a/b/cd", "1.0.0")),
+        (keys.installs_of("a/b/c"), keys.installs("a/b/c", "1"), keys.installs("a/b/cd", "1")),
         (keys.extscans_of("d"), keys.extscan("d", "p"), keys.extscan("d2", "p")),
         (keys.aliases_of("pdf"), keys.alias_key("pdf", "a/b/c"), keys.alias_key("pdf2", "a/b/c")),
         (keys.suppressions_of("d"), keys.suppress("d", "r"), keys.suppress("d2", "r")),
