@@ -110,9 +110,11 @@ class World:
     def damage(self, how: Fault) -> None:
         """Something happens to a piece of stored content, behind everybody's back."""
         content = self.blobs.content
-        if not content:
+        # A piece that was cut to nothing can lose no more bytes.
+        pieces = sorted(digest for digest, (data, _) in content.items() if data)
+        if not pieces:
             return
-        digest = self.rng.choice(sorted(content))
+        digest = self.rng.choice(pieces)
         data, touched = content[digest]
         self.weather.happened(how, "disk", digest[:8])
         match how:
