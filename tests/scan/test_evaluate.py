@@ -1,5 +1,6 @@
 """How conditions are joined: what `all`, `any` and `none` mean within each unit, on texts in which letters are leaves."""
 
+import msgspec
 import pytest
 
 from vskill_platform.scan.evaluate import places, possible
@@ -156,3 +157,22 @@ def test_a_condition_is_possible_when_the_leaves_that_it_needs_occur_anywhere(co
     assert possible(condition, lambda wanted: bool(find(wanted))) is expected
     if not expected:
         assert found(condition) == []
+
+
+def test_an_excuse_takes_away_only_what_can_be_excused():
+    """`b` excuses, `f` forbids; the first `a` runs, so words around it do not excuse it."""
+
+    def marked(wanted: Leaf) -> list[Hit]:
+        return [
+            msgspec.structs.replace(hit, excuses=wanted.number == ord("b"), excusable=hit.offset > 0)
+            for hit in find(wanted)
+        ]
+
+    def left(none_of: str, within: Unit) -> list[tuple[int, int]]:
+        hits = places(node(within, all_of="a", none_of=none_of), marked, LAYERS)
+        return [(hit.layer, hit.offset) for hit in hits]
+
+    assert left("b", Unit.LINE) == [A1, A3]
+    assert left("c", Unit.SEGMENT) == [A3]
+    assert left("bf", Unit.LINE) == [A1]
+    assert left("z", Unit.LINE) == [A1, A2, A3]

@@ -24,9 +24,9 @@ from vskill_platform.scan.evaluate import places, possible
 from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher, rest_of
-from vskill_platform.scan.model import Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
+from vskill_platform.scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_platform.scan.normal import normalise_text, written_column
-from vskill_platform.scan.polarity import is_about, tells
+from vskill_platform.scan.polarity import is_about, last_sentence, tells
 from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segment_file
@@ -39,6 +39,8 @@ MOST_FINDINGS = 20
 
 #: Unread files that the problem of a report names.
 SHOWN_PROBLEMS = 5
+#: Of a sentence, what stands before a command in it.
+LONGEST_TOLD = 300
 FLOODED = "only partly searched: the same words stand in it too often"
 #: Files whose bytes nobody can read.
 OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
@@ -321,7 +323,8 @@ class _Scan:
             return None
         if leaf.condition.check and not CHECKS[leaf.condition.check](layer.text[offset : offset + length]):
             return None
-        return Hit(number, offset, length, piece.segment, piece.section)
+        excusable = leaf.counts and is_excusable(layer, piece, offset)
+        return Hit(number, offset, length, piece.segment, piece.section, excusable, leaf.excuses)
 
     def _in_files(self, patterns: tuple[str, ...], path: str) -> bool:
         key = (patterns, path)
@@ -372,6 +375,16 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
     told = layer.text[piece.about_from : piece.start if piece.role is TextRole.COMMAND else offset]
     warned = is_about(told, 0, len(told)) and not tells(told)
     return Polarity.WARNING if warned else Polarity.NEUTRAL
+
+
+def is_excusable(layer: Layer, piece: Piece, offset: int) -> bool:
+    """Whether words beside it may excuse a match: a comment excuses no code, and "e.g." no command that the sentence
+    tells to run."""
+    if piece.role in SPEAKING or piece.role is TextRole.HIDDEN:
+        return True
+    if piece.role is not TextRole.COMMAND or piece.start <= layer.line_start(offset):
+        return False
+    return not tells(last_sentence(layer.flowing[max(0, piece.start - LONGEST_TOLD) : piece.start]))
 
 
 def fits(leaf: Leaf, fact: Fact) -> bool:

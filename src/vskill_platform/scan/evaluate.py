@@ -43,9 +43,16 @@ def places(node: RuleNode | Leaf, find: Find, layers: list[Layer]) -> list[Hit]:
         return groups[0]
     key = _KEYS[node.within]
     shared = set.intersection(*(_keys(group, key, layers) for group in groups))
+    excused: set[Key] = set()
     if shared and node.none:
-        shared -= _keys((hit for child in node.none for hit in places(child, find, layers)), key, layers)
-    return [hit for hit in groups[0] if key(hit, layers[hit.layer]) in shared]
+        forbidding = [hit for child in node.none for hit in places(child, find, layers)]
+        shared -= _keys((hit for hit in forbidding if not hit.excuses), key, layers)
+        excused = _keys((hit for hit in forbidding if hit.excuses), key, layers)
+    return [
+        hit
+        for hit in groups[0]
+        if (place := key(hit, layers[hit.layer])) in shared and not (hit.excusable and place in excused)
+    ]
 
 
 def _keys(hits: Iterable[Hit], key: "Callable[[Hit, Layer], Key]", layers: list[Layer]) -> set[Key]:

@@ -24,9 +24,14 @@ _ADMONITION = re2.compile(
     rb"(?i)^>\s*(?:\[!|\*\*|__|[^\x00-\x7f]|(?:note|important|warning|caution|tip|prerequisites?|required|"
     rb"requirements?|before|setup|install)\b)"
 )
+#: A column that holds what to look for. How bad something is ("severity") says nothing of what it is there for.
 _INDICATORS = re2.compile(
-    rb"(?i)\b(?:patterns?|indicators?|signatures?|attacks?|threats?|severity|risks?|detect\w*|malicious|"
-    rb"red flags?|bad|avoid|dangerous)\b"
+    rb"(?i)\b(?:patterns?|indicators?|signatures?|attacks?|threats?|malicious|red flags?|dangerous|detect(?:s|ion)?)\b"
+)
+#: Asks for what a table or block of the same section holds.
+_USES_ABOVE = re2.compile(
+    rb"(?i)\b(?:run|execute|paste|enter|type|launch|carry out|perform|apply|use|do|follow|work through|go through)\s+"
+    rb"(?:\w+\s+){0,4}(?:commands?|lines?|rows?|entries|steps?|table|above|below|list(?:ed)?|each|column|block|them|it|this|these|all)\b"
 )
 _UNSEEN = re2.compile(
     rb"(?i)<([a-z][a-z0-9]{0,12})(?:\s[^<>]{0,400})?(?:\shidden|\s[^<>]{0,400}(?:display\s*:\s*none|visibility\s*:\s*hidden"
@@ -140,6 +145,24 @@ class Heading:
         return polarity.title_says(self.text) if self.level > 1 else Title.PLAIN
 
 
+class Section:
+    """The prose between two headings: what it says about the tables and code there."""
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether a sentence asks for what stands in a table or block."""
+        sentences = (text[a:b] for text in self.texts for a, b in polarity.sentences(text, 0, len(text)))
+        return any(_USES_ABOVE.search(one) and not polarity.speaks_about(one) for one in sentences)
+
+    @cached_property
+    def warns(self) -> bool:
+        """Whether a sentence speaks about bad things, or denies something."""
+        return any(map(polarity.speaks_about, self.texts))
+
+
 class MarkdownBlock(msgspec.Struct, frozen=True, gc=False):
     """A part of the outline, with everything outside it that decides what it is."""
 
@@ -154,6 +177,8 @@ class MarkdownBlock(msgspec.Struct, frozen=True, gc=False):
     above: tuple[Heading, ...]
     #: what stood before it
     lead: Lead
+    #: what stands around it, before and after
+    around: Section
 
     @property
     def title(self) -> Title:
@@ -170,18 +195,22 @@ def blocks_of(outline: Outline) -> list[MarkdownBlock]:
     segment = section = 0
     above: tuple[Heading, ...] = ()
     lead = Lead()
+    around = Section()
     for kind, start, end, said in outline.parts:
         if kind == "heading":
             section += 1
+            around = Section()
             heading = Heading(outline.text[start:end], int(said))
             above = (*(one for one in above if one.level < heading.level), heading)
             lead = Lead(heading.text, warning=False)
         # A list is one segment, and so is the line that leads it; each of its items is read by itself.
         segment += kind not in _CONTINUING
-        blocks.append(MarkdownBlock(kind, start, end, said, segment, section, above, lead))
+        blocks.append(MarkdownBlock(kind, start, end, said, segment, section, above, lead, around))
         if kind == "paragraph":
             lead = Lead(outline.text[start:end])
-        elif kind in _FENCES:
+        if kind in _SPOKEN:
+            around.texts.append(outline.text[start:end])
+        if kind in _FENCES:
             lead = Lead(lead.text, warning=False)
         segment += kind == "front"
     return blocks
@@ -189,6 +218,7 @@ def blocks_of(outline: Outline) -> list[MarkdownBlock]:
 
 _CONTINUING = frozenset(("item", "front"))
 _FENCES = frozenset(("fence", "prose"))
+_SPOKEN = frozenset(("paragraph", "item", "quote"))
 
 
 class Parts:
@@ -274,7 +304,8 @@ class _Cutter:
         self._add(start, end, TextRole.FOLLOW, start if self.block.title_warns else -1)
 
     def on_item(self, start: int, end: int) -> None:
-        self._prose(start, end, TextRole.FOLLOW, warns=self.warns)
+        warns = self.warns and not polarity.asks(self.text[start:end])
+        self._prose(start, end, TextRole.FOLLOW, warns=warns)
 
     def on_paragraph(self, start: int, end: int) -> None:
         warns = self.block.title_warns and not polarity.asks(self.text[start:end])
@@ -286,12 +317,15 @@ class _Cutter:
 
     def on_table(self, start: int, end: int) -> None:
         head = self.text[start : self.text.find(b"\n", start, end) % (end + 1)]
-        quoted = (self.warns or _INDICATORS.search(head)) and not self.block.lead.asks
-        role = TextRole.QUOTE if quoted else TextRole.FOLLOW
+        asked = self.block.lead.asks or self.block.around.asks
+        listed = (self.warns or _INDICATORS.search(head) is not None) and not asked
         at = start
         while at < end:
             stop = self.text.find(b"\n", at, end) % (end + 1)
-            self._prose(at, stop, role, warns=self.warns)
+            # A row that tells to do something is no entry of a list of bad things.
+            quoted = listed and not any(map(polarity.tells, self.text[at:stop].split(b"`")[::2]))
+            role = TextRole.QUOTE if quoted else TextRole.FOLLOW
+            self._prose(at, stop, role, warns=self.warns and quoted)
             at = stop + 1
 
     # What cannot be seen, and code.
@@ -307,7 +341,7 @@ class _Cutter:
         role = TextRole.LOAD if self.block.said == LOADED else fence_role(self.block.said)
         warns = self._is_excused(role)
         self._add(start, end, role, start if warns else -1)
-        if not warns and not self.block.lead.asks:
+        if not warns and self._may_contrast(start, end):
             marked = polarity.marked_lines(self.text, start, end)
             self._overlay_from(0, [Stretch(begin, stop, warns=True) for begin, stop in marked])
 
@@ -315,8 +349,18 @@ class _Cutter:
         """Whether code is shown to warn of it. What runs at load time runs whatever is said about it."""
         if role is TextRole.LOAD:
             return False
-        lead = self.block.lead
-        return lead.warns or (self.block.title is Title.SUBJECT and not lead.asks)
+        lead, around = self.block.lead, self.block.around
+        titled = self.block.title is Title.SUBJECT and not lead.asks and around.warns and not around.asks
+        return lead.warns or titled
+
+    def _may_contrast(self, start: int, end: int) -> bool:
+        """Whether comments that call code bad are believed: nobody asks for it, and there is better code beside it or
+        a text that speaks about bad things."""
+        lead, around = self.block.lead, self.block.around
+        if lead.asks or around.asks or any(map(polarity.title_acts, (one.text for one in self.block.above))):
+            return False
+        contrast = polarity.shows_better(self.text[start:end])
+        return contrast or around.warns or self.block.title is not Title.PLAIN
 
     # Prose.
 

@@ -47,6 +47,8 @@ ACTING = frozenset(
     {TextRole.FOLLOW, TextRole.COMMAND, TextRole.CODE, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN}
 )
 ALL_ROLES = frozenset(TextRole)
+#: Text that speaks of things, and does none.
+SPEAKING = frozenset({TextRole.FOLLOW, TextRole.QUOTE, TextRole.COMMENT, TextRole.TEST})
 
 
 class Polarity(enum.StrEnum):
@@ -252,3 +254,7 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     length: int
     segment: int
     section: int
+    #: words around it may excuse it: it is spoken of, and neither runs nor is asked for
+    excusable: bool = True
+    #: it is such a word, and forbids nothing that cannot be excused
+    excuses: bool = False

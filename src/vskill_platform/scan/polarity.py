@@ -6,8 +6,9 @@ others deny only what follows them in the same clause ("never run"). A denial th
 looks for ("do not tell the user") does not cover it, because the denial begins where the match begins.
 
 An author can write any title or warning, so these excuse little: not what runs at load time, not what a sentence tells
-to do in spite of the warning in front of it, and below a mere "Avoid" no block of commands at all. A denial that
-urges on ("do not skip this") denies nothing.
+to do in spite of the warning in front of it, and below a mere "Avoid" no block of commands at all. A block under a
+title about bad things, and code that a comment calls bad, need a sentence that says so or better code beside them, and
+none that asks for them. A denial that urges on ("do not skip this") denies nothing.
 """
 
 import enum
@@ -148,6 +149,16 @@ def title_says(text: bytes) -> Title:
     if _SUBJECT.search(text):
         return Title.PLAIN if _ACTS.search(text) else Title.SUBJECT
     return Title.CAUTION if _CAUTION.search(text) and not _ACTS.search(text) else Title.PLAIN
+
+
+def title_acts(text: bytes) -> bool:
+    """Whether a title asks for something, whatever else it speaks about."""
+    return _ACTS.search(text) is not None
+
+
+def shows_better(text: bytes) -> bool:
+    """Whether a comment in the code calls some of it good."""
+    return any(_GOOD_COMMENT.search(line) and not _BAD_COMMENT.search(line) for line in text.split(b"\n"))
 
 
 def asks(text: bytes) -> bool:

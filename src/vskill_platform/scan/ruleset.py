@@ -23,13 +23,14 @@ from vskill_platform.scan.model import (
     ANY_POLARITY,
     COMMON_FACTS,
     FACTS,
+    SPEAKING,
     Polarity,
     TextRole,
     Unit,
 )
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 6
+ENGINE_VERSION = 7
 RULES_FOLDER = Path(__file__).parent / "rules"
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60
@@ -144,6 +145,11 @@ class Leaf(msgspec.Struct, frozen=True):
     counts: bool = True
     #: the regular expression; None for a fact
     pattern: str | None = None
+
+    @property
+    def excuses(self) -> bool:
+        """Whether it forbids only where somebody speaks of a thing: in prose, quotes, comments and tests."""
+        return not self.counts and self.roles <= SPEAKING
 
 
 class RuleNode(msgspec.Struct, frozen=True):
