@@ -297,10 +297,18 @@ def test_a_dead_letter_that_is_no_message_of_ours_cannot_be_replayed(run, letter
 
 def test_doctor_is_content_with_the_defaults(run):
     checks = json.loads(run("doctor", "--json").stdout)
-    assert all(one["ok"] for one in checks)
+    assert all(one["ok"] and not one["warning"] for one in checks)
     text = run("doctor").stdout
     assert "schema version" in text
     assert "degraded mode" in text
+
+
+def test_a_warning_of_doctor_is_seen_and_is_no_problem():
+    seen = [
+        Check("x", ok=ok, detail="", warning=warning).result
+        for ok, warning in ((True, True), (True, False), (False, True))
+    ]
+    assert seen == ["warning", "ok", "PROBLEM"]
 
 
 def test_doctor_names_a_bad_setting(run, monkeypatch):

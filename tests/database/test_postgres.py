@@ -29,7 +29,7 @@ from vskill_platform.domain.messages import Send
 from vskill_platform.kv.collections import COLLECTIONS
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
-from vskill_platform.kv.postgres import PostgresKV
+from vskill_platform.kv.postgres import PostgresKV, find_risks
 from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.settings import shown_location
 
@@ -371,6 +371,28 @@ async def test_nobody_there_is_said_with_the_address_and_without_the_password():
     assert "127.0.0.1:1/db" in caught.value.message
     assert "secret" not in caught.value.message
     assert shown_location("postgresql://ann:secret@h:5/db?x=y") == "postgresql://ann@h:5/db"
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        (("on", "on", "", 0), []),
+        (("on", "on", "ANY 1 (*)", 1), []),
+        (("on", "remote_apply", "*", 2), []),
+        (("on", "on", "", 1), ["synchronous_standby_names"]),
+        (("on", "local", "*", 1), ["synchronous_standby_names"]),
+        (("on", "off", "", 0), ["synchronous_commit"]),
+        (("off", "on", "", 0), ["fsync"]),
+        (("on", "on", "*", 0), ["synchronous_standby_names is set and no standby"]),
+    ],
+)
+def test_what_may_lose_an_acknowledged_write_is_named_with_its_setting(facts, named):
+    risks = tuple(find_risks(*facts))
+    assert len(risks) == len(named) and all(name in risk for name, risk in zip(named, risks, strict=True))
+
+
+async def test_the_risks_of_a_server_are_read_from_it(kv):
+    assert [risk.partition(" ")[0] for risk in await kv.risks()] == ["fsync", "synchronous_commit"]
 
 
 async def test_a_server_that_only_reads_is_refused_at_the_start(database):

@@ -37,7 +37,9 @@ def programs() -> Path:
 class Server:
     """A running server with its own data folder."""
 
-    def __init__(self, *, durable: bool = False, settings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *, durable: bool = False, settings: tuple[str, ...] = (), standby_of: "Server | None" = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vskill-postgres-"))
         self.port = _free_port()
         self._durable = durable
@@ -48,7 +50,7 @@ class Server:
             known = pwd.getpwnam(self._user)
             os.chown(self.folder, known.pw_uid, known.pw_gid)
         self._bin = _reachable(programs(), self.folder, self._user)
-        self._initialise()
+        self._initialise(standby_of)
         self.start()
 
     @property
@@ -87,9 +89,14 @@ class Server:
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _initialise(self) -> None:
-        command = [str(self._bin / "initdb"), "-D", str(self.folder / "data"), "-U", "postgres"]
-        command += ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+    def _initialise(self, standby_of: "Server | None") -> None:
+        """A new database cluster, or a copy of another server that follows it."""
+        if standby_of is None:
+            command = [str(self._bin / "initdb"), "-D", str(self.folder / "data"), "-U", "postgres"]
+            command += ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        else:
+            command = [str(self._bin / "pg_basebackup"), "-D", str(self.folder / "data"), "-U", "postgres"]
+            command += ["-h", "127.0.0.1", "-p", str(standby_of.port), "-R", "-c", "fast", "--no-sync"]
         subprocess.run(
             command, check=True, capture_output=True, user=self._user, cwd=self.folder, env=_environment()
         )

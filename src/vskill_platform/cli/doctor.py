@@ -28,6 +28,14 @@ class Check(msgspec.Struct, frozen=True):
     name: str
     ok: bool
     detail: str
+    #: Everything works now, and something should be changed.
+    warning: bool = False
+
+    @property
+    def result(self) -> str:
+        if not self.ok:
+            return "PROBLEM"
+        return "warning" if self.warning else "ok"
 
 
 @click.command()
@@ -42,7 +50,7 @@ def doctor(*, all_content: bool, as_json: bool) -> None:
     if as_json:
         print_json(checks)
     else:
-        rows = [("ok" if one.ok else "PROBLEM", one.name, one.detail) for one in checks]
+        rows = [(one.result, one.name, one.detail) for one in checks]
         print_table("doctor", ("result", "what", "detail"), rows)
     if not all(one.ok for one in checks):
         raise SystemExit(1)
@@ -81,7 +89,12 @@ async def _check_opening(settings: "Settings", env: "Env") -> str:
 
 
 async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Check]:
-    yield await check("store can be written", env.kv.check())
+    writable = await check("store can be written", env.kv.check())
+    yield writable
+    if writable.ok:
+        risks = await env.kv.risks()
+        detail = "; ".join(risks) or "what is acknowledged is kept"
+        yield Check("store is durable", ok=True, detail=detail, warning=bool(risks))
     yield await check("queue answers", env.broker.depth())
     answers = await check("content can be written", env.blobs.check())
     yield answers

@@ -254,6 +254,10 @@ class KV(ABC):
         """Raise the typed error that a write would meet now (readiness)."""
         await self.get("control:queue")
 
+    async def risks(self) -> tuple[str, ...]:
+        """How the engine's set-up could lose an acknowledged write, in sentences that name the setting."""
+        return ()
+
     async def _read_all(self, collection: RecordKind) -> tuple[tuple[Entry, ...], dict[str, PlatformError]]:
         entries: list[Entry] = []
         failed: dict[str, PlatformError] = {}

@@ -8,7 +8,7 @@ byte by byte.
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -376,8 +376,38 @@ class PostgresKV(KV):
             "SELECT nextval('versions') FROM pg_logical_emit_message(true, 'vskill-ready', '')"
         )
 
+    async def risks(self) -> tuple[str, ...]:
+        row = await self._db.fetchrow(_DURABILITY)
+        return tuple(find_risks(row["fsync"], row["waits_for"], row["standby_names"], row["standbys"]))
+
     async def close(self) -> None:
         await self._db.detach(self)
+
+
+#: Every account may read these: of a standby an ordinary one sees only that it is there.
+_DURABILITY = """
+SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS waits_for,
+    current_setting('synchronous_standby_names') AS standby_names,
+    (SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup') AS standbys
+"""
+
+
+def find_risks(fsync: str, waits_for: str, standby_names: str, standbys: int) -> Iterator[str]:
+    """What these settings of a server could lose, and what to set."""
+    if fsync == "off":
+        yield "fsync is off: a power cut may lose or damage everything; set fsync = on"
+    if waits_for == "off":
+        yield "synchronous_commit is off: a crash of the server may lose the last second; set synchronous_commit = on"
+    if standbys and (not standby_names or waits_for in ("off", "local")):
+        yield (
+            "a standby is attached and not synchronous: what was acknowledged may be missing after a failover; set "
+            "synchronous_standby_names = 'ANY 1 (*)' and synchronous_commit = on"
+        )
+    if standby_names and not standbys:
+        yield (
+            "synchronous_standby_names is set and no standby is attached: every write waits until one is; start a "
+            "standby, or clear the setting"
+        )
 
 
 _SWEEP_EXPIRED = """
