@@ -26,7 +26,6 @@ from vskill_platform.bootstrap import env_for, report_start
 from vskill_platform.broker.contract import LEASE_MS
 from vskill_platform.cli import cli
 from vskill_platform.clock import SystemClock
-from vskill_platform.domain import keys
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
 from vskill_platform.domain.messages import submission_send
@@ -50,7 +49,7 @@ from vskill_platform.kv.postgres import PostgresKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import current_pause, pause_queue
-from vskill_platform.queue.health import queue_health
+from vskill_platform.queue.health import WORKERS, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
@@ -88,7 +87,7 @@ async def die_with(env: Env, submission: Submission) -> HeldClaim:
 
 async def violations_of_records() -> list[str]:
     """Which records break the invariant. That no worker gives signs here is another violation."""
-    return [one.key for one in (await queue_health()).violations if one.key != keys.WORKER]
+    return [one.key for one in (await queue_health()).violations if one.key != WORKERS]
 
 
 async def check_healthy() -> None:

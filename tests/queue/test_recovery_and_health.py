@@ -393,6 +393,7 @@ async def test_B7_no_worker_alive_is_a_violation_within_thirty_seconds(env):
     health = await queue_health()
     assert (health.healthy, health.workers.alive) == (False, 0)
     (found,) = health.violations
+    assert found.key == "workers"
     assert found.problem.startswith("No worker is alive; the last one was there 30 s ago.")
     assert AlertCode.NO_WORKER in {alert.code for alert in health.alerts}
     await sign_of(env, "three")

@@ -32,8 +32,9 @@ class WholeQueue(ActionRequest, frozen=True, kw_only=True):
 
 
 class ViolationView(Wire, frozen=True):
-    """A record that breaks the invariant, and how."""
+    """What breaks the invariant, and how."""
 
+    #: the record's key, or `workers` (none is alive) or `store` (its file was taken away)
     key: str
     problem: str
 

@@ -19,7 +19,13 @@ from vskill_platform.database.failures import primary_code, translate
 from vskill_platform.database.migrations import Derive, Migration, derive_nothing, load_migrations, migrate
 from vskill_platform.database.waiting import Watch, Watches
 from vskill_platform.database.writer import WriteJob, WriteKind, Writer
-from vskill_platform.domain.errors import PlatformError, StoreReadOnly, StoreUnavailable
+from vskill_platform.domain.errors import (
+    PlatformError,
+    StoreError,
+    StoreReadOnly,
+    StoreReplaced,
+    StoreUnavailable,
+)
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -30,6 +36,10 @@ BUSY_MS = 5_000
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
+
+
+#: Makes the writer look at its files.
+_NOTHING: WriteKind[None, None] = WriteKind("nothing", lambda _, arguments: arguments)
 
 
 class SqliteDatabase:
@@ -73,6 +83,15 @@ class SqliteDatabase:
         self._writer.submit(job)
         return job.future
 
+    async def check_files(self) -> None:
+        """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
+        it, and has saved what it could."""
+        try:
+            await asyncio.to_thread(self._writer.check_files)
+        except StoreReplaced:
+            await self.write(_NOTHING, None)
+            raise
+
     # Reading.
 
     def point_read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
@@ -84,7 +103,13 @@ class SqliteDatabase:
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it in a thread with a connection that can only read."""
-        return await asyncio.to_thread(self._read, function)
+        try:
+            return await asyncio.to_thread(self._read, function)
+        except StoreError:
+            # A new connection cannot read beside a log that is gone, and says no more than that.
+            if not self._closed:
+                await self.check_files()
+            raise
 
     def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:

@@ -8,6 +8,9 @@ loop for the interpreter while that still makes the others.
 
 An operation that is refused (a conflict) is a result, not a failure: the others of its group are not touched. If
 the group itself fails, all of it is rolled back and each operation runs again alone.
+
+Nothing is answered with success before the file that it went into was looked at: where somebody has deleted or
+replaced it, the thread saves what it can and ends.
 """
 
 import asyncio
@@ -26,8 +29,9 @@ import structlog
 
 from vskill_platform.database.connections import begin
 from vskill_platform.database.failures import translate
+from vskill_platform.database.open_files import OpenFiles
 from vskill_platform.database.waiting import Watches
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
+from vskill_platform.domain.errors import PlatformError, StoreReplaced, StoreUnavailable
 
 _log = structlog.get_logger(__name__)
 
@@ -85,6 +89,7 @@ class Writer:
 
     def __init__(self, path: Path, connection: sqlite3.Connection, watches: Watches, busy_ms: int) -> None:
         self._path = path
+        self._files = OpenFiles(path)
         self._connection = connection
         self._watches = watches
         self._busy_ms = busy_ms
@@ -125,6 +130,12 @@ class Writer:
         if self._ended:
             self._refuse_rest()
 
+    def check_files(self) -> None:
+        """Raise StoreReplaced where a file of the database is not the one that is open. Blocks for microseconds."""
+        if isinstance(self._death, StoreReplaced):
+            raise self._death
+        self._files.check()
+
     def stop(self) -> None:
         """Finish what was handed over, then end. Blocks."""
         self._stopping = True
@@ -141,6 +152,8 @@ class Writer:
     def _closed_error(self) -> StoreUnavailable:
         if self._death is None:
             return StoreUnavailable(f"{self._path} is closed", file=str(self._path))
+        if isinstance(self._death, StoreReplaced):
+            return self._death
         reason = repr(self._death)
         return StoreUnavailable(
             f"{self._path}: the thread that writes has died of {reason}; restart the process",
@@ -153,7 +166,9 @@ class Writer:
     def _work(self) -> None:
         try:
             while self._wait_for_work():
-                self._deliver(self._write())
+                results = self._write()
+                self._files.check()
+                self._deliver(results)
                 self._in_hand = []
         except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
             self._death = error
@@ -165,6 +180,9 @@ class Writer:
             self._refuse_rest()
 
     def _close_connection(self) -> None:
+        if isinstance(self._death, StoreReplaced) and not self._files.can_be_saved():
+            self._connection.close()
+            return
         # Where that fails, the log is as durable as the file, and the next process to open it goes on from there.
         self._roll_back()
         with suppress(sqlite3.Error):

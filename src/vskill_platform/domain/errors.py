@@ -242,6 +242,12 @@ class StoreReadOnly(StoreUnavailable):
     code = "store_read_only"
 
 
+class StoreReplaced(StoreUnavailable):
+    """A file of the record store was deleted or replaced while this process had it open; restart the process."""
+
+    code = "store_replaced"
+
+
 class StoreCorrupt(StoreError):
     """Stored data does not match its checksum or its format."""
 

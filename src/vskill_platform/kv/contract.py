@@ -254,6 +254,9 @@ class KV(ABC):
         """Raise the typed error that a write would meet now (readiness)."""
         await self.get("control:queue")
 
+    async def check_files(self) -> None:
+        """Raise StoreReplaced where this process writes into a file that the next one will not find. Writes nothing."""
+
     async def risks(self) -> tuple[str, ...]:
         """How the engine's set-up could lose an acknowledged write, in sentences that name the setting."""
         return ()

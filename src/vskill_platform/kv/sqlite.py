@@ -324,6 +324,9 @@ class SqliteKV(KV):
     async def check(self) -> None:
         await self._db.write(self._probes, None)
 
+    async def check_files(self) -> None:
+        await self._db.check_files()
+
     async def close(self) -> None:
         await self._db.detach(self)
 

@@ -32,6 +32,7 @@ MOST_LETTERS = 1_000
 class AlertCode(enum.StrEnum):
     """Every alert there is, by the name that metrics and programs know it by."""
 
+    STORE_REPLACED = "store_replaced"
     NO_WORKER = "no_worker"
     QUEUE_AWAY = "queue_away"
     OLDEST_WAITING = "oldest_waiting"
@@ -51,6 +52,7 @@ class AlertCode(enum.StrEnum):
 
 
 MEANING: dict[AlertCode, str] = {
+    AlertCode.STORE_REPLACED: "a file of the record store was deleted or replaced while the web process had it open",
     AlertCode.NO_WORKER: "no worker has given a sign of life for 25 s",
     AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
     AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
@@ -94,6 +96,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     #: Or why the queue could not be asked.
     dead_letters: DeadLetters | QueueUnavailable
     judge: JudgeWatch
+    #: Why this process cannot write any more; None where it can.
+    store_replaced: str | None = None
     #: Why nobody is there to work; None where somebody is.
     deserted: str | None = None
     #: How long a namespace has been prepared, the longest; None where none is.
@@ -159,6 +163,7 @@ def _submission_key(letter: DeadLetter) -> str | None:
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
     return (
+        *_of_the_store(facts),
         *_of_disks(facts),
         *_of_content(facts),
         *_of_workers(facts),
@@ -169,6 +174,11 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
         *_of_namespaces(facts),
         *_of_rescans(facts),
     )
+
+
+def _of_the_store(facts: AlertFacts) -> Iterator[Alert]:
+    if facts.store_replaced is not None:
+        yield Alert(AlertCode.STORE_REPLACED, facts.store_replaced)
 
 
 def _of_content(facts: AlertFacts) -> Iterator[Alert]:

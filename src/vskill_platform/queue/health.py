@@ -2,8 +2,8 @@
 
 Every submission is in a terminal state, or waits for a person, or is claimed by a live worker until a deadline,
 or has a next attempt time. `violations` lists what breaks that, and the list is empty. That no worker is alive breaks
-it too: then nothing that waits has a next attempt. Nothing here needs a worker: the web side computes it from the
-store.
+it too: then nothing that waits has a next attempt. So does a store whose file was taken away under this
+process. Nothing here needs a worker: the web side computes it from the store.
 
 Whether the queue is healthy and moves is said to everybody. Every record, number and time in the answer is of what its
 reader may read, and texts that could hold a name are left out for all who may not read everything.
@@ -17,7 +17,7 @@ import msgspec
 from vskill_platform.disk_space import filling, look_at_disks
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
-from vskill_platform.domain.errors import PlatformError, RecordMalformed
+from vskill_platform.domain.errors import PlatformError, RecordMalformed, StoreReplaced
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
 from vskill_platform.domain.task import Task, TaskState
@@ -42,12 +42,16 @@ EXPIRED_GRACE_MS = 2 * CLAIM_MS
 #: The list is cut here, and says so.
 MOST_VIOLATIONS = 100
 
+#: What a violation is about that is none of a record.
+STORE_FILES, WORKERS = "store", "workers"
+
 _RESTING = frozenset(State) - ACTIVE_STATES
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """A record that breaks the invariant, and how."""
+    """What breaks the invariant, and how."""
 
+    #: The record's key, or `workers` or `store`.
     key: str
     problem: str
     #: Whose readers may hear of it; None: only those who read everything.
@@ -90,6 +94,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     """As a reader of these audiences may know it."""
     env = require_env("kv")
     now = env.kv.now()
+    replaced = await _find_replacement(env)
     counts = await count_submissions(audiences=EVERYTHING)
     damage = await list_damage()
     violations = await _violations(env, counts, now)
@@ -100,8 +105,15 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     workers = await look_at_workers()
     still = pause is None and _is_stalled(oldest, last, now - silence_ms())
     deserted = _desertion(workers, stalled=still, now=now)
-    if deserted is not None:
-        violations = [Violation(keys.WORKER, deserted, PUBLIC), *violations]
+    of_processes = {STORE_FILES: replaced, WORKERS: deserted}
+    violations = [
+        *(
+            Violation(about, problem, PUBLIC)
+            for about, problem in of_processes.items()
+            if problem is not None
+        ),
+        *violations,
+    ]
     healthy = not violations and not stalled
     env.metrics.queue_violations.set(len(violations))
     if not isinstance(audiences, Everything):
@@ -112,6 +124,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
     facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
+        store_replaced=replaced,
         deserted=deserted,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,
@@ -141,6 +154,15 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         judge=facts.judge,
         damaged=facts.damaged,
     )
+
+
+async def _find_replacement(env: Env) -> str | None:
+    """Why nothing that this process writes would last; None where it does."""
+    try:
+        await env.kv.check_files()
+    except StoreReplaced as error:
+        return error.public_message
+    return None
 
 
 def _desertion(workers: WorkersSeen, *, stalled: bool, now: int) -> str | None:
