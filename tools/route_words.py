@@ -49,6 +49,19 @@ _PROTOCOLS = {
     "GET /collections/{collection}/marketplace.json": "A marketplace of one collection",
     "GET /marketplace/{owner}/{repo}/{name}/info/refs": "A skill as a git repository, first step of a clone",
     "POST /marketplace/{owner}/{repo}/{name}/git-upload-pack": "Second step of a clone; counts as an install",
+    **{
+        f"{method} {place}/{step}": f"{words}: {begin}"
+        for place, words in {
+            "/marketplace.git": "A marketplace of everything as a git repository",
+            "/internal/marketplace.git": "The same with what every account may read; asks for a token",
+            "/{owner}": "A marketplace of one owner as a git repository (`OWNER.git`)",
+            "/collections/{collection}": "A marketplace of one collection as a git repository (`NAME.git`)",
+        }.items()
+        for method, step, begin in (
+            ("GET", "info/refs", "first step of a clone"),
+            ("POST", "git-upload-pack", "second step"),
+        )
+    },
     "POST /mcp": "The MCP server for agents, where the extra `mcp` is installed",
 }
 

@@ -51,7 +51,6 @@ EXEMPT: Mapping[str, str] = {
     "SearchQuery.non_suspicious_only": _ACCEPTED,
     "ListQuery.non_suspicious_only": _ACCEPTED,
     "ListQuery.dir": _ACCEPTED,
-    "ServiceQuery.service": "its type allows the one service that there is",
     "CallbackQuery.error_description": "GitHub sends it beside the error; its words are not shown",
     "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
     "CallbackQuery.iss": "GitHub sends it; the state proves who answered",

@@ -148,6 +148,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     blobs: BlobLocation = ""
     #: Bytes of stored content that are read and verified per second, to find damage.
     scrub_bytes_per_s: ByteRate = 2_000_000
+    #: Time between two commits of a git marketplace; changes in between are in the next one.
+    git_list_interval_ms: Milliseconds = 10_000
     #: Address that the web server listens on.
     host: Host = "127.0.0.1"
     #: Port of the web server; 0 picks a free one.

@@ -15,6 +15,7 @@ from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
+from vskill_platform.domain.numbering import listed_number
 from vskill_platform.domain.skill import Artifact, PublishedSkillSummary
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
@@ -55,6 +56,13 @@ class _StuckFields(msgspec.Struct, frozen=True):
     audience: object = PUBLIC
 
 
+class _SummaryVersion(msgspec.Struct, frozen=True):
+    """What a list needs of a version."""
+
+    number: str = ""
+    status_at: int = 0
+
+
 class _SummaryFields(msgspec.Struct, frozen=True):
     """What a list needs of a skill record."""
 
@@ -70,6 +78,7 @@ class _SummaryFields(msgspec.Struct, frozen=True):
     about: About = About()
     listed_as: dict[str, str] = {}
     withdrawn: bool = False
+    versions: tuple[_SummaryVersion, ...] = ()
 
 
 _KNOWN_STATES: frozenset[str] = frozenset(State)
@@ -254,6 +263,16 @@ def _summary(key: str, fields: _SummaryFields) -> PublishedSkillSummary:
         current_artifact=fields.current_artifact,
         about=fields.about,
         listed_as=fields.listed_as,
+        listed_version=_listed_version(fields),
+    )
+
+
+def _listed_version(fields: _SummaryFields) -> str | None:
+    if not fields.versions:
+        return fields.current_version
+    last = fields.versions[-1]
+    return listed_number(
+        last.number, fields.current_version, status_at=last.status_at, updated_at=fields.updated_at
     )
 
 

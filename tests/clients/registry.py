@@ -114,6 +114,8 @@ def running(folder: Path, **variables: str) -> Iterator[Registry]:
         **plain,
         "VSKILL_DATA_DIR": str(folder / "data"),
         "VSKILL_RATE_LIMITS": "off",
+        # Clients of these tests update right after a publication.
+        "VSKILL_GIT_LIST_INTERVAL_MS": "1",
         "VSKILL_BANDIT_COMMAND": "off",
         "VSKILL_SEMGREP_COMMAND": "off",
         **variables,

@@ -113,7 +113,7 @@ def test_a_blocked_skill_is_in_no_document_and_cannot_be_cloned(published, tmp_p
 def test_nothing_can_be_pushed_and_nonsense_is_refused(published, tmp_path):
     address = source(published, "rich")
     pushing = httpx2.get(f"{address}/info/refs?service=git-receive-pack")
-    assert pushing.status_code == 400
+    assert pushing.status_code == 403 and "nothing can be pushed" in pushing.text
     assert httpx2.post(f"{address}/git-upload-pack", content=b"nonsense").status_code == 400
     gzipped = {"content-encoding": "gzip"}
     assert httpx2.post(f"{address}/git-upload-pack", content=b"x", headers=gzipped).status_code == 400

@@ -1,10 +1,13 @@
 """Which content a record names: exactly, where it must be whole; generously, where it must not be deleted."""
 
+import msgspec
 import pytest
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.content_names import ABOUT_CONTENT, NAMING, addresses_in, bundles_named
+from vskill_platform.domain.git_list import GitList, ListMarks, ServedList
 
+LIST = msgspec.json.encode(GitList(ServedList("a" * 64, 1, "m"), ListMarks("1", 1, 1), 1)).decode()
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 
 
@@ -20,13 +23,17 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
         ),
         (keys.sub("x"), '{"digest":null,"rerun_requested":null}', ()),
         (keys.subrun("x", 1), f'{{"upload":"{B}"}}', (B,)),
+        (keys.git_list("marketplace", "readers"), LIST, (A,)),
+        (keys.git_list("marketplace", "readers"), '{"served":{}}', ()),
         (keys.skill("o/r/s"), f'{{"current_digest":"{A}"}}', ()),
         (keys.sub("x"), "{not json", ()),
         (keys.sub("x"), '{"digest":5}', ()),
         (keys.sub("x"), "[" * 100_000, ()),
     ],
 )
-def test_bundles_are_named_by_versions_and_runs_alone(key: str, value: str, named: tuple[str, ...]) -> None:
+def test_bundles_are_named_by_versions_runs_and_lists_alone(
+    key: str, value: str, named: tuple[str, ...]
+) -> None:
     assert bundles_named(key, value.encode()) == named
 
 

@@ -51,6 +51,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.webhook("w1"), "webhook:w1"),
         (keys.damage("ab" * 32), "damage:" + "ab" * 32),
         (keys.collection("team"), "collection:team"),
+        (keys.git_list("collections/team", "readers"), "git_list:collections/team:readers"),
         (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
         (keys.token("h"), "token:h"),
         (keys.session("h"), "session:h"),

@@ -542,7 +542,7 @@ def test_a3_a_new_name_is_another_alias_and_never_another_key() -> None:
 
 def test_time_never_runs_backwards_in_the_record() -> None:
     skill, _ = publish_version(published("A", "B"), publication("C", at=0))
-    assert skill.updated_at == 2
+    assert skill.updated_at == 3
 
 
 # Yank, take down, restore.
@@ -611,7 +611,7 @@ def test_taking_the_current_one_down_makes_the_newest_remaining_current_or_none(
     assert skill.current_version == "1.0.0"
     skill = take_down(skill, by(StatusRole.REVIEWER))
     assert (skill.current_version, skill.current_digest, skill.certification) == (None, None, None)
-    assert skill.withdrawn and skill.updated_at == 50
+    assert skill.withdrawn and skill.updated_at == 52
     assert (skill.content_hash, skill.score) == (None, 0)
 
 

@@ -28,6 +28,7 @@ from tests.leaks.world import (
     put_namespace,
 )
 from tests.support.envs import active_env
+from tests.support.git_packs import clone_texts, fetch_pack
 from tests.support.patience import PATIENCE_S
 from tests.support.streams import serving
 from vskill_platform.domain.namespace import Visibility
@@ -215,6 +216,27 @@ async def test_documents_about_the_registry_hold_no_private_namespace_for_anybod
         answer = await ask(world, world.askers[asker], asked)
         assert answer.status_code == 200, answer.text[:500]
         assert not leaks_in(world, asked, written(answer)), asker
+
+
+async def test_no_git_marketplace_holds_a_private_namespace_but_its_own(world):
+    """For whoever asks, and for a member in the list of the namespace alone. A list is compressed, so it is unpacked."""
+    for asker in ("mia by token", "anonymous", "zoe by token"):
+        headers = headers_of(world.askers[asker])
+        for path in ("marketplace", "internal/marketplace", f"collections/{COLLECTION}"):
+            found = await clone_texts(world.client, f"/{path}.git", headers=headers)
+            assert found.status == (401 if asker == "anonymous" and "internal" in path else 200), path
+            assert not leaks_in(world, Asked("GET", f"/{path}.git"), "\n".join(found.texts)), (asker, path)
+    own = f"/{HIDDEN_OWNER}.git"
+    member = await clone_texts(world.client, own, headers=headers_of(world.askers["mia by token"]))
+    assert HIDDEN_NAME in member.plugins
+    for asker, status in (("anonymous", 401), ("zoe by token", 404)):
+        headers = headers_of(world.askers[asker])
+        hidden = await clone_texts(world.client, own, headers=headers)
+        absent = await clone_texts(world.client, f"/{world.absent.owner}.git", headers=headers)
+        assert hidden.status == absent.status == status
+        assert without_names(hidden.texts[0], world.hidden) == without_names(absent.texts[0], world.absent)
+        wanted = await fetch_pack(world.client, own, member.commit, headers=headers)
+        assert b"PACK" not in wanted and not leaks_in(world, Asked("POST", own), wanted.decode())
 
 
 async def test_a_short_name_that_two_skills_have_is_the_readable_one(world):

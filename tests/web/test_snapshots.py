@@ -64,6 +64,8 @@ KIT = "https://github.com/other/kit"
 SKILL = "/api/v1/skills/acme/tools/lint"
 #: A name that one skill has.
 NOTES = "/api/v1/skills/notes"
+#: A client of git that wants a commit which is not there.
+NO_COMMIT = b"0032want " + b"0" * 40 + b"\n00000009done\n"
 CLAWHUB = "/clawhub/api/v1"
 FILE = b"---\nname: sent\ndescription: Sent by a client.\n---\n# sent\n"
 
@@ -276,6 +278,14 @@ ASKED: tuple[Ask, ...] = (
         "/marketplace/{owner}/{repo}/{name}/info/refs",
         "/marketplace/acme/tools/lint.git/info/refs?service=git-upload-pack",
     ),
+    *get("/marketplace.git/info/refs", "/marketplace.git/info/refs?service=git-upload-pack"),
+    *get(
+        "/internal/marketplace.git/info/refs",
+        "/internal/marketplace.git/info/refs?service=git-upload-pack",
+        who="ada",
+    ),
+    *get("/{owner}/info/refs", "/acme.git/info/refs?service=git-upload-pack"),
+    *get("/collections/{collection}/info/refs", "/collections/team.git/info/refs?service=git-upload-pack"),
     # What changes something comes last, in this order.
     post("/api/v1/skills/installs", body={"skillName": "notes"}),
     post("/api/v1/skills/{owner}/{repo}/{slug}/installs", f"{SKILL}/installs", body={}),
@@ -480,8 +490,17 @@ ASKED: tuple[Ask, ...] = (
     post(
         "/marketplace/{owner}/{repo}/{name}/git-upload-pack",
         "/marketplace/acme/tools/lint.git/git-upload-pack",
-        raw=b"0032want " + b"0" * 40 + b"\n00000009done\n",
+        raw=NO_COMMIT,
     ),
+    post("/marketplace.git/git-upload-pack", "/marketplace.git/git-upload-pack", raw=NO_COMMIT),
+    post(
+        "/internal/marketplace.git/git-upload-pack",
+        "/internal/marketplace.git/git-upload-pack",
+        raw=NO_COMMIT,
+        who="ada",
+    ),
+    post("/{owner}/git-upload-pack", "/acme.git/git-upload-pack", raw=NO_COMMIT),
+    post("/collections/{collection}/git-upload-pack", "/collections/team.git/git-upload-pack", raw=NO_COMMIT),
     post(
         "/mcp",
         body={"jsonrpc": "2.0", "id": 1, "method": "ping"},

@@ -18,6 +18,7 @@ from vskill_platform.store.skills import list_by_prefix, read_skills
 
 #: Skills that are named together.
 AT_ONCE = 500
+MOST_DESCRIPTION = 1024
 
 ListedSkill = PublishedSkill | PublishedSkillSummary
 
@@ -37,7 +38,7 @@ async def iterate_scope(
             new = {name: skill for name, skill in named.items() if name not in names}
             names |= new.keys()
             yield new
-        if names or await _has_skills(services, reader, written):
+        if names or await has_skills(services, reader, written):
             return
     raise NotFound(f"There is no skill in {prefix.strip('/')[:200]}.", scope=prefix[:200])
 
@@ -61,7 +62,7 @@ async def _installable_in(
     yield batch
 
 
-async def _has_skills(services: Services, reader: Principal, prefix: str) -> bool:
+async def has_skills(services: Services, reader: Principal, prefix: str) -> bool:
     """Whether there is one, installable or not; the whole registry is a scope from its first day."""
     if not prefix:
         return True
@@ -96,3 +97,8 @@ async def read_installable(
     found = await read_skills(names, audiences=audiences_of(reader))
     skills = (found[name] for name in names if name in found)
     return tuple(one for one in skills if one.current_version and not blocklist.hits_skill(one))
+
+
+def describe_skill(skill: ListedSkill) -> str:
+    """Never empty, never longer than the schema of discovery allows."""
+    return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]

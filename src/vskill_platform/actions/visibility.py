@@ -98,6 +98,12 @@ async def document_reader(reader: Principal) -> Principal:
     return _narrow(reader, public_form(directory) if is_nobody else internal_form(directory))
 
 
+async def public_reader(reader: Principal) -> Principal:
+    """The reader as somebody who did not sign in, or in an internal registry as an account without memberships."""
+    directory = await read_directory()
+    return _narrow(reader, public_form(directory) or internal_form(directory))
+
+
 async def common_reader(reader: Principal, audience: str) -> Principal:
     """The reader without what it has beyond all other readers of an audience: what is made for them holds only what
     each of them may read."""

@@ -1,16 +1,17 @@
 """Which stored content a record names.
 
-Versions and runs name bundles of files by digest: these must be there and whole. Any other record may name content in
-a way that only its own part knows, so the collector keeps whatever looks named.
+Versions, runs and lists of skills name bundles of files by digest: these must be there and whole. Any other record may
+name content in a way that only its own part knows, so the collector keeps whatever looks named.
 """
 
 import msgspec
 import re2
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.git_list import GitList
 
 #: Records that name bundles of files.
-NAMING = (keys.VERSION, keys.SUB, keys.SUBRUN)
+NAMING = (keys.VERSION, keys.SUB, keys.SUBRUN, keys.GIT_LIST)
 #: Records that tell something about content and need none of it.
 ABOUT_CONTENT = (
     *(keys.SCAN, keys.JUDGE, keys.EXTSCAN, keys.RESCAN, keys.SUPPRESS, keys.RULING, keys.BLOCK),
@@ -40,6 +41,8 @@ def bundles_named(key: str, value: bytes) -> tuple[str, ...]:
     if not key.startswith(NAMING):
         return ()
     try:
+        if key.startswith(keys.GIT_LIST):
+            return (msgspec.json.decode(value, type=GitList).served.digest,)
         record = msgspec.json.decode(value, type=_Naming)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()

@@ -56,6 +56,8 @@ REPORT = "report:"
 OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
 COLLECTION = "collection:"
+#: a list of skills as a git repository: where its content is, and what it was made of
+GIT_LIST = "git_list:"
 #: stored content that is missing or not what its digest says
 DAMAGE = "damage:"
 #: a file that was sent and waits to be published
@@ -120,6 +122,7 @@ PARTS: dict[str, int] = {
     OPEN_REPORT: 2,
     WEBHOOK: 1,
     COLLECTION: 1,
+    GIT_LIST: 2,
     DAMAGE: 1,
     UPLOAD: 2,
     TOKEN: 1,
@@ -331,6 +334,11 @@ def webhook(webhook_id: str) -> str:
 
 def collection(name: str) -> str:
     return _key(COLLECTION, name)
+
+
+def git_list(scope: str, form: str) -> str:
+    """`scope` is the path of its address; `form` tells for whom it is."""
+    return _key(GIT_LIST, scope, form)
 
 
 def damage(digest: str) -> str:

@@ -80,6 +80,19 @@ def next_version(
     return str(highest.bumped()), f"{why}; {highest.bumped()} is used"
 
 
+def listed_number(last: str, current: str | None, *, status_at: int, updated_at: int) -> str:
+    """The number of a skill in lists that clients update by: that of its last version as long as this is current and
+    nobody withdrew or restored it (`status_at`, 0 where nobody did). From then on it is one between that number and
+    the next, which grows with each change of the skill (`updated_at`)."""
+    if last == current and not status_at:
+        return last
+    version = parse_semver(last, _STORED_DIGITS)
+    if version is None:
+        return f"{last}.{updated_at}"
+    above = f"{version}.0" if version.prerelease else f"{version.bumped()}-0"
+    return f"{above}.{updated_at}"
+
+
 def _parse_stored(number: str) -> Semver:
     """Passing over a number that cannot be read could give it out a second time."""
     version = parse_semver(number, _STORED_DIGITS)

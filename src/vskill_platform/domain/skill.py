@@ -25,7 +25,7 @@ from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About, Listing, listing
 from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.naming import alias_names
-from vskill_platform.domain.numbering import next_version, parse_semver
+from vskill_platform.domain.numbering import listed_number, next_version, parse_semver
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.trust import TrustFacts
 
@@ -200,6 +200,8 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     about: About = About()
     #: As in the record.
     listed_as: dict[str, str] = {}
+    #: See `listed_version`.
+    listed_version: str | None = None
 
     @property
     def canonical(self) -> str:
@@ -444,6 +446,16 @@ def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
     )
 
 
+def listed_version(skill: PublishedSkill) -> str:
+    """The number that clients of lists compare: another one whenever what they should have changes, and a higher one.
+    It is the current version's own number until the last version is withdrawn; an older version that is current then
+    must not look older than what they have."""
+    last = skill.versions[-1]
+    return listed_number(
+        last.number, skill.current_version, status_at=last.status_at, updated_at=skill.updated_at
+    )
+
+
 # Changes of a version's status. Without `number` and `digest` they apply to every version.
 
 
@@ -610,7 +622,8 @@ def _derive_current(skill: PublishedSkill, versions: Iterable[VersionRef], at: i
         certification=current.certification if current else None,
         score=current.score if current else 0,
         withdrawn=current is None,
-        updated_at=max(skill.updated_at, at),
+        # Two changes at one moment have two numbers in lists.
+        updated_at=max(skill.updated_at + 1, at),
     )
     return _derive_listing(settled)
 

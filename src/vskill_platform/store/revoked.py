@@ -5,20 +5,17 @@ that it was derived at name the skills to read again. Records can be newer than 
 so the events are followed until the serial stands still: every change of a list raises it in the same commit.
 """
 
-from collections.abc import Iterable
-
 from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import AttestationInvalid, PlatformError
+from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.revocation import RevokedList, RevokedVersion, revoked_versions
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.collections import SKILLS
-from vskill_platform.kv.entries import Entry
 from vskill_platform.records import Skips, readable
 from vskill_platform.signing.dsse import read_payload
 from vskill_platform.signing.statement import read_statement
 from vskill_platform.store.revocations import PAGE, list_revocations, read_revocation, read_serial
+from vskill_platform.store.skills import iter_readable
 from vskill_platform.worker_context import require_env
 
 #: Lists that a process keeps: documents about the whole registry have two forms.
@@ -78,31 +75,19 @@ async def _names_since(serial: int) -> frozenset[str] | None:
 
 
 async def _walk(audiences: Audiences, under: str = "") -> dict[str, tuple[RevokedVersion, ...]]:
-    found: dict[str, tuple[RevokedVersion, ...]] = {}
-    after: str | None = None
-    while True:
-        page = await require_env("kv").kv.select(SKILLS.prefix, audiences=audiences, under=under, after=after)
-        found |= _revoked_in(page.items, page.failed)
-        after = page.after
-        if after is None:
-            return found
+    every = iter_readable(under, audiences=audiences)
+    return {skill.canonical: own async for skill in every if (own := revoked_versions(skill))}
 
 
 async def _read(names: frozenset[str], audiences: Audiences) -> dict[str, tuple[RevokedVersion, ...]]:
     settled = await require_env("kv").kv.get_many(map(keys.skill, sorted(names)))
-    shown = (entry for entry in settled.found.values() if readable(entry, audiences) is not None)
-    return _revoked_in(shown, settled.failed)
-
-
-def _revoked_in(
-    entries: Iterable[Entry], failed: dict[str, PlatformError]
-) -> dict[str, tuple[RevokedVersion, ...]]:
-    """Raises what a read failed with: a skill that was not read must not look as if nothing of it was revoked. A record
-    that is damaged is left out and reported, as in every list: it must not keep all other recalls from arriving."""
-    for error in failed.values():
+    # A skill that was not read must not look as if nothing of it was revoked. A record that is damaged is left out and
+    # reported, as in every list: it must not keep all other recalls from arriving.
+    for error in settled.failed.values():
         raise error
     skips = Skips("read_revoked")
-    skills = [skips.decode(entry, PublishedSkill) for entry in entries]
+    shown = (entry for entry in settled.found.values() if readable(entry, audiences) is not None)
+    skills = [skips.decode(entry, PublishedSkill) for entry in shown]
     skips.report(require_env("kv"))
     return {
         skill.canonical: own for skill in skills if skill is not None and (own := revoked_versions(skill))

@@ -144,6 +144,26 @@ async def list_by_prefix(
     return tuple(item for item in items if item is not None), page.after
 
 
+async def iter_readable(under: str = "", *, audiences: Audiences) -> AsyncIterator[PublishedSkill]:
+    """Every skill of these audiences whose canonical name begins so, withdrawn ones too. Raises what a read fails with:
+    a skill that cannot be read must not look like one that is gone."""
+    env = require_env("kv")
+    skips = Skips("iter_readable")
+    after: str | None = None
+    while True:
+        page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=under, after=after)
+        for error in page.failed.values():
+            raise error
+        for entry in page.items:
+            skill = skips.decode(entry, PublishedSkill)
+            if skill is not None:
+                yield skill
+        after = page.after
+        if after is None:
+            break
+    skips.report(env)
+
+
 async def get_version(canonical: str, number: str) -> SkillVersion:
     """The immutable record of one version, or NotFound."""
     entry = await require_env("kv").kv.get(keys.version(canonical, number))

@@ -1,8 +1,9 @@
 """The repair of one damaged content: a task, asked for when the damage is found.
 
 The files are fetched again from the repository at the commit that was verified. Only files with the very same digest
-take the place of the damaged ones. What was uploaded has no source: it waits until somebody submits the same files
-again, or brings them back from a backup. The task then says so, and the scrub asks for it again later.
+take the place of the damaged ones. A list of skills is made anew by whoever asks for it next. What was uploaded has no
+source: it waits until somebody submits the same files again, or brings them back from a backup. The task then says so,
+and the scrub asks for it again later.
 """
 
 import msgspec
@@ -20,6 +21,7 @@ from vskill_platform.domain.errors import (
 from vskill_platform.domain.skill import SkillVersion
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
+from vskill_platform.kv.entries import Delete
 from vskill_platform.records import decode
 from vskill_platform.store.damage import mending_writes, read_damage
 from vskill_platform.store.stored_content import verify_content
@@ -42,6 +44,10 @@ async def repair(task: Task) -> TaskEnd:
     if await _is_whole(damage.digest):
         how = "it was read and found whole"
         return TaskEnd(how, mending_writes(damage, how))
+    lists = tuple(key for key in damage.named_by if key.startswith(keys.GIT_LIST))
+    if lists:
+        how = "it is a list of skills, which is made anew for the next client that asks"
+        return TaskEnd(how, (*map(Delete, lists), *mending_writes(damage, how)))
     return await _fetch_again(damage)
 
 

@@ -22,7 +22,15 @@ from vskill_platform.web.api import (
     skills,
 )
 from vskill_platform.web.application import Application
-from vskill_platform.web.clients import clawhub, clawhub_publish, marketplace, mcp, plugin_git, wellknown
+from vskill_platform.web.clients import (
+    clawhub,
+    clawhub_publish,
+    git_marketplace,
+    marketplace,
+    mcp,
+    plugin_git,
+    wellknown,
+)
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.pages import table as pages
@@ -49,6 +57,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *clawhub_publish.ENDPOINTS,
     *marketplace.ENDPOINTS,
     *plugin_git.ENDPOINTS,
+    *git_marketplace.ENDPOINTS,
     *mcp.ENDPOINTS,
     *pages.ENDPOINTS,
 )

@@ -42,6 +42,13 @@ class Answer(msgspec.Struct, frozen=True):
     mark: object = None
 
 
+class PackedList(msgspec.Struct, frozen=True):
+    """A git marketplace, ready to be sent."""
+
+    commit: str
+    pack: bytes
+
+
 class Again(Response):
     """A cached answer, or 304 if the client already has it."""
 
@@ -63,6 +70,8 @@ class KeptThings:
         #: Documents about the whole registry, which may be large, and of which one is made at a time.
         self.documents: Kept[Answer] = Kept(MOST_BYTES, MOST_BYTES)
         self.document_turn = asyncio.Lock()
+        #: Git marketplaces by what is in them and the address that they were packed for.
+        self.packed_lists: Kept[PackedList] = Kept(MOST_BYTES, MOST_BYTES)
         #: Comparisons, by the two contents' digests.
         self.changes: Kept[tuple[FileChange, ...]] = Kept(MOST_BYTES // 4)
         #: One large comparison at a time.

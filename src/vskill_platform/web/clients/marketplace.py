@@ -14,11 +14,12 @@ from starlette.responses import Response
 
 from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.scopes import ListedSkill
+from vskill_platform.actions.scopes import ListedSkill, describe_skill
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.names import IN_REPO
+from vskill_platform.domain.skill import PublishedSkillSummary, listed_version
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.clients.wellknown import answer_scope, describe_skill, listed_skills, prefix_of
+from vskill_platform.web.clients.wellknown import answer_scope, listed_skills, prefix_of
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import get
 
@@ -74,7 +75,9 @@ def _plugin(base: str, name: str, skill: ListedSkill) -> dict[str, Any]:
         "name": name,
         "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
         "description": describe_skill(skill),
-        "version": skill.current_version,
+        "version": skill.listed_version
+        if isinstance(skill, PublishedSkillSummary)
+        else listed_version(skill),
         "author": {"name": skill.identity.owner if skill.identity is not None else place.partition("/")[0]},
         "homepage": f"{base}/skills/{place}",
         "category": skill.about.category,

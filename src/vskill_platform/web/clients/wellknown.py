@@ -20,7 +20,13 @@ from vskill_platform.actions.catalogue import search_catalogue
 from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.flat_names import name_skills
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.scopes import ListedSkill, find_in_scope, iterate_scope, read_installable
+from vskill_platform.actions.scopes import (
+    ListedSkill,
+    describe_skill,
+    find_in_scope,
+    iterate_scope,
+    read_installable,
+)
 from vskill_platform.actions.skill_contents import read_current_versions, read_files, read_version
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
@@ -55,7 +61,6 @@ SCOPES = ("", "/{owner}", "/{owner}/{repo}", ONE, "/collections/{collection}")
 MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 #: Hits of a search.
 MOST_FOUND = 1000
-MOST_DESCRIPTION = 1024
 #: Contents read at the same time.
 _AT_ONCE = 8
 
@@ -175,11 +180,6 @@ def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
     kind = "skill-md" if artifact.is_plain else "archive"
     return IndexEntry(name, describe_skill(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
-
-
-def describe_skill(skill: ListedSkill) -> str:
-    """Never empty, never longer than the schema allows."""
-    return (skill.description.strip() or skill.name or skill.slug)[:MOST_DESCRIPTION]
 
 
 async def artifact(request: Request) -> Response:

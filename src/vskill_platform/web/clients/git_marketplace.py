@@ -1,0 +1,120 @@
+"""Marketplaces as git repositories: of everything, of what accounts may read, of an owner, and of a collection.
+
+A repository holds one commit without history, made of the list that `actions.git_lists` gives. A process packs a list
+once for each address that it is reached by.
+"""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.actions.git_lists import (
+    ListScope,
+    collection_scope,
+    current_git_list,
+    internal_scope,
+    owner_scope,
+    public_scope,
+    read_git_list,
+)
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import BlobUnavailable, NotFound
+from vskill_platform.domain.git_list import BASE, MANIFEST, ServedList
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.files import made_of
+from vskill_platform.web.clients.git_objects import pack_of, repository_of
+from vskill_platform.web.clients.git_protocol import (
+    git_endpoints,
+    list_refs,
+    negotiate,
+    read_fetch,
+    refuse_push,
+    say_gone,
+    send_pack,
+    show_refs,
+)
+from vskill_platform.web.kept import PackedList, kept_of
+from vskill_platform.web.principal import principal_of, services_of
+
+NO_SCOPE = "reads only, as its address without a token does"
+INTERNAL = "/internal/marketplace.git"
+
+
+async def refs(request: Request) -> Response:
+    refuse_push(request)
+    packed, _ = await _read_packed(request)
+    return show_refs(request, packed.commit)
+
+
+async def fetch(request: Request) -> Response:
+    asked = await read_fetch(request)
+    packed, before = await _read_packed(request)
+    if asked.command == "ls-refs":
+        return list_refs(packed.commit)
+    if asked.wanted != {packed.commit} and before is not None:
+        # The list has changed between the two requests of a client.
+        packed = await _pack(request, before) or packed
+    if asked.wanted != {packed.commit}:
+        return say_gone()
+    return negotiate(asked) or send_pack(asked, packed.pack)
+
+
+async def _read_packed(request: Request) -> tuple[PackedList, ServedList | None]:
+    """The list of now, and the one before it."""
+    services, scope = services_of(request), await _scope(request)
+    found = await current_git_list(services, scope)
+    packed = await _pack(request, found.served)
+    if packed is None:
+        found = await current_git_list(services, scope, is_lost=True)
+        packed = await _pack(request, found.served)
+    if packed is None:
+        raise BlobUnavailable("The list was made and could not be read again.")
+    return packed, found.before
+
+
+async def _scope(request: Request) -> ListScope:
+    services, reader, given = services_of(request), principal_of(request), request.path_params
+    if "collection" in given:
+        return await collection_scope(services, reader, _without_ending(given["collection"]))
+    if "owner" in given:
+        return await owner_scope(services, reader, _without_ending(given["owner"]))
+    is_internal = request.scope["endpoint"].path.startswith(INTERNAL)
+    return await (internal_scope if is_internal else public_scope)(services, reader)
+
+
+def _without_ending(name: str) -> str:
+    if not name.endswith(".git"):
+        raise NotFound("The address of a marketplace for git ends in .git.", name=name[:200])
+    return name.removesuffix(".git")
+
+
+async def _pack(request: Request, served: ServedList) -> PackedList | None:
+    """The commit and its objects for the address that the client came to; None where the files are lost."""
+    base, kept = public_address(request), kept_of(request).packed_lists
+    key = (served, base)
+    known = kept.get(key)
+    if known is None:
+        files = await read_git_list(services_of(request), served)
+        if files is None:
+            return None
+        known = await made_of(files, lambda files: _pack_files(files, served, base))
+        kept.put(key, known, len(known.pack))
+    return known
+
+
+def _pack_files(files: tuple[SkillFile, ...], served: ServedList, base: str) -> PackedList:
+    address = msgspec.json.encode(base)[1:-1]
+    rendered = (
+        SkillFile(one.path, one.mode, one.data.replace(BASE, address)) if one.path == MANIFEST else one
+        for one in files
+    )
+    repository = repository_of(rendered, message=served.message, at_ms=served.changed_at)
+    return PackedList(repository.commit, pack_of(repository))
+
+
+ENDPOINTS = (
+    *git_endpoints("/marketplace.git", refs, fetch, NO_SCOPE),
+    *git_endpoints(INTERNAL, refs, fetch, NO_SCOPE),
+    *git_endpoints("/{owner}", refs, fetch, NO_SCOPE),
+    *git_endpoints("/collections/{collection}", refs, fetch, NO_SCOPE),
+)
