@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from tests.domain.test_skill import PLACE, digest, published
+from tests.domain.test_skill import PLACE, digest, publication, published
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
-from vskill_platform.domain.block_index import Blocklist, all_targets
+from vskill_platform.domain.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -17,7 +17,7 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkillSummary
+from vskill_platform.domain.skill import PublishedSkillSummary, publish_version
 
 OTHER = normalise("acme/other", "skills/letters")
 
@@ -59,6 +59,15 @@ def test_a_published_skill_is_hit_by_its_place_its_name_and_its_current_content(
 
 def test_what_is_no_longer_current_hits_no_published_skill():
     assert blocklist(entry(digest_target(digest("A")))).hits_skill(published("A", "B")) == ()
+
+
+def test_an_entry_about_a_name_or_a_content_hits_the_versions_that_have_it():
+    skill, _ = publish_version(published("A"), publication("B", 2, name="Paper Reader"))
+    old, new = skill.versions
+    for target, hit in ((name_target("Paper Reader"), new), (digest_target(digest("A")), old)):
+        listed = blocklist(entry(target))
+        assert [ref for ref in skill.versions if listed.hits_version(skill, ref)] == [hit]
+        assert [ref for ref in skill.versions if target in version_targets(skill, ref)] == [hit]
 
 
 def test_a_summary_without_a_place_is_hit_by_nothing():

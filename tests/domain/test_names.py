@@ -12,15 +12,19 @@ from vskill_platform.domain.names import (
     form_for,
     hashed_name,
     holder_for,
+    listed_form,
     listed_name,
+    names_of,
+    reads_several,
     recover_names,
     release,
 )
 from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.naming import is_plain_name, name_note
+from vskill_platform.domain.naming import is_plain_name, name_note, plain_name
 
 ACCOUNT = frozenset({"public", "internal"})
 MEMBER = ACCOUNT | {"ns:acme", "ns:acme:internal", "ns:acme:team"}
+MEMBER_OF_BOTH = MEMBER | {"ns:zeta", "ns:zeta:internal", "ns:zeta:team"}
 
 
 def meaning(held: dict[str, HeldName], flat: str, audiences: Audiences = PUBLIC_ONLY) -> str | None:
@@ -77,6 +81,25 @@ def test_a_slug_that_is_no_plain_name_leads_to_its_first_skill():
     names.claim("acme/tools/my_skill")
     names.claim("beta/tools/my_skill")
     assert names.meaning("my_skill") == "acme/tools/my_skill"
+    # It is an address, and never what lists show.
+    assert recover_names("acme/tools/my_skill", names.held) == {"public": "my-skill"}
+
+
+def test_no_skill_holds_a_route_word():
+    names = Names()
+    names.claim("acme/tools/search")
+    assert list(names.held) == ["search-acme"]
+
+
+def test_a_skill_whose_names_are_all_taken_gets_one_with_a_longer_hash():
+    *_, shortest, longer, longest = candidate_names("acme/tools/lint")
+    assert [len(name) for name in (shortest, longer, longest)] == [len("lint-") + n for n in (8, 16, 48)]
+    assert longest.startswith(longer) and longer.startswith(shortest)
+
+
+def test_every_name_that_a_skill_can_hold_is_a_candidate_or_its_slug_without_case():
+    assert names_of("acme/tools/My_Skill") == (*candidate_names("acme/tools/My_Skill"), "my_skill")
+    assert names_of("acme/tools/lint") == candidate_names("acme/tools/lint")
 
 
 def test_for_a_member_the_private_holder_wins_and_for_others_it_is_not_there():
@@ -89,6 +112,33 @@ def test_for_a_member_the_private_holder_wins_and_for_others_it_is_not_there():
     assert names.meaning("lint-beta") is None
     listed = names.listed["beta/tools/lint"]
     assert (listed_name(listed, PUBLIC_ONLY), listed_name(listed, MEMBER)) == ("lint", "lint-beta")
+
+
+def test_a_member_of_two_namespaces_that_hold_a_name_reads_the_older_holder():
+    names = Names()
+    names.claim("zeta/tools/lint", "ns:zeta")
+    names.claim("acme/tools/lint", "ns:acme")
+    assert names.meaning("lint", MEMBER_OF_BOTH) == "zeta/tools/lint"
+    assert names.meaning("lint", MEMBER) == "acme/tools/lint"
+
+
+def test_only_a_member_of_two_namespaces_or_a_reader_of_everything_reads_several():
+    assert reads_several(MEMBER_OF_BOTH) and reads_several(EVERYTHING)
+    assert not reads_several(MEMBER) and not reads_several(ACCOUNT)
+
+
+def test_lists_show_the_name_of_the_fewest_readers():
+    listed = {"public": "lint", "internal": "lint-acme", "ns:acme": "lint-acme-tools"}
+    shown = [listed_name(listed, readers) for readers in (PUBLIC_ONLY, ACCOUNT, MEMBER)]
+    assert shown == ["lint", "lint-acme", "lint-acme-tools"]
+    assert listed_form({"ns:acme": "lint"}, ACCOUNT) is None
+
+
+def test_lists_of_one_repository_show_the_name_that_an_earlier_release_used_there():
+    listed = {"public": "lint-0a1b2c3d", "repo": "lint"}
+    assert listed_name(listed, PUBLIC_ONLY, in_repo=True) == "lint"
+    assert listed_name(listed, PUBLIC_ONLY) == "lint-0a1b2c3d"
+    assert listed_name({"public": "lint"}, PUBLIC_ONLY, in_repo=True) == "lint"
 
 
 def test_a_private_skill_does_not_take_a_public_name_from_its_readers():
@@ -133,6 +183,20 @@ def test_a_released_name_leads_nowhere_until_somebody_claims_it():
     names.held |= released.held
     assert names.meaning("lint") is None and names.held["lint"].released
     assert names.claim("beta/tools/lint") == {"public": "lint"}
+
+
+def test_releasing_a_name_leaves_it_to_its_other_holders():
+    names = Names()
+    names.claim("acme/tools/lint", "ns:acme")
+    names.claim("beta/tools/lint")
+    released = release("beta/tools/lint", "lint", "public", names.listed["beta/tools/lint"], names.held, 9)
+    assert meaning(released.held, "lint") is None
+    assert meaning(released.held, "lint", MEMBER) == "acme/tools/lint"
+
+
+def test_a_claim_goes_on_where_the_record_of_a_name_is_lost():
+    claimed = claim_names("acme/tools/lint", "public", {"public": "lint"}, {}, 9)
+    assert claimed.listed_as["acme/tools/lint"]["public"] == "lint"
 
 
 @pytest.mark.parametrize(
@@ -182,6 +246,29 @@ def test_skills_that_a_reader_may_not_read_shared_nothing_with_those_that_they_m
     assert listed_name(found.listed_as["acme/tools/lint"], MEMBER) == hashed_name("acme/tools/lint")
     assert meaning(found.held, "lint") == "beta/tools/lint"
     assert meaning(found.held, "lint", MEMBER) == "acme/tools/lint"
+
+
+def test_first_names_are_written_in_the_widest_form_and_not_again_in_narrower_ones():
+    hidden = ("gamma/tools/lint", "internal", 9), ("acme/tools/lint", "ns:acme", 9)
+    found = first(("alpha/tools/lint", "public", 5), ("beta/tools/lint", "public", 7), *hidden)
+    for canonical in ("alpha/tools/lint", "beta/tools/lint"):
+        assert found.listed_as[canonical] == {"public": hashed_name(canonical), "repo": "lint"}
+    for canonical, form, _ in hidden:
+        assert found.listed_as[canonical] == {form: hashed_name(canonical), "repo": "lint"}
+    assert list(found.held["lint"].holders) == ["public"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("PDF Tools", "pdf-tools"),
+        ("x" * 63 + " y", "x" * 63),
+        ("x" * 70, "x" * 64),
+        ("日本", "skill-cf2abf0c"),
+    ],
+)
+def test_every_text_has_a_nearest_plain_name(text, name):
+    assert plain_name(text) == name and is_plain_name(name)
 
 
 @pytest.mark.parametrize(

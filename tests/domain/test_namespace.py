@@ -30,6 +30,7 @@ from vskill_platform.domain.namespace import (
     role_of,
     upload_namespace,
     with_member,
+    with_namespace,
     without_member,
 )
 
@@ -104,6 +105,19 @@ def test_an_internal_registry_shows_nothing_to_whoever_did_not_sign_in():
     assert reads(STRANGER, known) == {*SIGNED_IN, "ns:acme", "ns:acme:internal"}
 
 
+def test_an_unmanaged_namespace_hides_none_that_follows_it():
+    known = directory(Namespace("aaa"), acme(Visibility.PUBLIC))
+    assert reads(ANONYMOUS, known) == {PUBLIC, "ns:acme"}
+
+
+def test_a_directory_with_a_namespace_keeps_the_others_and_everything_else():
+    known = directory(acme(Visibility.TEAM), teams=(Team("core"),), mode=RegistryMode.INTERNAL)
+    other, wider = Namespace("other", Visibility.PUBLIC), acme(Visibility.PUBLIC)
+    assert with_namespace(known, other).namespaces == {"acme": acme(Visibility.TEAM), "other": other}
+    changed = with_namespace(known, wider)
+    assert changed == Directory(Access(RegistryMode.INTERNAL), {"acme": wider}, {"core": Team("core")})
+
+
 def test_reviewers_and_admins_read_everything():
     assert audiences(Reader("rob", reads_all=True), directory(acme(Visibility.TEAM))) is EVERYTHING
 
@@ -113,6 +127,12 @@ def test_a_bound_token_reads_its_namespace_and_what_is_public(reads_all):
     other = Namespace("other", Visibility.TEAM, members=(member("user:mia"),))
     known = directory(acme(Visibility.TEAM, member("user:mia")), other)
     assert reads(Reader("mia", reads_all, "acme"), known) == WITHIN - {INTERNAL}
+
+
+def test_a_bound_token_is_let_into_an_internal_registry():
+    outer = Namespace("outer", Visibility.PUBLIC)
+    known = directory(acme(Visibility.TEAM, member("user:mia")), outer, mode=RegistryMode.INTERNAL)
+    assert reads(Reader("mia", namespace="acme"), known) == {*WITHIN, "ns:outer"} - {INTERNAL}
 
 
 def test_a_bound_token_gives_no_more_than_its_account_has():
@@ -192,6 +212,16 @@ def test_a_member_is_replaced_and_others_stay():
     assert [one.principal for one in without_member(changed, "user:mia", repo).members] == [
         "user:zoe",
         "user:mia",
+    ]
+
+
+def test_a_member_of_one_repository_is_replaced_there_alone():
+    repo = "github.com/acme/tools"
+    space = acme(Visibility.TEAM, member("user:mia"), member("user:mia", repo=repo))
+    changed = with_member(space, member("user:mia", NamespaceRole.MAINTAINER, repo))
+    assert [(one.role, one.repo) for one in changed.members] == [
+        (NamespaceRole.READER, ""),
+        (NamespaceRole.MAINTAINER, repo),
     ]
 
 

@@ -31,8 +31,9 @@ from vskill_platform.domain.naming import (
     slugify,
 )
 from vskill_platform.domain.numbering import next_version, parse_semver
-from vskill_platform.domain.scan import Verdict
+from vskill_platform.domain.scan import Severity, Verdict
 from vskill_platform.domain.skill import (
+    Artifact,
     Certification,
     OpenReview,
     Publication,
@@ -43,8 +44,10 @@ from vskill_platform.domain.skill import (
     VersionRef,
     VersionStatus,
     certification_for,
+    delete,
     is_under_review,
     keep_live,
+    name_of,
     newest_under_review,
     publish_version,
     put_under_review,
@@ -54,6 +57,8 @@ from vskill_platform.domain.skill import (
     taken_down_by_block,
     unblock,
     unyank,
+    with_artifact,
+    with_installs,
     with_trust,
     yank,
 )
@@ -355,6 +360,7 @@ def test_a14_the_first_publish_creates_the_skill_and_its_version_together() -> N
 
 
 ABOUT = About("security", "MIT", "claude")
+PLAIN, ZIP = Artifact(True, "a" * 64), Artifact(False, "b" * 64)
 JUDGED = TrustFacts(Verdict.PASS, 90, Verdict.PASS, reviewed=True)
 KNOWN = TrustFacts(
     Verdict.CONCERNS, 50, Verdict.CONCERNS, Provenance.VERIFIED, 7, 3, open_reports=2, ever_blocked=True
@@ -373,6 +379,7 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         score=91,
         about=ABOUT,
         trust=JUDGED,
+        artifact=PLAIN,
     )
     skill, version = publish_version(None, whole)
     assert version == SkillVersion(
@@ -402,6 +409,7 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         by="worker:1",
         reason="published",
         name="PDF",
+        artifact=PLAIN,
     )
     assert skill == PublishedSkill(
         canonical="acme/tools/pdf",
@@ -417,6 +425,7 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         current_version="0.2.0",
         current_digest=whole.version.digest,
         content_hash=whole.version.content_hash,
+        current_artifact=PLAIN,
         certification=Certification.VERIFIED,
         score=91,
         submission="sub_1",
@@ -540,6 +549,40 @@ def test_a3_a_new_name_is_another_alias_and_never_another_key() -> None:
     assert skill.aliases == ("paper-reader", "pdf")
 
 
+def test_each_version_keeps_its_name_and_the_skill_has_that_of_its_current_one() -> None:
+    skill, _ = publish_version(published("A"), publication("B", 2, name="Paper Reader"))
+    assert [name_of(skill, ref) for ref in skill.versions] == ["PDF", "Paper Reader"]
+    assert yank(skill, by(StatusRole.OWNER), number="1.0.1").name == "PDF"
+    assert yank(skill, by(StatusRole.OWNER)).name == "Paper Reader"
+
+
+def test_a_version_of_an_earlier_release_keeps_the_name_that_the_skill_had() -> None:
+    skill = published("A")
+    (ref,) = skill.versions
+    old = msgspec.structs.replace(skill, versions=(msgspec.structs.replace(ref, name=""),))
+    assert name_of(old, old.versions[0]) == "PDF"
+    renamed, _ = publish_version(old, publication("B", 2, name="Paper Reader"))
+    assert [ref.name for ref in renamed.versions] == ["PDF", "Paper Reader"]
+
+
+def test_every_version_of_a_content_gets_its_artifact_and_other_versions_keep_theirs() -> None:
+    skill = with_artifact(published("A", "B", "A"), digest("B"), ZIP)
+    assert [ref.artifact for ref in skill.versions] == [None, ZIP, None]
+    assert skill.current_artifact is None
+    both = with_artifact(skill, digest("A"), PLAIN)
+    assert [ref.artifact for ref in both.versions] == [PLAIN, ZIP, PLAIN]
+    assert both.current_artifact == PLAIN
+    assert with_artifact(both, digest("B"), PLAIN).current_artifact == PLAIN
+    assert yank(both, by(StatusRole.OWNER), number="1.0.2").current_artifact == ZIP
+    assert yank(both, by(StatusRole.OWNER)).current_artifact is None
+
+
+def test_installs_change_the_standing_and_what_lists_show_of_it() -> None:
+    skill = with_installs(with_trust(published("A"), KNOWN), 900)
+    assert skill.trust == msgspec.structs.replace(KNOWN, installs=900)
+    assert skill.listing == listing(About(), skill.trust, updated_at=1, created_at=1)
+
+
 def test_time_never_runs_backwards_in_the_record() -> None:
     skill, _ = publish_version(published("A", "B"), publication("C", at=0))
     assert skill.updated_at == 3
@@ -635,6 +678,33 @@ def test_an_owner_who_deletes_the_skill_yanks_all_that_is_live() -> None:
     gone = yank(skill, by(StatusRole.OWNER))
     assert statuses(gone) == {"1.0.0": "yanked", "1.0.1": "taken_down", "1.0.2": "yanked"}
     assert gone.withdrawn
+
+
+def test_an_owner_who_gives_the_skill_up_deletes_every_version_and_what_was_taken_down_stays_so() -> None:
+    skill = take_down(published("A", "B", "C"), by(StatusRole.SYSTEM), number="1.0.1")
+    gone = delete(yank(skill, by(StatusRole.OWNER), number="1.0.0"), by(StatusRole.OWNER, at=70))
+    assert statuses(gone) == {"1.0.0": "yanked", "1.0.1": "taken_down", "1.0.2": "yanked"}
+    assert [(ref.deleted, ref.owner_yanked) for ref in gone.versions] == [(True, True)] * 3
+    assert [ref.status_at for ref in gone.versions] == [70, 50, 70]
+    assert delete(gone, by(StatusRole.OWNER, at=90)) is gone
+    restored = restore(gone, by(StatusRole.REVIEWER, at=90), number="1.0.1").versions[1]
+    assert (restored.status, restored.deleted) == (VersionStatus.YANKED, True)
+
+
+def test_yanking_is_no_deletion_and_bringing_a_version_back_ends_one() -> None:
+    yanked = yank(published("A"), by(StatusRole.OWNER))
+    assert yanked.versions[0].deleted is False
+    back = unyank(delete(yanked, by(StatusRole.OWNER)), by(StatusRole.OWNER), number="1.0.0")
+    assert back.versions[0].deleted is False
+
+
+def test_a_version_that_was_taken_down_says_since_when_for_what_and_how_bad_until_it_is_back() -> None:
+    found = StatusChange(StatusRole.SYSTEM, "system", 50, "it steals keys", "credential-theft", Severity.HIGH)
+    (down,) = take_down(published("A"), found).versions
+    assert (down.status_at, down.threat_type, down.severity) == (50, "credential-theft", Severity.HIGH)
+    judged = msgspec.structs.replace(found, role=StatusRole.REVIEWER, at=60)
+    (back,) = restore(take_down(published("A"), found), judged).versions
+    assert (back.status_at, back.threat_type, back.severity) == (60, "", None)
 
 
 def test_a_reviewer_does_not_undo_what_the_owner_yanked() -> None:
@@ -832,6 +902,12 @@ def test_what_is_under_review_stays_live_and_keeps_its_first_time() -> None:
     again = put_under_review(marked, digest("B"), OpenReview("worse", 70), 70)
     assert again.versions[-1].review == OpenReview("worse", 60)
     assert put_under_review(again, digest("B"), OpenReview("worse", 90), 90) == again
+
+
+def test_a_doubt_about_other_content_does_not_make_a_review_older() -> None:
+    skill = put_under_review(published("A", "B"), digest("A"), DOUBT, 60)
+    both = put_under_review(skill, digest("B"), OpenReview("worse", 70), 70)
+    assert [ref.review for ref in both.versions] == [DOUBT, OpenReview("worse", 70)]
 
 
 def test_only_the_current_version_makes_a_skill_under_review_and_the_newest_is_reviewed_first() -> None:

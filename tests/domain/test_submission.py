@@ -11,6 +11,7 @@ from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.messages import (
+    Send,
     SubmissionMessage,
     TaskMessage,
     decode_body,
@@ -36,6 +37,8 @@ from vskill_platform.domain.submission import (
     Rerun,
     Step,
     Submission,
+    is_suspect,
+    line_owner,
 )
 
 NOW = 50_000
@@ -195,6 +198,19 @@ def test_too_many_dead_workers_end_the_run_with_a_person():
     last = record.history[-1]
     assert (last.id, last.at, last.actor) == ("y", NOW * 10, "worker:w")
     assert f"died {MAX_INTERRUPTED} times" in last.reason
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "held", "suspect"),
+    [(2, False, False), (2, True, True), (3, False, True), (1, True, False)],
+)
+def test_over_whom_three_workers_have_died_is_suspect_and_a_claim_that_is_left_is_a_death(
+    interrupted, held, suspect
+):
+    record = msgspec.structs.replace(
+        claimed(), attempts=Attempts(interrupted=interrupted), claim=claimed().claim if held else None
+    )
+    assert is_suspect(record) is suspect
 
 
 def test_renewing_changes_the_deadline_and_nothing_else():
@@ -499,14 +515,25 @@ def test_a_message_names_the_run_and_its_key():
     assert (send.key, send.delay_ms) == ("sub_1:3", 7)
     assert decode_body(send.body) == SubmissionMessage("sub_1", 3)
     assert msgspec.json.decode(send.body) == {"kind": "submission", "submission_id": "sub_1", "run": 3}
-    assert submission_send("sub_1", 3).delay_ms == 0
+    assert submission_send("sub_1", 3) == Send(send.body, "sub_1:3")
+    assert submission_send("sub_1", 3, first=True, owner="account:ann") == Send(
+        send.body, "sub_1:3", first=True, owner="account:ann"
+    )
+
+
+def test_a_submissions_message_is_for_its_run_and_waits_in_its_submitters_line():
+    for submitter, owner in (("ann", "account:ann"), (None, "upload/tests")):
+        record = submission(submitter=submitter, run=3)
+        assert record.message == submission_send(record.id, 3, owner=owner)
+    assert line_owner(None, normalise("https://GitHub.com/Acme/Tools")) == "github.com/acme"
 
 
 def test_a_tasks_message_names_its_kind_id_and_run():
     send = task_send("rescan", "one", 3, delay_ms=7)
     assert (send.key, send.delay_ms) == ("task:rescan:one:3", 7)
     assert decode_body(send.body) == TaskMessage("rescan", "one", 3)
-    assert task_send("rescan", "one", 3).delay_ms == 0
+    assert task_send("rescan", "one", 3) == Send(send.body, "task:rescan:one:3", owner="task:rescan")
+    assert task_send("rescan", "one", 3, first=True).first
 
 
 # Who submitted it.

@@ -75,8 +75,31 @@ def test_each_part_of_the_score(changes: dict[str, object], points: int) -> None
     assert trust_score(having(BARE, **changes)) == points
 
 
-def test_the_best_skill_has_exactly_100_points() -> None:
+def test_the_best_skill_has_exactly_100_points_and_says_why() -> None:
     assert trust_score(BEST) == 100
+    assert [(reason.points, reason.most, reason.text) for reason in trust_reasons(BEST)] == [
+        (30, 30, "Our rules found no known attack"),
+        (30, 30, "A judge read the instructions: 100 of 100"),
+        (10, 10, "A reviewer or a trusted vendor vouches for it"),
+        (10, 10, "Its submitter proved control of the repository"),
+        (5, 5, "First published 90 or more days ago"),
+        (5, 5, "Installed 1,000 times"),
+        (5, 5, "No report about it is open"),
+        (5, 5, "It was never blocked"),
+    ]
+
+
+def test_a_skill_of_which_nothing_good_is_known_says_that() -> None:
+    assert [(reason.points, reason.text) for reason in trust_reasons(BARE)] == [
+        (0, "Not scanned by our rules"),
+        (0, "The instructions were not read by a judge"),
+        (0, "No person has vouched for it"),
+        (0, "Nobody has proved control of the repository"),
+        (0, "First published recently"),
+        (0, "Installed 0 times"),
+        (0, "A report about it is open"),
+        (0, "It was blocked or taken down before"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,3 +203,6 @@ def test_the_reasons_say_that_no_judge_read_it_and_what_the_next_tier_needs() ->
         "a scan by the rules that it does not fail",
     )
     assert lacks_for_next_tier(having(BEST, judge_verdict=Verdict.FAIL)) == ("a judge that does not fail it",)
+    assert lacks_for_next_tier(having(BARE, static=Verdict.CONCERNS)) == ("30 points; it has 15",)
+    exactly_enough = having(BARE, judge_score=100)
+    assert lacks_for_next_tier(exactly_enough) == ("a scan by the rules that it does not fail",)

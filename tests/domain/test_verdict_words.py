@@ -86,7 +86,30 @@ def test_a_scan_that_did_not_end_has_no_result(status: ScanStatus) -> None:
     words = words_for_scan(report(status=status, problem="big.bin is too large"), JUDGED)
     assert words.headline.endswith("big.bin is too large. It has no result.") and words.tone is Tone.WARN
     assert "No known attack" not in words.headline
-    assert words_for_scan(None, None).headline == "No report of our rules is stored."
+
+
+def test_a_scan_that_ended_without_a_problem_to_name_says_how_it_ended() -> None:
+    words = words_for_scan(report(status=ScanStatus.ERROR), None)
+    assert words.headline == "The scan by our rules (version 3) failed. It has no result."
+
+
+def test_the_version_of_the_rules_is_what_stands_before_the_first_hyphen() -> None:
+    words = words_for_scan(StaticReport("3-abc-def"), None)
+    assert words.headline == "No known attack found by our rules (version 3)."
+
+
+def test_without_a_report_of_the_rules_the_judge_still_speaks() -> None:
+    words = words_for_scan(None, JUDGED)
+    assert words.summary == (
+        "No report of our rules is stored. A judge (small-1) read the instructions: pass, 92 of 100."
+    )
+    down = words_for_scan(None, None, JudgeStatus.DOWN)
+    assert down.details == ("The instructions were not read by a judge: it was unavailable.",)
+
+
+def test_a_block_and_a_taken_down_version_are_told_apart() -> None:
+    assert words_for_blocked((), blocked=True).headline == "This skill is blocked."
+    assert words_for_blocked((), blocked=False).headline == "This version was taken down."
 
 
 def test_no_words_promise_anything_and_none_of_a_blocked_skill_say_that_it_passed() -> None:

@@ -97,6 +97,36 @@ def test_none_takes_away_the_units_that_hold_one_of_its_members(within, unwanted
     assert found(node(within, any_of="a", none_of=unwanted)) == expected
 
 
+class AskedPieces:
+    """One segment, which notes how often somebody asks where it begins and ends."""
+
+    def __init__(self, text: bytes) -> None:
+        self.asked = 0
+        self._whole = Piece(0, len(text), TextRole.FOLLOW, segment=0)
+
+    def at(self, _offset: int) -> Piece:
+        return self._whole
+
+    def segment_around(self, _offset: int) -> tuple[int, int]:
+        self.asked += 1
+        return self._whole.start, self._whole.end
+
+    def all(self) -> list[Piece]:
+        return [self._whole]
+
+
+def test_a_segment_is_cut_into_sentences_once_however_many_hits_it_has():
+    text = b"a b. " * 50
+    pieces = AskedPieces(text)
+    known = Layer("SKILL.md", text, pieces, flowing=text)
+
+    def hits(wanted: Leaf) -> list[Hit]:
+        return [Hit(0, at, 1, 0, 0) for at, byte in enumerate(text) if byte == wanted.number]
+
+    assert len(places(node(Unit.SENTENCE, all_of="ab"), hits, [known])) == 50
+    assert pieces.asked == 1
+
+
 def test_none_forbids_each_of_its_members_alone():
     assert found(node(Unit.SENTENCE, all_of="a", none_of="bf")) == [A1]
 

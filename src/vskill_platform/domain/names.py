@@ -77,8 +77,9 @@ def forms_from(form: str) -> tuple[str, ...]:
     return (PUBLIC,) if form == PUBLIC else tuple(dict.fromkeys((form, INTERNAL, PUBLIC)))
 
 
-def _rank(form: str) -> int:
-    return {PUBLIC: 2, INTERNAL: 1}.get(form, 0)
+def _narrowness(form: str) -> int:
+    """More is narrower."""
+    return len(forms_from(form))
 
 
 def _is_read(form: str, audiences: Audiences) -> bool:
@@ -102,7 +103,7 @@ def holder_for(held: HeldName, audiences: Audiences) -> NameHolder | None:
     read = [form for form in held.holders if _is_read(form, audiences)]
     if not read:
         return None
-    return held.holders[min(read, key=lambda form: (_rank(form), held.holders[form].since, form))]
+    return held.holders[min(read, key=lambda form: (-_narrowness(form), held.holders[form].since, form))]
 
 
 def listed_name(listed_as: Mapping[str, str], audiences: Audiences, *, in_repo: bool = False) -> str | None:
@@ -114,7 +115,7 @@ def listed_name(listed_as: Mapping[str, str], audiences: Audiences, *, in_repo: 
 def listed_form(listed_as: Mapping[str, str], audiences: Audiences) -> str | None:
     """The form in which the skill has that name."""
     read = [form for form in listed_as if form != IN_REPO and _is_read(form, audiences)]
-    return min(read, key=lambda form: (_rank(form), form), default=None)
+    return min(read, key=lambda form: (-_narrowness(form), form), default=None)
 
 
 def recover_names(canonical: str, held: Mapping[str, HeldName]) -> dict[str, str]:
@@ -196,7 +197,7 @@ def first_names(skills: Iterable[NamedSkill]) -> ClaimedNames:
     skills = tuple(skills)
     listed: dict[str, dict[str, str]] = {one.canonical: {} for one in skills}
     holders: dict[str, dict[str, NameHolder]] = {}
-    for form in sorted({one.form for one in skills} | {PUBLIC}, key=lambda one: (-_rank(one), one)):
+    for form in sorted({one.form for one in skills} | {PUBLIC}, key=lambda one: (_narrowness(one), one)):
         visible = [one for one in skills if one.form in forms_from(form)]
         for one in visible:
             slug = one.canonical.rpartition("/")[2]

@@ -199,6 +199,11 @@ def audiences(reader: Reader, directory: Directory) -> Audiences:
 def _own(account: str | None, directory: Directory) -> frozenset[str]:
     if account is None and directory.access.mode is RegistryMode.INTERNAL:
         return frozenset()
+    return _audiences_inside(account, directory)
+
+
+def _audiences_inside(account: str | None, directory: Directory) -> frozenset[str]:
+    """What somebody reads whom the registry lets in."""
     principals = directory.principals(account) if account is not None else frozenset[str]()
     found = {PUBLIC}
     for name, namespace in directory.namespaces.items():
@@ -220,13 +225,8 @@ def _bound(reader: Reader, name: str, directory: Directory) -> Audiences:
     within = namespace_audiences(name)
     if not reader.reads_all:
         within &= _own(reader.account, directory)
-    return _own(None, _open(directory)) | within
-
-
-def _open(directory: Directory) -> Directory:
-    """As if the registry let everybody in: whoever has a token is let in."""
-    access = msgspec.structs.replace(directory.access, mode=RegistryMode.PUBLIC)
-    return msgspec.structs.replace(directory, access=access)
+    # Whoever has a token is let in.
+    return _audiences_inside(None, directory) | within
 
 
 def public_form(directory: Directory) -> frozenset[str]:

@@ -222,10 +222,9 @@ def score(findings: Iterable[Finding]) -> int:
 
     A rule counts once, by its worst finding: twenty calls of one API are one fact about the skill, not twenty.
     """
-    worst: dict[str, int] = {}
-    for finding in counting(findings):
-        worst[finding.rule_id] = max(finding.severity.penalty, worst.get(finding.rule_id, 0))
-    return max(0, MAX_SCORE - sum(worst.values()))
+    worst_last = sorted(counting(findings), key=lambda finding: finding.severity.penalty)
+    penalties = {finding.rule_id: finding.severity.penalty for finding in worst_last}
+    return max(0, MAX_SCORE - sum(penalties.values()))
 
 
 def verdict_of(findings: Collection[Finding]) -> Verdict:

@@ -351,7 +351,6 @@ def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill
     aliases = {*skill.aliases, *alias_names(skill.slug, publication.version.name)}
     return msgspec.structs.replace(
         skill,
-        name=publication.version.name,
         description=publication.version.description,
         repo_url=publication.repo_url,
         aliases=tuple(sorted(aliases)),
