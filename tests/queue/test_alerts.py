@@ -24,11 +24,19 @@ from vskill_platform.domain.namespace import Namespace, Visibility
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
-from vskill_platform.queue.alerts import MOST_LETTERS, PREPARING_MS, RECENT_MS, AlertCode, DeadLetters
+from vskill_platform.queue.alerts import (
+    MOST_LETTERS,
+    PREPARING_MS,
+    RECENT_MS,
+    SLOW_MS,
+    AlertCode,
+    DeadLetters,
+)
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
+from vskill_platform.store.workers import give_sign
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -170,3 +178,14 @@ async def test_B14_a_judge_that_stopped_answering_is_seen_from_the_records(env: 
     for number in range(7):
         await put_record(env, judged(f"back-{number}", JudgeStatus.ANSWERED, NOW - 10 + number))
     assert AlertCode.JUDGE_STALE not in codes(await queue_health())
+
+
+async def test_writes_that_take_a_share_of_a_claims_time_are_told_with_their_time(env: Env):
+    await all_jobs_ran(env)
+    await give_sign(write_ms=SLOW_MS - 1)
+    assert AlertCode.SLOW_WRITES not in codes(await queue_health())
+    await give_sign(write_ms=1_600)
+    (alert,) = (await queue_health()).alerts
+    assert alert.code is AlertCode.SLOW_WRITES and "take 1.6 s" in alert.text
+    await give_sign(write_ms=20)
+    assert AlertCode.SLOW_WRITES not in codes(await queue_health())

@@ -1,7 +1,8 @@
 """Blobs as files below one folder: the default. `ab/cd/abcd…` holds the content that is named so.
 
 A file is written whole beside its place, forced to the disk, and renamed into it, so that a crash or a full
-disk leaves either all of it or nothing. All file work happens in threads.
+disk leaves either all of it or nothing. All file work happens in threads; writing has its
+own, because a slow disk keeps them for seconds.
 """
 
 import asyncio
@@ -9,12 +10,13 @@ import contextlib
 import errno
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from vskill_platform.blobs.contract import Blobs, StoredPiece, check_address, is_address
 from vskill_platform.domain.errors import BlobFull, BlobUnavailable
+from vskill_platform.threads import WorkThreads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +31,9 @@ _ASIDE = "aside"
 #: 63 KB.
 _PROBE_LINES = 9_000
 
+#: Pieces that are written, and forced to the disk, at once.
+WRITERS = 8
+
 #: A file that was being written this long ago belongs to a process that died.
 _ABANDONED_S = 3600.0
 
@@ -42,6 +47,7 @@ class FilesBlobs(Blobs):
         self._root = root
         self._unfinished = root / _UNFINISHED
         self._aside = root / _ASIDE
+        self._writers = WorkThreads("content", WRITERS)
 
     @classmethod
     async def open(cls, root: Path) -> "FilesBlobs":
@@ -51,7 +57,8 @@ class FilesBlobs(Blobs):
         return blobs
 
     async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
-        await self._in_thread(self._put, check_address(address), data, replace=replace)
+        with self._translated():
+            await self._writers.run(self._put, check_address(address), data, replace=replace)
 
     async def get(self, address: str) -> bytes | None:
         return await self._in_thread(self._get, check_address(address))
@@ -60,7 +67,8 @@ class FilesBlobs(Blobs):
         return await self._in_thread(self._has, check_address(address))
 
     async def check(self) -> None:
-        await self._in_thread(self._probe)
+        with self._translated():
+            await self._writers.run(self._probe)
 
     async def pieces(self) -> AsyncIterator[StoredPiece]:
         """One folder of the first level at a time: there are at most 256."""
@@ -76,10 +84,16 @@ class FilesBlobs(Blobs):
 
     async def close(self) -> None:
         """No file stays open between calls."""
+        self._writers.close()
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
+        with self._translated():
             return await asyncio.to_thread(work, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = "the disk is full" if is_full else error.strerror or repr(error)

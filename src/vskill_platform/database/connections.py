@@ -15,7 +15,8 @@ from vskill_platform.domain.errors import NotFound
 #: SQLite's own waiting for a lock, per attempt. Its steps grow to 100 ms, so longer waits are ours (`begin`).
 _BUSY_STEP_MS = 20
 _READER_BUSY_MS = 1_000
-_IDLE_READERS = 8
+#: Reads that run at once, and the connections that are kept for them.
+READERS = 8
 
 
 def connect(path: Path, busy_ms: int = _BUSY_STEP_MS) -> sqlite3.Connection:
@@ -100,7 +101,7 @@ class ReaderPool:
             return connect_reader(self._path)
 
     def give_back(self, connection: sqlite3.Connection) -> None:
-        if self._closed or len(self._idle) >= _IDLE_READERS:
+        if self._closed or len(self._idle) >= READERS:
             connection.close()
         else:
             self._idle.append(connection)

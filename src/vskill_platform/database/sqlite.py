@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from vskill_platform.clock import Clock
-from vskill_platform.database.connections import ReaderPool, connect_reader, connect_writer
+from vskill_platform.database.connections import READERS, ReaderPool, connect_reader, connect_writer
 from vskill_platform.database.failures import primary_code, translate
 from vskill_platform.database.migrations import Derive, Migration, derive_nothing, load_migrations, migrate
 from vskill_platform.database.waiting import Watch, Watches
@@ -26,10 +26,12 @@ from vskill_platform.domain.errors import (
     StoreReplaced,
     StoreUnavailable,
 )
+from vskill_platform.threads import WorkThreads
 
 A = TypeVar("A")
 R = TypeVar("R")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 #: How long a write waits for another process before it fails as busy.
 BUSY_MS = 5_000
@@ -59,6 +61,7 @@ class SqliteDatabase:
         writing = _open_writer(self.path, busy_ms, migrations or load_migrations("sqlite"), derive)
         self._point = connect_reader(self.path)
         self._readers = ReaderPool(self.path)
+        self._threads = WorkThreads("reader", READERS)
         self._watches = Watches()
         self._writer = Writer(self.path, writing, self._watches, busy_ms)
         self._users: set[object] = set()
@@ -87,7 +90,7 @@ class SqliteDatabase:
         """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
         it, and has saved what it could."""
         try:
-            await asyncio.to_thread(self._writer.check_files)
+            await self._in_thread(self._writer.check_files)
         except StoreReplaced:
             await self.write(_NOTHING, None)
             raise
@@ -104,16 +107,19 @@ class SqliteDatabase:
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it in a thread with a connection that can only read."""
         try:
-            return await asyncio.to_thread(self._read, function)
+            return await self._in_thread(self._read, function)
         except StoreError:
             # A new connection cannot read beside a log that is gone, and says no more than that.
             if not self._closed:
                 await self.check_files()
             raise
 
-    def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:
             raise StoreUnavailable(f"{self.path} is closed", file=str(self.path))
+        return await self._threads.run(work, *args, **kwargs)
+
+    def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         try:
             connection = self._readers.take()
             try:
@@ -163,6 +169,7 @@ class SqliteDatabase:
             # Here, where it is read: in another thread it could be closed in the middle of a read.
             self._point.close()
             self._readers.close()
+            self._threads.close()
             self._writer.hand_over(asyncio.get_running_loop())
             await asyncio.to_thread(self._writer.stop)
 

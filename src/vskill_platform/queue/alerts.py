@@ -16,6 +16,7 @@ from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.brake import Brake
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
+from vskill_platform.domain.submission import CLAIM_MS
 from vskill_platform.queue.schedule import JobHealth
 from vskill_platform.records import readable
 from vskill_platform.store.statistics import JudgeWatch
@@ -23,6 +24,8 @@ from vskill_platform.worker_context import require_env
 
 #: Dead letters that are younger than this are a queue that loses work now.
 RECENT_MS = 3_600_000
+#: A claim is renewed by writes: those that take this share of its time put it at risk.
+SLOW_MS = CLAIM_MS // 15
 #: Preparing a namespace takes seconds; the job that finishes it runs every ten.
 PREPARING_MS = 600_000
 #: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
@@ -44,6 +47,7 @@ class AlertCode(enum.StrEnum):
     RESCANS_STOPPED = "rescans_stopped"
     CONTENT_DAMAGED = "content_damaged"
     DISK_FILLING = "disk_filling"
+    SLOW_WRITES = "slow_writes"
 
     @property
     def meaning(self) -> str:
@@ -63,6 +67,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
     AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
     AlertCode.DISK_FILLING: "a disk with records or content has less free than VSKILL_DISK_ALERT_MIB",
+    AlertCode.SLOW_WRITES: "a worker's last write to the record store took a second or more; a claim lasts 15",
     AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
 }
 
@@ -100,6 +105,8 @@ class AlertFacts(msgspec.Struct, frozen=True):
     store_replaced: str | None = None
     #: Why nobody is there to work; None where somebody is.
     deserted: str | None = None
+    #: How long the last write took that a worker measured.
+    write_ms: int = 0
     #: How long a namespace has been prepared, the longest; None where none is.
     preparing_ms: int | None = None
     #: The rule set that stopped before its first take-down; None where none has.
@@ -165,6 +172,7 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
     return (
         *_of_the_store(facts),
         *_of_disks(facts),
+        *_of_writes(facts),
         *_of_content(facts),
         *_of_workers(facts),
         *_of_the_queue(facts),
@@ -179,6 +187,15 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
 def _of_the_store(facts: AlertFacts) -> Iterator[Alert]:
     if facts.store_replaced is not None:
         yield Alert(AlertCode.STORE_REPLACED, facts.store_replaced)
+
+
+def _of_writes(facts: AlertFacts) -> Iterator[Alert]:
+    if facts.write_ms >= SLOW_MS:
+        text = (
+            f"Writes to the record store take {facts.write_ms / 1000:.1f} s, and claims last {CLAIM_MS // 1000} s. "
+            "Look at the store's disk or server: work is slow, and some of it is done again."
+        )
+        yield Alert(AlertCode.SLOW_WRITES, text)
 
 
 def _of_content(facts: AlertFacts) -> Iterator[Alert]:

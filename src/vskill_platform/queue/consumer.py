@@ -203,6 +203,8 @@ class _Consumer:
         self._handler = handler
         self._running: set[asyncio.Task[None]] = set()
         self._slot_free = asyncio.Event()
+        #: How long the last sign of life took to be written.
+        self._write_ms = 0
 
     async def run(self) -> None:
         signing = asyncio.create_task(self._give_signs(), context=Context())
@@ -225,11 +227,16 @@ class _Consumer:
             await self._sign(stopped=True)
 
     async def _sign(self, *, stopped: bool) -> None:
+        """A store that is slow gets until the next sign is due, and the sign tells how slow; a stop waits less."""
+        env = self._env
+        within_s = env.pace.ready_within_s if stopped else max(env.pace.sign_every_s, env.pace.ready_within_s)
+        began = env.clock.monotonic()
         try:
-            async with asyncio.timeout(self._env.pace.ready_within_s):
-                await run_with_worker_env(self._env, lambda: give_sign(stopped=stopped))
+            async with asyncio.timeout(within_s):
+                await run_with_worker_env(env, lambda: give_sign(stopped=stopped, write_ms=self._write_ms))
         except (PlatformError, TimeoutError) as error:
-            self._env.log.warning("sign of life not written", error=str(error) or "no answer in time")
+            env.log.warning("sign of life not written", error=str(error) or "no answer in time")
+        self._write_ms = int((env.clock.monotonic() - began) * 1000)
 
     async def _receive(self) -> tuple[Batch, ...]:
         """Batches for all free slots at once, or none after a short wait: a stop is noticed soon."""

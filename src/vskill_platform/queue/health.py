@@ -126,6 +126,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         store_replaced=replaced,
         deserted=deserted,
+        write_ms=workers.write_ms,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,
         paused=pause is not None,

@@ -63,17 +63,20 @@ class Keeper:
     async def _run(self) -> None:
         """Renew claim and lease until stopped; a claim that is lost stops the work."""
         while True:
-            try:
-                if self.claim is not None:
-                    await self.claim.renew()
-                await self.message.extend()
-            except ClaimLost as error:
-                self.lost = error
-                self.handling.cancel()
-                return
-            except StoreError as error:
-                require_env("log").log.warning("lease not extended", error=str(error))
-            await asyncio.sleep(self._every_s)
+            began = self._loop.time()
+            # Together: where a write takes seconds, one after the other would take up half of what a claim lasts.
+            renewals = [self.message.extend(), *([self.claim.renew()] if self.claim is not None else [])]
+            for error in await asyncio.gather(*renewals, return_exceptions=True):
+                if isinstance(error, ClaimLost):
+                    self.lost = error
+                    self.handling.cancel()
+                    return
+                if isinstance(error, StoreError):
+                    require_env("log").log.warning("lease not extended", error=str(error))
+                elif isinstance(error, BaseException):
+                    raise error
+            # From one beginning to the next: what a slow store took is not waited for again.
+            await asyncio.sleep(max(0.0, began + self._every_s - self._loop.time()))
 
 
 @asynccontextmanager

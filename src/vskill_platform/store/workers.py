@@ -25,6 +25,8 @@ class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
     seen_at: int
     #: It stopped as it was told to.
     stopped: bool = False
+    #: How long the sign before this one took to be written.
+    write_ms: int = 0
 
 
 class WorkersSeen(msgspec.Struct, frozen=True):
@@ -33,14 +35,16 @@ class WorkersSeen(msgspec.Struct, frozen=True):
     alive: int
     #: Of all of them the latest, also of those that are dead or stopped; None: nobody has worked for a day.
     last_sign_at: int | None
+    #: How long the last write took that a live worker measured, the longest.
+    write_ms: int
     #: Somebody worked here, and nobody has for longer than a worker that lives is silent.
     gone: bool
 
 
-async def give_sign(*, stopped: bool = False) -> None:
-    """This worker is there now."""
+async def give_sign(*, stopped: bool = False, write_ms: int = 0) -> None:
+    """This worker is there now, and its last sign took so long to be written."""
     env = require_env("kv")
-    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped))
+    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms))
     await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
 
 
@@ -65,5 +69,6 @@ def count_workers(signs: Sequence[WorkerSign], now: int, silent_ms: int) -> Work
     known = [sign for sign in signs if sign.seen_at <= now + CLOCK_SLACK_MS]
     last = max((sign.seen_at for sign in known), default=None)
     since = now - silent_ms
-    alive = sum(not sign.stopped and sign.seen_at >= since for sign in known)
-    return WorkersSeen(alive, last, gone=last is not None and last < since)
+    alive = [sign for sign in known if not sign.stopped and sign.seen_at >= since]
+    slowest = max((sign.write_ms for sign in alive), default=0)
+    return WorkersSeen(len(alive), last, slowest, gone=last is not None and last < since)
