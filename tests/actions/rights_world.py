@@ -33,6 +33,7 @@ from vskill_platform.domain.token import SCOPES, SCOPES_OF
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.collections import create_collection
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.suppressions import add_suppression
@@ -241,12 +242,15 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
 
 async def _manage(env: Env) -> None:
     """Olga owns the namespace, and belongs to two teams."""
-    olga = Member("user:olga", NamespaceRole.OWNER, env.kv.now(), "added")
-    carl = Member("user:carl", NamespaceRole.READER, env.kv.now(), "added")
-    record = Namespace("acme", members=(olga, carl))
-    await env.kv.put(keys.namespace("acme"), msgspec.json.encode(record))
     for name in ("crew", "spare"):
         await env.kv.put(keys.team(name), msgspec.json.encode(Team(name, ("carl", "olga"))))
+    olga = Member("user:olga", NamespaceRole.OWNER, env.kv.now(), "added")
+    carl = Member("user:carl", NamespaceRole.READER, env.kv.now(), "added")
+
+    async def decide(namespace: Namespace) -> NamespaceChange:
+        return NamespaceChange(msgspec.structs.replace(namespace, members=(olga, carl)))
+
+    await change_namespace("acme", decide, AuditNote("namespace changed", "acme", "system", "a test"))
 
 
 async def _put(shelf: Shelf, name: str, state: State, digest: str) -> Submission:
