@@ -40,6 +40,7 @@ from vskill_platform.store.capability_signals import capability_signals
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.grounds import Grounds, grounds_for
+from vskill_platform.store.registry_signals import registry_signals
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
 from vskill_platform.store.stored_content import keep_content
@@ -91,7 +92,10 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     )
     # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
-    signals = await capability_signals(claim.record.identity, content.digest, report)
+    signals = (
+        *await capability_signals(claim.record.identity, content.digest, report),
+        *await registry_signals(claim.record.identity),
+    )
     if signals:
         noticed = msgspec.structs.replace(
             evidence,

@@ -230,6 +230,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         CapabilityClass.SHELL_HOST,
         CapabilityClass.PERSISTENCE,
     )
+    #: What the registry knows that sends a skill to a reviewer: a name that can be taken for a popular one, an owner
+    #: whose other skills were blocked within 90 days; an empty value sends nothing.
+    review_signals: tuple[Literal["look-alike", "publisher"], ...] = ("look-alike", "publisher")
     #: Owners whose skills count as a trusted vendor's.
     trusted_owners: tuple[OwnerPlace, ...] = ()
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.

@@ -47,6 +47,10 @@ class SignalKind(enum.StrEnum):
 
     #: this version can do something that the newest live version cannot
     NEW_CAPABILITY = "new-capability"
+    #: its name can be taken for that of a popular skill of another owner
+    LOOK_ALIKE = "look-alike"
+    #: other skills of its owner were blocked lately
+    PUBLISHER = "publisher"
 
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,95 @@
+"""What the registry knows about a skill and no scan of its files can know: that its name can be taken for a popular
+one, and that its owner's other skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
+
+Names are compared with those that everybody can see, so that nobody learns of a private one. An owner's blocks are
+counted and not named, because not everybody who may submit there may read all of them.
+"""
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
+from vskill_platform.domain.decision import Signal, SignalKind
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.look_alike import MIN_INSTALLS, look_alikes
+from vskill_platform.domain.naming import hyphenate
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.records import Skips
+from vskill_platform.store.names import read_names
+from vskill_platform.store.skills import place_of
+from vskill_platform.worker_context import require_env
+
+#: For how long a block speaks against its owner.
+BLOCKED_WITHIN_MS = 90 * 86_400_000
+#: Blocks of one owner that are counted.
+MOST_BLOCKS = 100
+
+
+async def registry_signals(identity: Identity) -> tuple[Signal, ...]:
+    """The signals of what is submitted at this place."""
+    wanted = require_env("settings").settings.review_signals
+    found: list[Signal] = []
+    if SignalKind.LOOK_ALIKE in wanted:
+        found += await _look_alike(identity)
+    if SignalKind.PUBLISHER in wanted:
+        found += await _publisher(identity)
+    return tuple(found)
+
+
+async def _look_alike(identity: Identity) -> list[Signal]:
+    """Only of a first publication: what is published keeps its name."""
+    slug, canonical, published, _ = await place_of(identity)
+    name = hyphenate(slug)
+    if published is not None or not name:
+        return []
+    held = (await read_names(look_alikes(name))).held
+    holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
+    popular = [one for one in await _read_skills(holders) if _is_imitated(one, canonical)]
+    if not popular:
+        return []
+    first = max(popular, key=lambda one: (one.trust.installs, one.canonical))
+    reason = (
+        f"its name {name} can be taken for {holders[first.canonical]}, the name of {first.canonical}, which was "
+        f"installed {first.trust.installs} times"
+    )
+    return [Signal(SignalKind.LOOK_ALIKE, reason, tuple(sorted(one.canonical for one in popular)))]
+
+
+def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
+    """Whether that is a popular skill of another owner. One that was blocked is imitated by nobody."""
+    own = skill.canonical.partition("/")[0] == canonical.partition("/")[0]
+    return not own and not skill.withdrawn and skill.trust.installs >= MIN_INSTALLS
+
+
+async def _read_skills(names: dict[str, str]) -> list[PublishedSkill]:
+    env = require_env("kv")
+    settled = await env.kv.get_many(keys.skill(one) for one in names)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("registry_signals")
+    found = [skips.decode(entry, PublishedSkill) for entry in settled.found.values()]
+    skips.report(env)
+    return [one for one in found if one is not None]
+
+
+async def _publisher(identity: Identity) -> list[Signal]:
+    env = require_env("kv")
+    since = env.kv.now() - BLOCKED_WITHIN_MS
+    skips = Skips("registry_signals")
+    recent = 0
+    for kind in (TargetKind.PLACE, TargetKind.REPOSITORY):
+        page = await env.kv.scan(_blocks_of(kind, identity), limit=MOST_BLOCKS)
+        for error in page.failed.values():
+            raise error
+        blocks = (skips.decode(entry, BlockEntry) for entry in page.items)
+        recent += sum(one is not None and one.discovered_at >= since for one in blocks)
+    skips.report(env)
+    if not recent:
+        return []
+    blocked = "another skill of its owner was" if recent == 1 else f"{recent} other skills of its owner were"
+    return [Signal(SignalKind.PUBLISHER, f"{blocked} blocked within 90 days")]
+
+
+def _blocks_of(kind: TargetKind, identity: Identity) -> str:
+    """The beginning of the keys of an owner's blocks."""
+    owner, _, _ = identity.repo_key.rpartition("/")
+    return keys.block(BlockTarget(kind, f"{owner}/"))

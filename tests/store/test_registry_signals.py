@@ -1,0 +1,134 @@
+"""What the registry knows sends a skill to a reviewer: a name like that of a popular one, an owner with blocks."""
+
+import pytest
+
+from tests.support.acting import approve
+from tests.support.envs import ENGINES, open_test_env, run_until_quiet, skill_files
+from tests.support.namespaces import manage
+from tests.support.system_reads import get_submission
+from vskill_platform.actions.principal import OPERATOR
+from vskill_platform.actions.visibility import audiences_of, resolve
+from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
+from vskill_platform.domain.identity import normalise, upload_identity
+from vskill_platform.domain.look_alike import MIN_INSTALLS
+from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.skill import with_installs
+from vskill_platform.domain.states import State
+from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.registry_signals import BLOCKED_WITHIN_MS, registry_signals
+from vskill_platform.store.skills import update_skill
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as opened:
+        yield opened
+
+
+async def submit(env, owner: str, name: str, text: str = ""):
+    everybody = audiences_of(await resolve(OPERATOR))
+    done = await submit_upload(
+        skill_files(name, text), namespace=owner, slug=name, by=SubmittedBy(None, everybody)
+    )
+    await run_until_quiet(env)
+    assert done.submission is not None
+    return await get_submission(done.submission.id)
+
+
+async def make_popular(env, owner: str, name: str, installs: int = MIN_INSTALLS) -> None:
+    assert (await submit(env, owner, name)).state is State.PUBLISHED
+    await update_skill(f"upload~{owner}/skills/{name}", lambda skill: with_installs(skill, installs))
+
+
+async def block(env, owner: str, name: str, at: int) -> None:
+    target = place_target(upload_identity(owner, name))
+    await add_block(BlockEntry(target, Severity.HIGH, "bad", "admin:eve", at, at))
+
+
+async def test_a_name_like_that_of_a_popular_skill_waits_for_a_reviewer_with_its_reason(env):
+    await make_popular(env, "ann", "linter")
+    record = await submit(env, "mia", "linterr")
+    assert record.state is State.NEEDS_REVIEW
+    said = (
+        "its name linterr can be taken for linter, the name of upload~ann/skills/linter, which was installed "
+        f"{MIN_INSTALLS} times"
+    )
+    assert record.evidence is not None and record.evidence.signals == (said,)
+    assert record.evidence.signal_places == ("upload~ann/skills/linter",)
+    assert said in record.history[-1].reason
+    await approve(record.id, by="admin:eve", reason="a fork that says so")
+    await run_until_quiet(env)
+    assert (await get_submission(record.id)).state is State.PUBLISHED
+    # What is published keeps its name, so an update is not asked again.
+    assert (await submit(env, "mia", "linterr", "more")).state is State.PUBLISHED
+
+
+async def test_what_is_no_imitation_is_published(env):
+    await make_popular(env, "ann", "linter")
+    await make_popular(env, "ann", "reader", MIN_INSTALLS - 1)
+    for owner, name in (("ann", "lintter"), ("mia", "linter"), ("mia", "readerr"), ("mia", "flinters")):
+        assert (await submit(env, owner, name)).state is State.PUBLISHED, (owner, name)
+
+
+async def test_nobody_learns_of_a_private_name(env):
+    await manage(env, "upload~ann", Visibility.TEAM)
+    await make_popular(env, "ann", "linter")
+    assert (await submit(env, "mia", "linterr")).state is State.PUBLISHED
+
+
+async def test_the_most_popular_of_several_is_named_and_all_are_listed(env):
+    await make_popular(env, "ann", "linters", 30)
+    await make_popular(env, "ben", "lintr", 40)
+    record = await submit(env, "mia", "linter")
+    assert record.evidence is not None
+    assert (
+        "lintr, the name of upload~ben/skills/lintr, which was installed 40 times"
+        in record.evidence.signals[0]
+    )
+    assert record.evidence.signal_places == ("upload~ann/skills/linters", "upload~ben/skills/lintr")
+
+
+async def test_an_owner_whose_other_skill_was_blocked_lately_waits_for_a_reviewer(env):
+    now = env.kv.now()
+    await block(env, "ann", "thief", now - BLOCKED_WITHIN_MS)
+    record = await submit(env, "ann", "notes")
+    assert record.state is State.NEEDS_REVIEW
+    assert record.evidence is not None
+    assert record.evidence.signals == ("another skill of its owner was blocked within 90 days",)
+    assert (await submit(env, "anna", "notes")).state is State.PUBLISHED
+
+
+async def test_an_old_block_speaks_against_nobody_and_several_are_counted(env):
+    now = env.kv.now()
+    await block(env, "ann", "thief", now - BLOCKED_WITHIN_MS - 60_000)
+    assert (await submit(env, "ann", "notes")).state is State.PUBLISHED
+    for name in ("second", "third"):
+        await block(env, "ann", name, now)
+    record = await submit(env, "ann", "later")
+    assert record.evidence is not None
+    assert record.evidence.signals == ("2 other skills of its owner were blocked within 90 days",)
+
+
+async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
+    target = repository_target(normalise("https://github.com/acme/bad"))
+    await add_block(BlockEntry(target, Severity.HIGH, "bad", "admin:eve", env.kv.now()))
+    for address, expected in (
+        ("https://github.com/acme/tools", 1),
+        ("https://github.com/acme2/tools", 0),
+        ("https://gitlab.com/acme/tools", 0),
+    ):
+        assert len(await registry_signals(normalise(address, "skills/notes"))) == expected
+
+
+@pytest.mark.parametrize("kind", ["look-alike", "publisher"])
+async def test_the_operator_chooses_what_is_looked_at(tmp_path, kind):
+    async with open_test_env("memory", tmp_path, review_signals=(kind,)) as env:
+        await make_popular(env, "ann", "linter")
+        await block(env, "mia", "thief", env.kv.now())
+        record = await submit(env, "mia", "linterr")
+        assert record.evidence is not None
+        assert [("owner" in one) for one in record.evidence.signals] == [kind == "publisher"]
