@@ -6,8 +6,9 @@ measured minutes apart on the same disk. `python -m bench` runs them; `docs/benc
 Each serves a sentence that the project says elsewhere; one that no sentence needs goes.
 
 - `queue` (with `queue_peers`), `counts`, `context`, `scanner` (with `skills`, `skill_scanner`): the README's figures.
-- `end_to_end`: sizing, what a repository adds to a job; the only one with git.
+- `path` (with `path_child`): sizing, what a repository adds to a job; the only one with git.
 - `reads` (with `driver_reads`) and `engine_reads`: decision record 0002, how records are read on each engine.
+- `door` (with `door_server`) and `backlog`: decision records 0019 and 0017, crowds, and a kill with a backlog.
 - `web` (with `web_store`): the marketplace is fast with hundreds of thousands of skills (US-002).
 - `scaling` and `postgres_scale` (with the other `postgres_` modules): sizing and query plans.
 """

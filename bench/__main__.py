@@ -1,10 +1,12 @@
 """`python -m bench`: run the benchmarks, show what they found, and end with 1 where a full run misses a goal."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 
+from bench import path
 from bench.command import end, measured
 from bench.render import to_json, write_page
 from bench.scale import FULL, QUICK
@@ -21,6 +23,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
 )
+@click.option("--compared", default="", help="Measure this commit's path too, in turn with this one's.")
 @click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its pictures from this run.")
 @click.option(
     "--after",
@@ -29,7 +32,13 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
     help="With --only and --write-docs: the other parts are those of this earlier run's --json.",
 )
 def main(
-    *, quick: bool, names: tuple[str, ...], json_file: Path | None, write_docs: bool, before: Path | None
+    *,
+    quick: bool,
+    names: tuple[str, ...],
+    json_file: Path | None,
+    compared: str,
+    write_docs: bool,
+    before: Path | None,
 ) -> None:
     """Measure throughput and reads, as ratios within one run."""
     if write_docs and (quick or (names and before is None)):
@@ -38,7 +47,8 @@ def main(
         )
     if quick and before is not None:
         raise click.UsageError("--after goes on with a whole run: leave out --quick")
-    run = measured({name: BENCHES[name] for name in names or BENCHES}, QUICK if quick else FULL)
+    benches = BENCHES | {"path": partial(path.run, before=compared)}
+    run = measured({name: benches[name] for name in names or benches}, QUICK if quick else FULL)
     if before is not None:
         run = msgspec.json.decode(before.read_bytes(), type=Run).followed_by(run)
     if json_file is not None:

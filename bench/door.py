@@ -7,23 +7,19 @@ that the refusal names. Both servers run the same application over the same stor
 import asyncio
 import itertools
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from bench.processes import resident_bytes
+from bench.processes import resident_bytes, start_server
 from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.web_store import filled, names_of
 from bench.workshop import Workshop
 
-ROOT = Path(__file__).parent.parent
 OURS, BARE = "ours", "bare"
 WAYS = {OURS: "our front door", BARE: "uvicorn as it comes"}
 #: Where the clients come from.
@@ -120,7 +116,7 @@ def _goals(found: dict[tuple[str, int], list[Crowd]], crowds: tuple[int, ...]) -
 
 
 def _measure(store: Path, way: str, clients: int, count: int, seconds: float) -> Crowd:
-    with _server(store, way) as (port, pid):
+    with start_server("bench.door_server", str(store), way) as (port, pid):
         paths = _paths(count)
         Workshop.run(_crowd(port, 2, paths, 0.5))
         found = Workshop.run(_crowd(port, clients, paths, seconds))
@@ -141,19 +137,6 @@ def _paths(count: int) -> tuple[str, ...]:
             for name in names
         )
     )
-
-
-@contextmanager
-def _server(store: Path, way: str) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "bench.door_server", str(store), way]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        try:
-            yield int(process.stdout.readline()), process.pid
-        finally:
-            process.stdin.close()
-            process.wait()
 
 
 class Client(asyncio.Protocol):

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,13 @@ import click
 
 from bench import skill_scanner
 from bench.command import console, end
+from bench.processes import ROOT, checked_out
 from bench.render import show, to_json, write_labelled
 from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.scale import FULL
 from bench.suite import Run, run_suite
 from bench.workshop import Workshop
 
-ROOT = Path(__file__).parent.parent
 CHILD = Path(__file__).parent / "labelled_scan.py"
 PASSES = 2
 PATIENCE_S = 1800
@@ -69,20 +68,6 @@ def scan_with(source: Path, skills: Sequence[Path], *options: str) -> Scans:
     )
     scans: Scans = json.loads(done.stdout)
     return scans
-
-
-@contextmanager
-def checked_out(commit: str) -> Iterator[Path]:
-    """The sources of a commit, in a temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "tree"
-        subprocess.run(
-            ["git", "worktree", "add", "--detach", "--quiet", str(place), commit], cwd=ROOT, check=True
-        )
-        try:
-            yield place
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(place)], cwd=ROOT, check=True)
 
 
 def run(workshop: Workshop, folder: Path, before: str, compared: int) -> Report:

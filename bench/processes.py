@@ -1,11 +1,16 @@
-"""What processes cost, from `/proc`: CPU seconds and memory of a process with everything below it."""
+"""Processes of a benchmark: servers beside it, sources of another commit, and what processes cost, from `/proc`."""
 
 import os
-from collections.abc import Iterable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+ROOT = Path(__file__).parent.parent
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MB = 1_000_000
 
@@ -67,3 +72,31 @@ def memory_mb(pid: int) -> float:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return kilobytes * 1024 / _MB
+
+
+@contextmanager
+def start_server(module: str, *arguments: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own, which prints its port and ends with its input: the port and the process."""
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield int(process.stdout.readline()), process.pid
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+@contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """The sources of a commit, in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "tree"
+        subprocess.run(
+            ["git", "worktree", "add", "--detach", "--quiet", str(place), commit], cwd=ROOT, check=True
+        )
+        try:
+            yield place
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(place)], cwd=ROOT, check=True)

@@ -11,8 +11,8 @@ from bench import (
     counts,
     documents,
     door,
-    end_to_end,
     engine_reads,
+    path,
     queue,
     reads,
     scanner,
@@ -27,7 +27,7 @@ Bench = Callable[[Workshop], Report]
 
 #: Those that start processes come first, so that no earlier part's memory can disturb them.
 BENCHES: dict[str, Bench] = {
-    "end-to-end": end_to_end.run,
+    "path": path.run,
     "queue": queue.run,
     "door": door.run,
     "counts": counts.run,

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.outside
 
 #: The whole way with real git has no small size: the processes that it starts take longer than everything else
 #: together. The web's has tests of its own.
-SMALL = tuple(name for name in BENCHES if name not in {"end-to-end", "web"})
+SMALL = tuple(name for name in BENCHES if name not in {"path", "web"})
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.labelled import ROOT, labelled_skills, run, scan_with
+from bench.labelled import labelled_skills, run, scan_with
+from bench.processes import ROOT
 from bench.scale import TINY
 from bench.workshop import Workshop
 

@@ -3,18 +3,17 @@ SQLite, every transition durable. The git host is a process of its own and share
 """
 
 import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from bench.consuming import consuming, from_clients, until_empty, until_published
 from bench.measure import timed
-from bench.processes import cpu_seconds
+from bench.processes import ROOT, checked_out, cpu_seconds, start_server
 from bench.results import Figure, Report, at_least
 from bench.workshop import Workshop
 from tests.support.git_server import Repo, skill_md
@@ -25,7 +24,8 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env
 
-ROOT = Path(__file__).parent.parent
+CHILD = Path(__file__).parent / "path_child.py"
+PATIENCE_S = 1800
 #: Clients that submit at the same time.
 SUBMITTERS = 8
 #: How many of the scale's submissions there are for each repository of ten skills, and of one.
@@ -57,7 +57,8 @@ class Sample(msgspec.Struct, frozen=True):
         return self.skills / self.seconds
 
 
-def run(workshop: Workshop) -> Report:
+def run(workshop: Workshop, before: str = "") -> Report:
+    """`before` is a commit whose path is measured in turn with this one's."""
     figures, goals, notes = [], [], []
     for skills, share in SHARES.items():
         repositories = max(2, workshop.scale.submissions // share)
@@ -67,13 +68,48 @@ def run(workshop: Workshop) -> Report:
         figures.append(figure)
         goals.append(at_least(f"skills/s from {name}", figure.median, GOALS[skills], unit="/s"))
         notes.append(f"{name}: {where_time_goes(samples[-1])}")
+        if before:
+            ours, theirs = compare(workshop, before, repositories, skills)
+            figures += [
+                Figure.of(f"{who}, {name}", "skills/s", rates)
+                for who, rates in (("this commit beside it", ours), (before, theirs))
+            ]
+            ratio = statistics.median(ours) / statistics.median(theirs)
+            goals.append(at_least(f"{name}: this commit ÷ {before}", ratio, 1))
     return Report(
-        name="end-to-end",
+        name="path",
         title="From a repository's address to PUBLISHED: real git over loopback, SQLite, the real consumer",
         figures=tuple(figures),
         goals=tuple(goals),
         notes=tuple(notes),
     )
+
+
+def compare(
+    workshop: Workshop, before: str, repositories: int, skills: int
+) -> tuple[list[float], list[float]]:
+    """Skills a second of this commit and of another, in processes of their own and in turn."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    with checked_out(before) as place:
+        for _ in range(workshop.scale.rounds):
+            workshop.say(f"measuring the path of {before} and of this commit")
+            theirs.append(_rate_of(place, repositories, skills))
+            ours.append(_rate_of(ROOT, repositories, skills))
+    return ours, theirs
+
+
+def _rate_of(source: Path, repositories: int, skills: int) -> float:
+    done = subprocess.run(
+        [sys.executable, "-P", str(CHILD), str(repositories), str(skills)],
+        env={"PYTHONPATH": f"{source}:{source / 'src'}", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        cwd=source,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    return float(done.stdout)
 
 
 def where_time_goes(sample: Sample) -> str:
@@ -95,7 +131,7 @@ def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
     early = EARLY if repositories < FEW else 0
     for number in range(early + repositories):
         Repo(served / "owner" / f"repo-{number}.git").commit(_files(number, skills))
-    with host(served) as (port, host_pid):
+    with start_server("tests.support.git_server", str(served)) as (port, host_pid):
         settings = Settings(
             data_dir=str(folder / "data"),
             source_rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",),
@@ -116,20 +152,6 @@ def _files(number: int, skills: int) -> dict[str, bytes]:
             line = f"Line of file {file} of {name}: how a table of figures is read and checked.\n"
             found[f"{folder}references/part-{file}.md"] = (line * (FILE_BYTES // len(line))).encode()
     return found
-
-
-@contextmanager
-def host(served: Path) -> Iterator[tuple[int, int]]:
-    """A git host in a process of its own: its port and its process."""
-    command = [sys.executable, "-m", "tests.support.git_server", str(served)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        try:
-            yield int(process.stdout.readline()), process.pid
-        finally:
-            process.stdin.close()
-            process.wait()
 
 
 async def _measure(settings: Settings, early: range, counted: range, skills: int, host_pid: int) -> Sample:
