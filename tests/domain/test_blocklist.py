@@ -146,6 +146,18 @@ def test_merging_again_changes_nothing(old: BlockEntry, new: BlockEntry) -> None
     assert merge(merged, new) == merged and merge(merged, old) == merged
 
 
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [(("", ""), ("", DIGEST)), (("hash", ""), ("hash", DIGEST)), (("", DIGEST), ("hash", ""))],
+)
+def test_a_merged_entry_names_the_content_of_which_more_is_known(less, more) -> None:
+    for merged in (
+        merge(entry(content=less), entry(content=more)),
+        merge(entry(content=more), entry(content=less)),
+    ):
+        assert (merged.content_hash, merged.digest) == more
+
+
 def test_entries_of_two_targets_do_not_merge() -> None:
     other = msgspec.structs.replace(entry(), target=place_target(OTHER))
     with pytest.raises(InvalidInput) as caught:

@@ -84,6 +84,12 @@ def test_what_is_over_the_limit_is_counted_and_its_number_is_a_capability_of_its
     assert new_capabilities(card, more)[0].review_class is CapabilityClass.SHELL_HOST
 
 
+def test_what_is_over_the_limit_counts_as_in_a_shell_where_any_of_it_is():
+    many = [host(f"h{number:03}.example") for number in range(MOST_OF_A_KIND + 1)]
+    card = make_card([*many, host("zzz.example", 1, INSTRUCTION, shell=True)])
+    assert card[-1] == host("2 more", shell=True)
+
+
 def test_new_is_what_the_first_card_has_not():
     before, after = [host("a.example")], [host("a.example", 77), host("b.example")]
     assert new_capabilities(before, after) == (host("b.example"),)

@@ -131,6 +131,11 @@ def test_the_last_reason_counts() -> None:
     assert "Taken down: new." in say_withdrawn(skill)
 
 
+def test_a_reason_that_is_a_sentence_keeps_its_one_full_stop() -> None:
+    skill = take_down(published("A"), by(StatusRole.REVIEWER, reason=".env is sent away. "))
+    assert say_withdrawn(skill).startswith("Taken down: .env is sent away. No version of ")
+
+
 @pytest.mark.parametrize(
     ("marks", "now", "due"),
     [

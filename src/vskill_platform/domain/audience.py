@@ -39,9 +39,8 @@ _ENDS = ("", ":internal", ":team")
 
 def includes(wider: str, narrower: str) -> bool:
     """Whether every reader of the narrower audience may read the wider one as well."""
-    if wider in (PUBLIC, narrower):
-        return True
-    return wider != SEVERAL and _namespace(wider) == _namespace(narrower) and _width(wider) < _width(narrower)
+    same = _namespace(wider) == _namespace(narrower)
+    return wider == PUBLIC or (same and _width(wider) <= _width(narrower))
 
 
 def widest(audiences: Iterable[str]) -> str | None:

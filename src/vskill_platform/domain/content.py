@@ -213,9 +213,9 @@ def unpack(data: bytes, expected_digest: str | None = None) -> tuple[SkillFile, 
         raise _corrupt("its manifest is not in the one valid form")
     if expected_digest is not None and digest_of(manifest) != expected_digest:
         raise _corrupt("its digest is not the expected one", expected=expected_digest)
-    lacking = sum(entry.size for entry in manifest) - len(body)
-    if lacking:
-        raise _corrupt("its length does not fit its manifest", is_cut=lacking > 0)
+    size = sum(entry.size for entry in manifest)
+    if (is_cut := size > len(body)) or size < len(body):
+        raise _corrupt("its length does not fit its manifest", is_cut=is_cut)
     return tuple(_cut_files(manifest, body))
 
 
