@@ -20,10 +20,12 @@ from click.testing import CliRunner
 from tests.support import lifetimes
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
+from tests.support.records import put_copies
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.settings import Settings
 from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.skills import get_skill
 from vskill_platform.worker_context import run_with_worker_env
 
 
@@ -104,6 +106,20 @@ def read_files(root: Path, hidden: tuple[str, ...] = ()) -> dict[str, bytes]:
     """What is below a folder, without what a client notes there for itself."""
     found = {one.relative_to(root).as_posix(): one.read_bytes() for one in root.rglob("*") if one.is_file()}
     return {path: data for path, data in found.items() if not path.startswith(hidden or ("\0",))}
+
+
+def add_many(registry: Registry, canonical: str, count: int) -> None:
+    """Copies of a published skill, faster than the pipeline could publish them."""
+
+    async def copy() -> None:
+        async with env_for(Settings(data_dir=str(registry.folder / "data"))) as env:
+
+            async def put() -> None:
+                await put_copies(env, await get_skill(canonical), count)
+
+            await run_with_worker_env(env, put)
+
+    asyncio.run(copy())
 
 
 @contextmanager

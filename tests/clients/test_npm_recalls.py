@@ -1,18 +1,12 @@
 """A recall as each npm client sees it, against a running server on loopback: what it says, and what is left on disk. And
 what a recall is not: a publication, however many there are, takes nothing from those who have a skill."""
 
-import asyncio
 import json
 
 import pytest
 
 from tests.clients.clients import Claude
-from tests.clients.registry import Registry, read_files, skill_md
-from tests.support.records import put_copies
-from vskill_platform.bootstrap import env_for
-from vskill_platform.settings import Settings
-from vskill_platform.store.skills import get_skill
-from vskill_platform.worker_context import run_with_worker_env
+from tests.clients.registry import Registry, add_many, read_files, skill_md
 
 pytestmark = pytest.mark.node
 
@@ -25,20 +19,6 @@ MANY = 210
 def published(registry: Registry):
     registry.publish("good", {"SKILL.md": skill_md("good")})
     return registry
-
-
-def add_many(registry: Registry, canonical: str) -> None:
-    """Many skills more, faster than the pipeline could publish them."""
-
-    async def copy() -> None:
-        async with env_for(Settings(data_dir=str(registry.folder / "data"))) as env:
-
-            async def put() -> None:
-                await put_copies(env, await get_skill(canonical), MANY)
-
-            await run_with_worker_env(env, put)
-
-    asyncio.run(copy())
 
 
 def plugin_of(claude: Claude, name: str) -> dict[str, object]:
@@ -157,7 +137,7 @@ def test_many_more_skills_take_nothing_from_those_who_have_one(published, claude
     claude.plugin("marketplace", "add", f"{published.url}/marketplace.json")
     claude.plugin("install", f"zebra@{MARKETPLACE}")
     skills.add(canonical)
-    add_many(published, "upload~tests/skills/good")
+    add_many(published, "upload~tests/skills/good", MANY)
     claude.plugin("marketplace", "update", MARKETPLACE)
     assert "errors" not in plugin_of(claude, "zebra")
     assert "1.0.0" in claude.plugin("update", f"zebra@{MARKETPLACE}").text

@@ -169,6 +169,18 @@ async def test_no_tool_and_no_resource_tells_a_secret(world):
                     assert without_names(first, world.hidden) == without_names(second, world.absent), (
                         tool.name
                     )
+                for number, method in enumerate(("skills/list", "skills/get")):
+                    body = {"jsonrpc": "2.0", "id": number, "method": method}
+                    texts = []
+                    for facts in (world.hidden, world.absent):
+                        params = {"uri": f"skill://{facts.canonical}/SKILL.md"} if number else {}
+                        accept = {"accept": "application/json, text/event-stream"}
+                        asked_at = f"{address}/mcp"
+                        answer = await http.post(asked_at, json={**body, "params": params}, headers=accept)
+                        texts.append(without_names(answer.text, facts))
+                        if not number:
+                            assert not leaks_in(world, Asked("POST", method), answer.text)
+                    assert texts[0] == texts[1], method
                 listed = (await client.list_resources()).model_dump_json()
                 assert not leaks_in(world, Asked("POST", "resources"), listed)
                 for facts in (world.hidden, world.absent):

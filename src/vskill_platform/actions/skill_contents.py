@@ -2,7 +2,7 @@
 read. Whether a version may be handed out is decided in `skill_names`."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.intake.manifest import read_front_matter
 from vskill_platform.store import skills
 from vskill_platform.store.attestations import get_attestation
 from vskill_platform.store.stored_content import read_content
@@ -88,6 +89,11 @@ async def read_skill_text(services: Services, digest: str) -> str:
         text = file.data.decode("utf-8", "replace")
         services.kept.texts.put(digest, text, len(file.data))
     return text
+
+
+async def read_fields(services: Services, digest: str) -> dict[str, Any] | None:
+    """Every field of the front matter of a content; None where it is not plain YAML."""
+    return read_front_matter((await read_skill_text(services, digest)).encode())
 
 
 async def read_version(_services: Services, skill: PublishedSkill, ref: VersionRef) -> SkillVersion:

@@ -8,8 +8,10 @@ matter is too large.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
+import re2
 import yaml
 
 from vskill_platform.domain.content import (
@@ -269,6 +271,42 @@ class _Parser:
 
     def _line(self, event: yaml.Event) -> int:
         return self._first_line + (event.start_mark.line if event.start_mark else 0)
+
+
+#: What a value of YAML's core schema is that stands without quotes and is no text.
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_WHOLE = re2.compile(r"[-+]?[0-9]{1,15}")
+_DECIMAL = re2.compile(r"[-+]?(\.[0-9]{1,15}|[0-9]{1,15}(\.[0-9]{0,15})?)([eE][-+]?[0-9]{1,2})?")
+
+
+class _TypedParser(_Parser):
+    """Reads values as YAML's core schema does: numbers, true, false and null where nothing quotes them."""
+
+    def _node(self, event: yaml.Event, depth: int) -> Any:
+        if not isinstance(event, yaml.ScalarEvent) or not event.implicit[0]:
+            return super()._node(event, depth)
+        text: str = event.value
+        if text in _NULLS:
+            return None
+        if text in _FLAGS:
+            return _FLAGS[text]
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def read_front_matter(skill_md: bytes) -> dict[str, Any] | None:
+    """Every field of the front matter as the author wrote it, as JSON can say it; None where it is not plain YAML."""
+    try:
+        lines = _decode(skill_md).split("\n")
+        begin, end = _find_front_matter(lines, [])
+        if not begin:
+            return None
+        fields: dict[str, Any] = _TypedParser("\n".join(lines[begin:end]), begin + 1).parse()[0]
+    except (InvalidManifest, _NotPlain):
+        return None
+    return fields
 
 
 def _tools(node: _Node | None) -> tuple[str, ...]:

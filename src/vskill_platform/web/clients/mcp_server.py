@@ -1,4 +1,5 @@
-"""The registry as an MCP server: four tools, and every skill that can be installed as a resource.
+"""The registry as an MCP server: four tools, every skill that can be installed as a resource, and the extension for
+skills (`mcp_skills`).
 
 Needs the extra `mcp`; `mcp` loads it. Tools run in the request's own context, so they find its environment and who
 asks as every view does. What skills say was written by strangers, and the instructions to agents say so.
@@ -7,7 +8,7 @@ asks as every view does. What skills say was written by strangers, and the instr
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Annotated, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from mcp.server.context import ServerRequestContext
@@ -26,6 +27,7 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    RequestParams,
     Resource,
     ResourceTemplate,
     TextContent,
@@ -55,13 +57,13 @@ from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
+from vskill_platform.web.clients import mcp_skills
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import cut_text, in_words
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
-SCHEME = "skill://"
 PAGE = 100
 MOST_BODY = 200_000
 INSTRUCTIONS = (
@@ -247,7 +249,7 @@ async def _list_resources(_context: Context, params: Paging) -> ListResourcesRes
         raise _refusal(error) from None
     shown = [
         Resource(
-            uri=SCHEME + "/".join(quote(part, safe="~") for part in one.canonical.split("/")),
+            uri=mcp_skills.file_uri(one.canonical, ""),
             name=one.canonical,
             title=one.name,
             description=one.description,
@@ -261,7 +263,9 @@ async def _list_resources(_context: Context, params: Paging) -> ListResourcesRes
 async def _list_templates(_context: Context, _params: Paging) -> ListResourceTemplatesResult:
     about = "A file of a skill's current version; without a path, its SKILL.md."
     template = ResourceTemplate(
-        uri_template=f"{SCHEME}{{owner}}/{{repo}}/{{slug}}/{{+path}}", name="skill file", description=about
+        uri_template=f"{mcp_skills.SCHEME}{{owner}}/{{repo}}/{{slug}}/{{+path}}",
+        name="skill file",
+        description=about,
     )
     return ListResourceTemplatesResult(resource_templates=[template])
 
@@ -278,15 +282,17 @@ def _refusal(error: PlatformError) -> MCPError:
 
 
 async def _read(uri: str) -> ReadResourceResult:
-    parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
-    if not uri.startswith(SCHEME) or len(parts) < 3:
+    place = mcp_skills.split_uri(uri)
+    if place is None:
         raise InvalidInput(
-            f"{uri[:200]!r} is not the address of a skill.", field="uri", fix=f"use {SCHEME}owner/repo/slug"
+            f"{uri[:200]!r} is not the address of a skill.",
+            field="uri",
+            fix=f"use {mcp_skills.SCHEME}owner/repo/slug",
         )
     services = services_of(_asking.get())
-    skill = await find_skill(services, principal_of(_asking.get()), "/".join(parts[:3]))
+    canonical, path = place
+    skill = await find_skill(services, principal_of(_asking.get()), canonical)
     ref = await find_installable(services, skill, None)
-    path = "/".join(parts[3:]) or SKILL_FILE
     file = await read_file(services, skill, ref, path)
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
@@ -298,6 +304,42 @@ def _contents(uri: str, path: str, data: bytes) -> TextResourceContents | BlobRe
     except UnicodeDecodeError:
         encoded: str = msgspec.to_builtins(data)
         return BlobResourceContents(uri=uri, blob=encoded, mime_type="application/octet-stream")
+
+
+# The extension for skills.
+
+
+class GetSkillParams(RequestParams):
+    """Which skill."""
+
+    uri: str
+
+
+async def _list_skills(_context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    services, reader = services_of(_asking.get()), principal_of(_asking.get())
+    try:
+        page = await list_unblocked(services, reader, after=params.cursor, limit=mcp_skills.PAGE)
+        entries = await mcp_skills.skill_entries(services, page.items)
+    except PlatformError as error:
+        raise _refusal(error) from None
+    return mcp_skills.cacheable(services, reader, skills=entries, nextCursor=page.after)
+
+
+async def _get_skill(_context: Context, params: GetSkillParams) -> dict[str, Any]:
+    services, reader = services_of(_asking.get()), principal_of(_asking.get())
+    place = mcp_skills.split_uri(params.uri)
+    entries: list[dict[str, Any]] = []
+    if place is not None and place[1] == SKILL_FILE:
+        try:
+            skill = await find_skill(services, reader, place[0])
+            await find_installable(services, skill, None)
+            entries = await mcp_skills.skill_entries(services, [skill])
+        except PlatformError as error:
+            raise _refusal(error) from None
+    for entry in entries:
+        return mcp_skills.cacheable(services, reader, skill=entry)
+    message = f"No skill is served at {params.uri[:200]}: give the address of a SKILL.md from skills/list."
+    raise MCPError(code=INVALID_PARAMS, message=message)
 
 
 # Answering.
@@ -318,6 +360,9 @@ class McpServer:
             on_list_resource_templates=_list_templates,
             on_read_resource=_read_resource,
         )
+        self._server.extensions[mcp_skills.EXTENSION] = {}
+        self._server.add_request_handler("skills/list", PaginatedRequestParams, _list_skills)
+        self._server.add_request_handler("skills/get", GetSkillParams, _get_skill)
 
     def answer(self, request: Request) -> Response:
         return _ToolAnswer(self._server, self._security, request)
