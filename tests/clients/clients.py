@@ -1,10 +1,14 @@
 """The real clients, each in a home and a project folder of its own, so that no test sees another's."""
 
+import json
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -49,18 +53,28 @@ class Installed(msgspec.Struct, frozen=True):
     """Where the pinned programs are."""
 
     node: Path
-    #: A program of its own, without node.
+    #: Programs of their own, without node.
     claude: Path
+    codex: Path
+    copilot: Path
+    opencode: Path
     modules: Path
 
 
 def find_clients() -> Installed | None:
-    nodes = sorted(MODULES.glob("node-*/bin/node"))
-    claudes = sorted(MODULES.glob("@anthropic-ai/claude-code-*/claude"))
-    wanted = (MODULES / "skills", MODULES / "clawhub")
-    if not nodes or not claudes or not all(one.is_dir() for one in wanted):
+    programs = (
+        "node-*/bin/node",
+        "@anthropic-ai/claude-code-*/claude",
+        "@openai/codex-*/vendor/*/bin/codex",
+        "@github/copilot-*/copilot",
+        "opencode-*/bin/opencode",
+    )
+    found = [sorted(MODULES.glob(pattern)) for pattern in programs]
+    wanted = (MODULES / "skills", MODULES / "clawhub", MODULES / "@google" / "gemini-cli")
+    if not all(found) or not all(one.is_dir() for one in wanted):
         return None
-    return Installed(nodes[0], claudes[0], MODULES)
+    node, claude, codex, copilot, opencode = (paths[0] for paths in found)
+    return Installed(node, claude, codex, copilot, opencode, MODULES)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -78,19 +92,26 @@ class Client:
 
     def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
         self.registry = registry
+        self._folder = folder
         self.home = folder / "home"
         self.project = folder / "project"
         self._installed = installed
         for one in (self.home, self.project):
             one.mkdir(exist_ok=True)
 
-    def run(self, *arguments: str, code: int | None = 0, **variables: str) -> Said:
-        """Ask; `code` is how it must end, None leaves that to the caller."""
+    def beside(self) -> Self:
+        """The same client of another person, who has nothing yet."""
+        folder = self._folder / "beside"
+        folder.mkdir()
+        return type(self)(self._installed, self.registry, folder)
+
+    def run(self, *arguments: str, code: int | None = 0, given: str = "", **variables: str) -> Said:
+        """Ask; `code` is how it must end, None leaves that to the caller. `given` is what somebody types."""
         done = subprocess.run(
             [*self.command(), *arguments],
             cwd=self.project,
             env={**self.variables(), **variables},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             check=False,
@@ -114,6 +135,10 @@ class Client:
             "DISABLE_TELEMETRY": "1",
             "DO_NOT_TRACK": "1",
             "CLAWHUB_DISABLE_TELEMETRY": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "HTTP_PROXY": NOWHERE,
+            "HTTPS_PROXY": NOWHERE,
+            "NO_PROXY": "127.0.0.1,localhost",
         }
 
 
@@ -159,9 +184,6 @@ class Claude(Client):
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_ERROR_REPORTING": "1",
-            "HTTP_PROXY": NOWHERE,
-            "HTTPS_PROXY": NOWHERE,
-            "NO_PROXY": "127.0.0.1,localhost",
         }
 
     def plugin(self, *arguments: str, code: int | None = 0) -> Said:
@@ -185,3 +207,135 @@ class Claude(Client):
     def folder(self, marketplace: str, name: str, version: str = "1.0.0") -> Path:
         """Where an installed plugin keeps its skill."""
         return self.home / ".claude/plugins/cache" / marketplace / name / version / "skills" / name
+
+
+class Codex(Client):
+    """Codex, without an account: its commands about plugins, and a session whose model is a stand-in."""
+
+    def command(self) -> list[str]:
+        return [str(self._installed.codex)]
+
+    def plugin(self, *arguments: str, code: int | None = 0) -> Said:
+        return self.run("plugin", *arguments, code=code)
+
+    def ask_model(self, model: "StandInModel") -> str:
+        """What it sends to the model that its settings name."""
+        provider = f'{{name="stand-in",base_url="{model.url}",wire_api="responses"}}'
+        settings = ("-c", "model_provider=stand", "-c", f"model_providers.stand={provider}", "-m", "none")
+        self.run("exec", "--skip-git-repo-check", *settings, "hello", code=1)
+        return model.take()
+
+    def folder(self, marketplace: str, name: str, version: str = "1.0.0") -> Path:
+        return self.home / ".codex/plugins/cache" / marketplace / name / version / "skills" / name
+
+
+class Copilot(Client):
+    """Copilot CLI, without an account: its commands about plugins, and a session whose model is a stand-in."""
+
+    def command(self) -> list[str]:
+        return [str(self._installed.copilot)]
+
+    def variables(self) -> Mapping[str, str]:
+        return {**super().variables(), "COPILOT_AUTO_UPDATE": "false"}
+
+    def plugin(self, *arguments: str, code: int | None = 0) -> Said:
+        return self.run("plugin", *arguments, code=code)
+
+    def ask_model(self, model: "StandInModel") -> str:
+        self.run(
+            *("-p", "hello"),
+            code=None,
+            COPILOT_OFFLINE="true",
+            COPILOT_PROVIDER_BASE_URL=model.url,
+            COPILOT_MODEL="none",
+        )
+        return model.take()
+
+    def folder(self, marketplace: str, name: str) -> Path:
+        return self.home / ".copilot/installed-plugins" / marketplace / name / "skills" / name
+
+
+class Gemini(Client):
+    """Gemini CLI, without an account: its commands about skills and extensions."""
+
+    script = "@google/gemini-cli/bundle/gemini.js"
+
+    def variables(self) -> Mapping[str, str]:
+        return {**super().variables(), "GEMINI_TELEMETRY_ENABLED": "false"}
+
+    def folder(self, name: str) -> Path:
+        """Of a skill that was installed by itself."""
+        return self.home / ".gemini/skills" / name
+
+    def extension(self, name: str) -> Path:
+        """Of a skill in an extension."""
+        return self.home / ".gemini/extensions" / name / "skills" / name
+
+
+class OpenCode(Client):
+    """OpenCode, without an account: its settings, and the list of skills that it has."""
+
+    def command(self) -> list[str]:
+        return [str(self._installed.opencode)]
+
+    def variables(self) -> Mapping[str, str]:
+        return {**super().variables(), "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PURE": "1"}
+
+    def configure(self, **settings: object) -> None:
+        folder = self.home / ".config/opencode"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "opencode.json").write_text(json.dumps(settings))
+
+    def skills(self) -> dict[str, Path]:
+        """Where each skill of its list lies, without its own."""
+        listed = json.loads(self.run("debug", "skill").text)
+        return {one["name"]: Path(one["location"]) for one in listed if one["location"] != "<built-in>"}
+
+
+class StandInModel:
+    """Takes what clients send to a model, and answers that there is none."""
+
+    def __init__(self) -> None:
+        self._taken: list[str] = []
+        taken = self._taken
+
+        class Answering(BaseHTTPRequestHandler):
+            """Every request is refused."""
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                taken.append(body.decode("utf-8", "replace"))
+                self._refuse()
+
+            def do_GET(self) -> None:
+                self._refuse()
+
+            def _refuse(self) -> None:
+                said = b'{"error":{"message":"there is no model"}}'
+                self.send_response(400)
+                self.send_header("content-length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is printed."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def take(self) -> str:
+        """Everything that was sent since this was last asked; something was."""
+        assert self._taken
+        sent = "\n".join(self._taken)
+        self._taken.clear()
+        return sent

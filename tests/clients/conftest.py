@@ -6,7 +6,17 @@ The clients are npm packages at pinned versions (`node/package-lock.json`), inst
 
 import pytest
 
-from tests.clients.clients import Claude, Clawhub, Skills, find_clients
+from tests.clients.clients import (
+    Claude,
+    Clawhub,
+    Codex,
+    Copilot,
+    Gemini,
+    OpenCode,
+    Skills,
+    StandInModel,
+    find_clients,
+)
 from tests.clients.private import running_private
 from tests.clients.registry import Registry, running
 
@@ -44,3 +54,30 @@ def clawhub(installed, registry: Registry, tmp_path):
 @pytest.fixture
 def claude(installed, registry: Registry, tmp_path):
     return Claude(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def codex(installed, registry: Registry, tmp_path):
+    return Codex(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def copilot(installed, registry: Registry, tmp_path):
+    return Copilot(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def gemini(installed, registry: Registry, tmp_path):
+    return Gemini(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def opencode(installed, registry: Registry, tmp_path):
+    return OpenCode(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def model():
+    """What Codex and Copilot send their prompts to."""
+    with StandInModel() as opened:
+        yield opened
