@@ -62,6 +62,10 @@ def test_the_number_in_lists(last: str, current: str | None, status_at: int, num
 STEPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4), st.integers(0, 2)), max_size=25)
 
 
+def test_a_skill_of_which_nothing_was_withdrawn_has_its_current_number_in_lists() -> None:
+    assert listed_version(published("A", "B")) == "1.0.1"
+
+
 @given(STEPS)
 def test_whatever_happens_to_a_skill_its_number_in_lists_only_grows(
     steps: list[tuple[int, int, int]],

@@ -44,6 +44,12 @@ def test_what_differs_more_or_is_short_is_another_name(name, other):
     assert other not in look_alikes(name)
 
 
+def test_every_close_name_is_written_down_and_no_other():
+    assert look_alikes("pdf") == {"dpf", "pfd"}
+    # Of 37 letters: swapped, one less, one changed, and one more, which doubles a letter in two places.
+    assert len(look_alikes("efgh")) == 3 + 4 + 4 * 36 + (5 * 37 - 4)
+
+
 @given(NAMES)
 @settings(deadline=None, max_examples=40)
 def test_no_name_is_like_itself_and_swapping_back_gives_the_name(name):
