@@ -11,6 +11,7 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.namespace import Directory
 from vskill_platform.domain.revocation import RevokedList
+from vskill_platform.domain.spelling import Speller
 
 V = TypeVar("V")
 
@@ -57,6 +58,8 @@ class KeptReads:
         self.blocklist: Blocklist | None = None
         #: Who may read what, with the version at which it was read.
         self.directory: tuple[int, Directory] | None = None
+        #: Words that a search may suggest, with the version of their record.
+        self.speller: tuple[int, Speller] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()
         #: What is revoked, for the readers of a set of audiences; one list is derived at a time.

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.search import field_terms
+from vskill_platform.domain.terms import MAX_TERMS
 from vskill_platform.kv.collections import COLLECTIONS, Value
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, derive, kept_fields
 from vskill_platform.kv.query import In, Is
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import search_columns, search_table
 from vskill_platform.kv.sqlite_query import index_name
-from vskill_platform.kv.terms import MAX_TERMS, cut_terms
 
 BY_NAME = {collection.name: collection for collection in COLLECTIONS}
 
@@ -170,7 +171,8 @@ async def _check_stored(path: Path, records: list[tuple[str, bytes]]) -> None:
                 counts[found] = counts.get(found, 0) + 1
             assert await kv.count_by(collection.prefix, field, audiences=EVERYTHING) == counts
         for entry in entries:
-            for term in sorted(collection.terms(entry.value))[:3]:
+            words = " ".join(collection.search_texts(entry.value)).split() if collection.searched else ()
+            for term in [word for word in sorted(words) if word.isalnum()][:3]:
                 assert entry in (await kv.search(collection.prefix, term, audiences=EVERYTHING)).items
     await kv.close()
 
@@ -208,7 +210,7 @@ def test_the_tokenizer_keeps_every_term_whole(text):
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'ascii')")
     connection.execute("CREATE VIRTUAL TABLE v USING fts5vocab (t, row)")
-    terms = cut_terms(text)
+    terms = field_terms(text, is_name=True)
     connection.execute("INSERT INTO t VALUES (?)", (" ".join(terms),))
     assert {term for (term,) in connection.execute("SELECT term FROM v")} == set(terms)
     connection.close()

@@ -40,18 +40,20 @@ RELEASED = {
     "postgres/0012_audience_in_search.sql": "7933cef4cb151addfbc165a353aa39197063200fd695ac5c66f1b4e0590fe929",
     "sqlite/0013_owner.sql": "25ab83973f4cba74de035420982705a885a9a58b22bb6d72704550d93f56e1b4",
     "postgres/0013_owner.sql": "0eba4dfde451a54cedbcc5f409ffc58b6cf44d83b613cd3d1e54aab0d5a75efd",
+    "sqlite/0014_weight.sql": "4ab0975d56b87c4238bbf3be4ad63ef7cf9d3c6dcda5568adde251077ecf26b1",
+    "postgres/0014_weight.sql": "4329e059ec0ac98f1bd917b34dc67ae40ca91c26b790eec32288690c978224e6",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
     "sqlite": (
-        "0013_owner.sql",
-        "8a1165483330f76a52446d1b3305f2835d040352f9a05e6e2de2864ed391cac7",
+        "0014_weight.sql",
+        "92c011e5afaa228f80c9c82308b3e24c8a42a56b8493af647d151349a5c10fd7",
     ),
     "postgres": (
-        "0013_owner.sql",
-        "e77b8c8882fddb696f38a6704913ec5fb5fa7a4c52483bccf4e1f7f44eb367ad",
+        "0014_weight.sql",
+        "e1d3a111b3372caeb4bc3bf330f211c3acaadf8750b160b84ebba039c1a6cbe6",
     ),
 }
 

@@ -1,7 +1,34 @@
-"""Counts of the catalogue."""
+"""Counts of what a search found."""
 
-from vskill_platform.domain.catalogue import Facets
+from vskill_platform.domain.catalogue import Facets, Filter, count_rows
+
+#: category, certification, trust, agent, licence, owner
+ROWS = [
+    ("data", "SCANNED", "T2", "any", "MIT", "acme"),
+    ("data", "VERIFIED", "T2", "claude", "MIT", "acme"),
+    ("web", "SCANNED", "T3", "any", "none", "acme"),
+    ("web", "SCANNED", "T2", "any", "MIT", "other"),
+    (None, None, None, None, None, "acme"),
+]
 
 
-def test_every_skill_has_one_category_so_their_sum_is_the_number_of_skills():
-    assert Facets({"files": 3, "web": 4}, {"SCANNED": 2}, {}, {}, {}).total == 7
+def test_what_cannot_be_installed_is_not_counted():
+    assert count_rows(ROWS, Filter()) == Facets(
+        4,
+        {"data": 2, "web": 2},
+        {"SCANNED": 3, "VERIFIED": 1},
+        {"T2": 3, "T3": 1},
+        {"any": 3, "claude": 1},
+        {"MIT": 3, "none": 1},
+    )
+    assert count_rows([], Filter(), truncated=True) == Facets(0, {}, {}, {}, {}, {}, truncated=True)
+
+
+def test_a_facet_counts_what_the_other_filters_leave():
+    found = count_rows(ROWS, Filter(category="web", owner="acme"), truncated=True)
+    assert (found.total, found.truncated) == (1, True)
+    assert found.category == {"data": 2, "web": 1}
+    assert (found.trust, found.licence) == ({"T3": 1}, {"none": 1})
+    both = count_rows(ROWS, Filter(category="web", trust="T2"))
+    assert (both.total, both.category, both.trust) == (1, {"data": 2, "web": 1}, {"T2": 1, "T3": 1})
+    assert both.agent == {"any": 1}

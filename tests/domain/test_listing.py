@@ -2,7 +2,9 @@
 
 import pytest
 
-from vskill_platform.domain.listing import CATEGORIES, About, about
+from vskill_platform.domain.listing import CATEGORIES, About, about, listing, search_weight
+from vskill_platform.domain.scan import Verdict
+from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,32 @@ def test_an_agent_is_named_where_exactly_one_is(written, expected):
 
 def test_facts_that_say_nothing_take_no_room():
     assert about(name="s", description="d") == About()
+
+
+@pytest.mark.parametrize(
+    ("facts", "weight"),
+    [
+        (TrustFacts(), 4),
+        (TrustFacts(installs=1), 6),
+        (TrustFacts(installs=2), 8),
+        (TrustFacts(installs=3), 8),
+        (TrustFacts(installs=1000), 24),
+        (TrustFacts(installs=2**20 - 1), 44),
+        (TrustFacts(installs=2**20), 46),
+        (TrustFacts(installs=2**40), 46),
+        (TrustFacts(static=Verdict.PASS), 8),
+        (TrustFacts(age_ms=AGE_STEP_MS - 1), 4),
+        (TrustFacts(age_ms=AGE_STEP_MS), 5),
+        (TrustFacts(age_ms=FULL_AGE_MS), 9),
+        (TrustFacts(age_ms=FULL_AGE_MS * 9), 9),
+        (
+            TrustFacts(
+                Verdict.PASS, 100, Verdict.PASS, Provenance.VERIFIED, FULL_AGE_MS, 2**20, reviewed=True
+            ),
+            63,
+        ),
+    ],
+)
+def test_a_weight_grows_with_installs_trust_and_age_up_to_63(facts, weight):
+    assert search_weight(facts) == weight
+    assert listing(About(), facts, updated_at=1, created_at=1).weight == weight

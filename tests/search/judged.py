@@ -12,7 +12,13 @@ from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import about
 from vskill_platform.domain.names import HeldName, NameHolder
 from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.skill import Publication, PublishedSkill, SkillVersion, publish_version
+from vskill_platform.domain.skill import (
+    Publication,
+    PublishedSkill,
+    SkillVersion,
+    publish_version,
+    with_trust,
+)
 from vskill_platform.domain.trust import TrustFacts, TrustTier
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Put
@@ -115,6 +121,7 @@ def _skill(
     facts = about(name=slug, description=description)
     identity = Identity("github.com", owner, repo, f"skills/{slug}")
     skill, _ = publish_version(None, Publication(version, identity, "user:test", about=facts, trust=trust))
+    skill = with_trust(skill, trust)
     assert skill.listing is not None
     listing = msgspec.structs.replace(skill.listing, trust_tier=tier)
     return msgspec.structs.replace(skill, listing=listing, listed_as={"public": held})

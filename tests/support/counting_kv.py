@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, Operation, Page, Settled
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, FoundValues, Operation, Page, Settled
 from vskill_platform.kv.query import Condition
 
 
@@ -85,9 +85,24 @@ class CountingKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
+        loosely: bool = False,
     ) -> Found:
         self.calls["search"] += 1
-        return await self._inner.search(prefix, text, audiences=audiences, where=where, limit=limit)
+        return await self._inner.search(
+            prefix, text, audiences=audiences, where=where, limit=limit, loosely=loosely
+        )
+
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        self.calls["search_values"] += 1
+        return await self._inner.search_values(prefix, text, fields, audiences=audiences, limit=limit)
 
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
         self.calls["commit"] += 1

@@ -17,8 +17,18 @@ from vskill_platform.domain.messages import Send
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
-from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, Operation, Page, Put, Settled
+from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.kv.entries import (
+    Change,
+    Entry,
+    EntryPage,
+    Found,
+    FoundValues,
+    Operation,
+    Page,
+    Put,
+    Settled,
+)
 from vskill_platform.kv.query import Condition
 from vskill_platform.scan.contract import Scanner
 from vskill_platform.sources.contract import Fetched
@@ -89,9 +99,24 @@ class HookedKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
+        loosely: bool = False,
     ) -> Found:
         self._maybe_fail("search")
-        return await self.inner.search(prefix, text, audiences=audiences, where=where, limit=limit)
+        return await self.inner.search(
+            prefix, text, audiences=audiences, where=where, limit=limit, loosely=loosely
+        )
+
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        self._maybe_fail("search_values")
+        return await self.inner.search_values(prefix, text, fields, audiences=audiences, limit=limit)
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         return await self.inner.changes(prefix, after=after, limit=limit)

@@ -22,6 +22,7 @@ from vskill_platform.submission_store import enumerate_published_skills, iter_pu
 SKILLS = "/api/v1/skills"
 
 FilterText = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+SearchText = Annotated[str, msgspec.Meta(max_length=400)]
 SkillLimit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 SkillCursor = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 
@@ -59,15 +60,18 @@ class ListSkills(NarrowSkills, frozen=True, kw_only=True):
 
 
 class SearchSkills(NarrowSkills, frozen=True, kw_only=True):
-    """Every word must occur; the last one may be the beginning of a word."""
+    """All words count, in any form; the last one may be the beginning of a word."""
 
-    q: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    q: SearchText = ""
     #: how many to show on a page
     limit: SkillLimit = 20
 
 
 class CountSkills(ActionRequest, frozen=True, kw_only=True):
-    """All listed skills."""
+    """All listed skills, or those that a search finds."""
+
+    #: only what a search for these words finds
+    q: SearchText = ""
 
 
 class Paging(Wire, frozen=True):
@@ -97,10 +101,12 @@ class SearchAnswer(Wire, frozen=True):
     total: int
     truncated: bool
     unreadable: int = 0
+    #: what was probably meant, where little was found; its results come last
+    did_you_mean: str | None = None
 
 
 class FacetsAnswer(Wire, frozen=True):
-    """How many listed skills there are of each kind; exact."""
+    """How many listed skills there are of each kind; of a search, up to 1,000 are counted."""
 
     total: int
     category: dict[str, int]
@@ -108,6 +114,8 @@ class FacetsAnswer(Wire, frozen=True):
     trust: dict[str, int]
     agent: dict[str, int]
     licence: dict[str, int]
+    #: the search finds more skills than were counted
+    truncated: bool = False
 
 
 async def list_skills(services: Services, reader: Principal, request: ListSkills) -> SkillsAnswer:
@@ -125,12 +133,14 @@ async def search_skills(services: Services, reader: Principal, request: SearchSk
     cards = [card(one, blocklist) for one in found.items]
     shown = tuple(sorted(cards, key=lambda one: (one.is_blocked, one.is_withdrawn)))
     paging = Paging(found.truncated, None, request.limit)
-    return SearchAnswer(shown, paging, len(shown), found.truncated, found.unreadable)
+    return SearchAnswer(
+        shown, paging, len(shown), found.truncated, found.unreadable, found.did_you_mean or None
+    )
 
 
-async def count_skills(services: Services, reader: Principal, _request: CountSkills) -> FacetsAnswer:
-    found = await count_catalogue(services, reader)
-    return FacetsAnswer(found.total, **msgspec.structs.asdict(found))
+async def count_skills(services: Services, reader: Principal, request: CountSkills) -> FacetsAnswer:
+    found = await count_catalogue(services, reader, request.q)
+    return FacetsAnswer(**msgspec.structs.asdict(found))
 
 
 # The same as records, for entry points that show skills in a form of their own.
@@ -185,7 +195,12 @@ async def search_catalogue(
     return await catalogue.search_skills(text, filters, limit, audiences=audiences_of(reader))
 
 
-async def count_catalogue(_services: Services, reader: Principal) -> Facets:
+async def count_catalogue(
+    _services: Services, reader: Principal, text: str = "", filters: Filter | None = None
+) -> Facets:
+    """The counts of all skills, or of those that a search finds; filters narrow only a search."""
+    if text.strip():
+        return await catalogue.count_found(text, filters, audiences=audiences_of(reader))
     return await catalogue.count_facets(audiences=audiences_of(reader))
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Search published skills by words.
 
-    Names and descriptions are searched. Every word must occur; the last one may be the beginning of a word. Blocked
-    and withdrawn skills come last.
+    Names and descriptions are searched, for words in any form and for synonyms; the last word may be the beginning of
+    one. Blocked and withdrawn skills come last.
     """
     from vskill_platform.actions.catalogue import SEARCH_SKILLS, SearchSkills
 
@@ -35,10 +35,10 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 def _show(found: "SearchAnswer", words: str) -> None:
     if not found.results:
-        click.echo(
-            f"No skill fits {words!r}. Every word must occur: try fewer words, or the beginning of one."
-        )
+        click.echo(f"No skill fits {words!r}. Try fewer words, or the beginning of one.")
         return
+    if found.did_you_mean:
+        click.echo(f"Did you mean: {found.did_you_mean}?")
     count = "1 skill" if found.total == 1 else f"{found.total} skills"
     rows = [
         (one.name, " ".join(one.description.split()), one.cert_tier.lower(), one.vskill_installs)

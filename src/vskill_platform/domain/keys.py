@@ -85,6 +85,8 @@ CONTROL_REVOCATIONS = "control:revocations"
 CONTROL_STREAMS = "control:streams"
 #: that every skill has the names that it had before names were held
 CONTROL_NAMES = "control:names"
+#: the words of public skills, by which a search suggests what was meant
+CONTROL_VOCABULARY = "control:vocabulary"
 #: the one-time link that makes the first admin
 CONTROL_SETUP = "control:setup"
 

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from vskill_platform.domain.trust import TrustFacts, TrustTier, trust_score, trust_tier
+from vskill_platform.domain.trust import (
+    AGE_STEP_MS,
+    FULL_AGE_MS,
+    TrustFacts,
+    TrustTier,
+    trust_score,
+    trust_tier,
+)
 
 OTHER = "other"
 ANY_AGENT = "any"
@@ -44,6 +51,8 @@ AGENTS: Mapping[str, str] = {
     "opencode": "opencode",
 }
 _MOST_LICENCE = 40
+#: More installs add nothing to the weight: it is at most 63.
+_MOST_INSTALLS = 2**20
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _LICENCE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-")
 
@@ -69,6 +78,8 @@ class Listing(msgspec.Struct, frozen=True):
     updated_at: int
     #: when the first version was published
     created_at: int
+    #: orders what fits a search equally well, the greatest first
+    weight: int = 0
 
 
 def about(
@@ -98,7 +109,16 @@ def listing(facts: About, trust: TrustFacts, *, updated_at: int, created_at: int
         installs=trust.installs,
         updated_at=updated_at,
         created_at=created_at,
+        weight=search_weight(trust),
     )
+
+
+def search_weight(trust: TrustFacts) -> int:
+    """How established and trusted a skill is, from 0 to 63, in steps, so that a record is seldom written for it: two
+    for each doubling of the installs, four for each tier of trust, one for each step of age."""
+    installs = min(trust.installs, _MOST_INSTALLS).bit_length()
+    tier = tuple(TrustTier).index(trust_tier(trust))
+    return 2 * installs + 4 * tier + min(trust.age_ms, FULL_AGE_MS) // AGE_STEP_MS
 
 
 def _category(text: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import UnindexedQuery
-from vskill_platform.kv.terms import cut_terms
+from vskill_platform.domain.search import field_terms
 
 Value = str | int | None
 
@@ -60,6 +60,8 @@ def integer(*paths: tuple[str, ...]) -> Field:
 
 
 _READERS = Field(((AUDIENCE,),), str, PUBLIC)
+#: How many of the searched fields are names.
+_NAMES = 2
 
 
 class RecordKind(msgspec.Struct, frozen=True):
@@ -72,8 +74,10 @@ class RecordKind(msgspec.Struct, frozen=True):
     #: with the audience serves every reader; the others serve only the system, which asks for everything.
     indexes: tuple[tuple[str, ...], ...]
     counted: tuple[str, ...] = ()
-    #: Searched fields, the most telling first.
+    #: Searched fields, the most telling first; the first two are names, and found by their whole too.
     searched: tuple[str, ...] = ()
+    #: The integer field by which a search orders what fits equally well, the greatest first.
+    weighed: str = ""
     #: Fields that may narrow a question that another index serves: each entry on the way is looked at.
     facets: tuple[str, ...] = ()
     #: Prefixes of keys that are not records of this kind.
@@ -102,10 +106,15 @@ class RecordKind(msgspec.Struct, frozen=True):
         """The searched fields' terms, one string per field, cut the way queries are cut."""
         record = parse(value)
         texts = (self.fields[name].of(record) for name in self.searched)
-        return tuple(" ".join(cut_terms(found)) if isinstance(found, str) else "" for found in texts)
+        return tuple(
+            " ".join(field_terms(found, is_name=place < _NAMES)) if isinstance(found, str) else ""
+            for place, found in enumerate(texts)
+        )
 
-    def terms(self, value: bytes) -> frozenset[str]:
-        return frozenset(" ".join(self.search_texts(value)).split())
+    def weight_of(self, value: bytes) -> int | None:
+        """What orders a stored record among others that fit equally well."""
+        found = self.fields[self.weighed].read(value)
+        return found if isinstance(found, int) else None
 
 
 SUBMISSIONS = RecordKind(
@@ -138,6 +147,7 @@ SUBMISSIONS = RecordKind(
     counted=("state", AUDIENCE),
     facets=("state",),
     searched=("skill_name", "repo_url"),
+    weighed="created_at",
 )
 
 SKILLS = RecordKind(
@@ -160,6 +170,7 @@ SKILLS = RecordKind(
         "licence": text("listing", "licence"),
         "agent": text("listing", "agent"),
         "trust": text("listing", "trust_tier"),
+        "weight": integer(("listing", "weight")),
         AUDIENCE: _READERS,
     },
     indexes=(
@@ -179,6 +190,7 @@ SKILLS = RecordKind(
     counted=("certification", "category", "licence", "agent", "trust", AUDIENCE),
     facets=("owner", "category", "licence", "agent", "trust", "certification"),
     searched=("name", "canonical", "description"),
+    weighed="weight",
 )
 
 TASKS = RecordKind(

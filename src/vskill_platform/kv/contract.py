@@ -9,12 +9,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import chain
 
 import msgspec
 
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
+from vskill_platform.domain.search import plan_search, step_of
 from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.entries import (
     Capability,
@@ -23,6 +25,7 @@ from vskill_platform.kv.entries import (
     Entry,
     EntryPage,
     Found,
+    FoundValues,
     JoinedPage,
     Operation,
     Page,
@@ -31,7 +34,6 @@ from vskill_platform.kv.entries import (
     StoredRecord,
 )
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters, evaluate, is_readable
-from vskill_platform.kv.terms import cut_terms, matches
 
 #: How many single reads run at once where an engine has no bulk read. More is slower (docs/adr).
 READS_AT_ONCE = 256
@@ -199,26 +201,52 @@ class KV(ABC):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
+        loosely: bool = False,
     ) -> Found:
-        """Entries of these audiences whose searched fields hold every term of the text, the last one as a prefix."""
+        """Entries of these audiences whose searched fields hold every word of the text, the last one as a beginning, or
+        its stem or a synonym; loosely, some words may be missing (`domain.search.plan_search`).
+
+        Those of an earlier step come first, in a step the greatest weight, then the key: the same on every engine.
+        """
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
-        terms = cut_terms(text)
+        steps = plan_search(text, loosely=loosely)
         conditions = check_filters(collection, where or {})
-        if not terms:
+        if not steps:
             return Found(())
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
-        hits = [
-            entry
-            for entry in entries
-            if is_readable(collection, entry, audiences)
-            and matches(collection.terms(entry.value), terms)
-            and all(wanted.holds(collection.fields[name].read(entry.value)) for name, wanted in conditions)
-        ]
+        hits: list[tuple[tuple[int, bool, int, str], Entry]] = []
+        for entry in entries:
+            if not is_readable(collection, entry, audiences):
+                continue
+            texts = [text.split() for text in collection.search_texts(entry.value)]
+            place = step_of(steps, texts[0], frozenset(chain.from_iterable(texts)))
+            fields = collection.fields
+            if place is not None and all(
+                one.holds(fields[name].read(entry.value)) for name, one in conditions
+            ):
+                weight = collection.weight_of(entry.value)
+                hits.append(((place, weight is None, -(weight or 0), entry.key), entry))
+        hits.sort(key=lambda hit: hit[0])
         limit = min(limit, SEARCH_LIMIT)
-        return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
+        return Found(tuple(entry for _, entry in hits[:limit]), truncated=len(hits) > limit)
+
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        """These fields, which have indexes or counts, of the entries that `search` finds."""
+        found = await self.search(prefix, text, audiences=audiences, limit=limit)
+        declared = [collection_of(prefix).fields[name] for name in fields]
+        rows = tuple(tuple(field.read(entry.value) for field in declared) for entry in found.items)
+        return FoundValues(rows, found.truncated)
 
     # Following what changes.
 

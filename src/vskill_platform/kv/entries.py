@@ -8,6 +8,7 @@ import msgspec
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.messages import Send
+from vskill_platform.kv.collections import Value
 
 T = TypeVar("T")
 
@@ -126,9 +127,16 @@ class JoinedPage(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a search found, best first."""
+    """What a search found: in the order of its steps, then the greatest weight first, then by key."""
 
     items: tuple[Entry, ...]
+    truncated: bool = False
+
+
+class FoundValues(msgspec.Struct, frozen=True):
+    """Some declared fields of what a search found, in the same order."""
+
+    rows: tuple[tuple[Value, ...], ...]
     truncated: bool = False
 
 

@@ -11,13 +11,20 @@ import msgspec
 
 from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, Field, RecordKind, Value, parse
 
+#: How texts are cut into terms. Another number for another way, so that a record is cut anew when it is next written.
+_FORM = 2
+
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
 Columns = tuple[Value, ...]
 
 
 def kept_fields(collection: RecordKind) -> tuple[str, ...]:
-    """Fields that have a column: those that an index or a count names."""
-    needed = {*collection.counted, *(name for index in collection.indexes for name in index)}
+    """Fields that have a column: those that an index or a count names, and the one that orders a search."""
+    needed = {
+        *collection.counted,
+        collection.weighed,
+        *(name for index in collection.indexes for name in index),
+    }
     return tuple(name for name in collection.fields if name in needed)
 
 
@@ -121,7 +128,8 @@ def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
 
 def _hash(texts: list[Value]) -> int:
     """By it, unchanged texts are known without cutting them into terms."""
-    return int.from_bytes(blake2b(msgspec.json.encode(texts), digest_size=8).digest(), "big", signed=True)
+    cut = msgspec.json.encode([_FORM, texts])
+    return int.from_bytes(blake2b(cut, digest_size=8).digest(), "big", signed=True)
 
 
 # Ranges of keys.

@@ -27,6 +27,7 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.search import plan_search
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
@@ -39,17 +40,19 @@ from vskill_platform.kv.entries import (
     Entry,
     EntryPage,
     Found,
+    FoundValues,
     Operation,
     Page,
     Put,
     Settled,
 )
-from vskill_platform.kv.fields import end_of
+from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.postgres_query import (
     ENTRY,
     FEW_AUDIENCES,
     Arguments,
+    Matches,
     key_ranges,
     row_of,
     search,
@@ -57,7 +60,6 @@ from vskill_platform.kv.postgres_query import (
 )
 from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
-from vskill_platform.kv.terms import cut_terms
 
 CHANGES = "vskill_changes"
 _CHUNK = 1000
@@ -287,40 +289,63 @@ class PostgresKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
+        loosely: bool = False,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
         conditions = check_filters(collection, where or {})
-        terms = cut_terms(text)
-        if not terms or audiences == frozenset():
+        steps = plan_search(text, loosely=loosely)
+        if not steps or audiences == frozenset():
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
         few = await self._are_few(collection, audiences)
-        statement, arguments, rest = search(
-            collection, terms, audiences, conditions, self.now(), limit, few=few
-        )
-        # A common word needs another plan than a rare one, except where the audience bounds both.
-        rows = await (self._db.fetch if few else self._db.fetch_once)(statement, *arguments)
-        hits = [Entry(*row) for row in rows]
-        if rest:
+        matches = search(collection, steps, audiences, conditions, self.now(), limit, few=few)
+        hits = [Entry(*row) for row in await self._fetch_found(matches, ENTRY, few=few)]
+        if matches.rest:
             fields = collection.fields
             hits = [
                 one
                 for one in hits
-                if all(wanted.holds(fields[name].read(one.value)) for name, wanted in rest)
+                if all(wanted.holds(fields[name].read(one.value)) for name, wanted in matches.rest)
             ]
         return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
 
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        collection = collection_of(prefix)
+        check_audiences(collection, audiences)
+        steps = plan_search(text)
+        if not steps or audiences == frozenset():
+            return FoundValues(())
+        few = await self._are_few(collection, audiences)
+        matches = search(collection, steps, audiences, (), self.now(), limit, few=few)
+        what = ", ".join(column(collection, name) for name in fields)
+        rows = [tuple(row) for row in await self._fetch_found(matches, what, few=few)]
+        return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
+
+    async def _fetch_found(self, matches: Matches, what: str, *, few: bool) -> Sequence[Any]:
+        # A common word needs another plan than a rare one, except where the audience bounds both.
+        fetch = self._db.fetch if few else self._db.fetch_once
+        return await fetch(matches.select(what), *matches.arguments)
+
     async def _are_few(self, collection: RecordKind, audiences: Audiences) -> bool:
-        """Whether these audiences have few records, by counts of a while ago: only the plan depends on it."""
-        if isinstance(audiences, Everything) or len(audiences) > FEW_AUDIENCES:
-            return False
+        """Whether these audiences have few records, by counts of a while ago: only the plan depends on it. In a small
+        store everybody has few, and the server needs no statistics, which a new one lacks."""
         now = self.now()
         read_at, sizes = self._sizes.get(collection.name, (None, {}))
         if read_at is None or now - read_at > _SIZES_MS:
             rows = await self._db.fetch(_TOTALS, collection.name, (AUDIENCE,))
             sizes = {value: n for _, value, known, n in rows if known}
             self._sizes[collection.name] = (now, sizes)
+        if isinstance(audiences, Everything) or len(audiences) > FEW_AUDIENCES:
+            return sum(sizes.values()) <= _FEW_RECORDS
         return sum(sizes.get(audience, 0) for audience in audiences) <= _FEW_RECORDS
 
     # Following what changes.

@@ -3,8 +3,11 @@ stand in the text."""
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.search import Lexeme, SearchStep
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
 from vskill_platform.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
 from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
@@ -12,15 +15,10 @@ from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Que
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)
 _MOST = 2**63 - 1
-#: How much more a word of the first searched field counts than one of the next.
+#: Of the searched fields' words, in their order; those of the first are looked for by themselves.
 _LABELS = "ABCD"
-_WEIGHTS = "{0.01, 0.05, 0.2, 1.0}"
 #: Searched words as the indexes have them: those of the first field by themselves, and all of them.
 _TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
-#: The steps of a search: whole words of the first field, beginnings of its words, words of any field.
-_NAMES = ("named", "begun", "others")
-#: At least so many matches of a search are weighed against each other.
-_WEIGHED = 200
 #: Readers of more audiences than this are asked for in other words, which cost less the more there are.
 FEW_AUDIENCES = 10
 #: Up to this many runs along an index are merged as they are read; of more, the heads are compared first.
@@ -315,26 +313,44 @@ def _storable(collection: RecordKind, name: str, value: Value) -> bool:
 # Searched terms.
 
 
+class Matches(msgspec.Struct, frozen=True):
+    """The statement of a search up to what it selects: `found` has the keys in order."""
+
+    text: str
+    arguments: list[object]
+    #: Conditions that must be looked at in the value.
+    rest: list[tuple[str, Condition]]
+
+    def select(self, what: str) -> str:
+        return (
+            f"{self.text} SELECT {what} FROM found JOIN records USING (key) "  # noqa: S608 - declared names only
+            "ORDER BY found.place, found.weight DESC NULLS LAST, found.key"
+        )
+
+
 def search(
     collection: RecordKind,
-    terms: Sequence[str],
+    steps: Sequence[SearchStep],
     audiences: Audiences,
     conditions: Iterable[tuple[str, Condition]],
     now: int,
     limit: int,
     *,
     few: bool,
-) -> tuple[str, list[object], list[tuple[str, Condition]]]:
-    """The statement, its arguments, and the conditions that must be looked at in the value.
+) -> Matches:
+    """The keys of what matches, in the steps' order, one more than the limit.
 
+    Each step gives its heaviest ones; once there are enough, the wider steps are not looked at. Of a common word the
+    server walks along the weights until it has enough, of a rare one it sorts the matches: the statistics tell which.
     Each match is tested for its audience. Where the audiences have `few` records, the index gives those of them that
     match: a common word would have very many matches that may not be read.
     """
     arguments = Arguments()
-    asked = f"{arguments.add(_query(terms))}::tsquery"
-    whole = f"{arguments.add(_query(terms, prefix=False))}::tsquery"
     kept = kept_fields(collection)
     filters, rest = [_alive(arguments, now)], []
+    if not few:
+        # What the index of weights is made for; the words say it too, in a way that only theirs understands.
+        filters.append(f"collection = '{collection.name}'")
     for name, condition in conditions:
         if name in kept:
             filters.append(_filter(collection, name, condition, arguments))
@@ -342,31 +358,32 @@ def search(
             rest.append((name, condition))
     if not isinstance(audiences, Everything):
         filters.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
-    # Weighing every match of a common word would cost more the more records there are: only so many are weighed, the
-    # most telling first, and once there are as many, nothing else is looked for.
-    most = max(limit + 1, _WEIGHED)
-    steps: list[str] = []
-    for number, (words, wanted) in enumerate(((_TELLING, whole), (_TELLING, asked), (_ALL, asked))):
-        match = f"(CASE WHEN collection = '{collection.name}' THEN {words} END) @@ {wanted}"
-        found = (
-            f"SELECT key, value, version, ts_rank('{_WEIGHTS}', terms, {asked}) AS rank FROM records "  # noqa: S608
-            f"WHERE {' AND '.join([match, *filters])}"
-        )
+    most = limit + 1
+    weight = column(collection, collection.weighed)
+    order = "ORDER BY weight DESC NULLS LAST, key"
+    parts: list[str] = []
+    for place, step in enumerate(steps):
+        words = f"(CASE WHEN collection = '{collection.name}' THEN {_TELLING if step.in_name else _ALL} END)"
+        match = f"{words} @@ {arguments.add(_query(step))}::tsquery"
+        found = f"SELECT key, {weight} AS weight FROM records WHERE {' AND '.join([match, *filters])}"  # noqa: S608
         if few:
-            # Planned without the limit, with which the planner would hope to meet as many early in the table, where all
-            # may be hidden. Only what is taken is read.
-            steps.append(f"all_{_NAMES[number]} AS MATERIALIZED ({found})")
-            found = f"SELECT * FROM all_{_NAMES[number]} WHERE true"  # noqa: S608 - our own names
+            # Planned without the limit, with which the planner would hope to meet as many early in the order, where all
+            # may be hidden.
+            parts.append(f"all{place} AS MATERIALIZED ({found})")
+            found = f"SELECT * FROM all{place} WHERE true"  # noqa: S608 - our own names
         if not rest:
-            before = [f" AND (SELECT count(*) FROM {name}) < {most}" for name in _NAMES[:number]]  # noqa: S608
-            found += f"{''.join(before)} LIMIT {most}"
-        steps.append(f"{_NAMES[number]} AS MATERIALIZED ({found})")
-    found = " UNION ALL ".join(f"TABLE {name}" for name in _NAMES)
-    text = (
-        f"WITH {', '.join(steps)} SELECT key, convert_to(min(value), 'UTF8'), min(version) "  # noqa: S608 - the same
-        f"FROM ({found}) AS found GROUP BY key ORDER BY max(rank) DESC, key"
+            before = [f" AND (SELECT count(*) FROM step{one}) < {most}" for one in range(place)]  # noqa: S608
+            found += f"{''.join(before)} {order} LIMIT {most}"
+        parts.append(f"step{place} AS MATERIALIZED ({found})")
+    every = " UNION ALL ".join(
+        f"SELECT key, weight, {place} AS place FROM step{place}"  # noqa: S608 - our own names
+        for place in range(len(steps))
     )
-    return text, arguments.values, rest
+    parts.append(
+        f"found AS MATERIALIZED (SELECT key, min(weight) AS weight, min(place) AS place FROM ({every}) AS every "  # noqa: S608
+        f"GROUP BY key ORDER BY min(place), min(weight) DESC NULLS LAST, key{'' if rest else f' LIMIT {most}'})"
+    )
+    return Matches(f"WITH {', '.join(parts)}", arguments.values, rest)
 
 
 def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, few: bool) -> str:
@@ -380,9 +397,15 @@ def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, fe
     return f"{tested} = ANY ({readers})"
 
 
-def _query(terms: Sequence[str], *, prefix: bool = True) -> str:
-    """Each term quoted, the last one as the beginning of a word."""
-    return " & ".join(f"'{term}'" for term in terms) + (":*" if prefix else "")
+def _query(step: SearchStep) -> str:
+    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    ways = (" & ".join(f"({' | '.join(_quote(one) for one in part)})" for part in way) for way in step.ways)
+    return " | ".join(f"({way})" for way in ways)
+
+
+def _quote(term: Lexeme) -> str:
+    """A beginning with the whole word beside it: the planner knows how common a word is, but not a beginning."""
+    return f"'{term.text}' | '{term.text}':*" if term.is_prefix else f"'{term.text}'"
 
 
 def _filter(collection: RecordKind, name: str, condition: Condition, arguments: Arguments) -> str:

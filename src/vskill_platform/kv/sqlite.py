@@ -19,6 +19,7 @@ from vskill_platform.database.writer import Tx, WriteKind, call_in
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.search import plan_search
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
@@ -28,12 +29,13 @@ from vskill_platform.kv.entries import (
     Entry,
     EntryPage,
     Found,
+    FoundValues,
     JoinedPage,
     Operation,
     Page,
     Settled,
 )
-from vskill_platform.kv.fields import end_of
+from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.outbox import send_after
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, CommitGroup, SendIn, delete_records, prepare
@@ -47,13 +49,13 @@ from vskill_platform.kv.sqlite_query import (
     holds,
     join_ranges,
     key_ranges,
+    read_found,
     read_ranges,
     search,
     select,
     split_filters,
 )
 from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
-from vskill_platform.kv.terms import cut_terms
 
 #: Up to this many rows are read inline; more go to a thread.
 _INLINE = 50
@@ -258,22 +260,51 @@ class SqliteKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
+        loosely: bool = False,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
         filters, rest = split_filters(collection, check_filters(collection, where or {}))
-        terms = cut_terms(text)
-        if not terms or audiences == frozenset():
+        steps = plan_search(text, loosely=loosely)
+        if not steps or audiences == frozenset():
             return Found(())
-        limit = min(limit, SEARCH_LIMIT)
-        statement = search(collection, terms, audiences, filters, self.now(), None if rest else limit + 1)
+        limit, now = min(limit, SEARCH_LIMIT), self.now()
 
-        def read(connection: sqlite3.Connection) -> tuple[Entry, ...]:
-            entries = starmap(Entry, connection.execute(statement.text, statement.parameters))
+        def find(connection: sqlite3.Connection) -> tuple[Entry, ...]:
+            # One view of the file for all steps and for what they find.
+            connection.execute("BEGIN")
+            read = _reader(connection)
+            numbers = search(read, collection, steps, audiences, filters, now, None if rest else limit + 1)
+            entries = starmap(Entry, read_found(read, ENTRY, numbers))
             return tuple(islice((one for one in entries if holds(collection, one.value, rest)), limit + 1))
 
-        hits = await self._db.read(read)
+        hits = await self._db.read(find)
         return Found(hits[:limit], truncated=len(hits) > limit)
+
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        collection = collection_of(prefix)
+        check_audiences(collection, audiences)
+        steps = plan_search(text)
+        if not steps or audiences == frozenset():
+            return FoundValues(())
+        now = self.now()
+
+        def find(connection: sqlite3.Connection) -> list[Row]:
+            connection.execute("BEGIN")
+            read = _reader(connection)
+            numbers = search(read, collection, steps, audiences, (), now, limit + 1)
+            return read_found(read, ", ".join(column(collection, name) for name in fields), numbers)
+
+        rows = await self._db.read(find)
+        return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
 
     # Following what changes.
 

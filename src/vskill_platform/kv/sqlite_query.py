@@ -12,6 +12,7 @@ import msgspec
 
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.search import Lexeme, SearchStep
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, Value
 from vskill_platform.kv.fields import column, end_of, kept_fields
 from vskill_platform.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
@@ -411,7 +412,7 @@ def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
             return Clause(f"{field} IS ?", (value,)) if _storable(value) else NEVER
         case In(values=values):
             storable = tuple(value for value in values if _storable(value))
-            return Clause(f"{field} IN ({', '.join('?' * len(storable))})", storable)
+            return Clause(f"{field} IN ({', '.join('?' * len(storable))})", storable) if storable else NEVER
         case Between() if collection.fields[name].kind is int and not _is_empty(condition):
             most = _MOST if condition.most is None else min(condition.most, _MOST)
             return Clause(f"{field} BETWEEN ? AND ?", (_at_least(condition), most))
@@ -419,59 +420,82 @@ def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
             return NEVER
 
 
+def narrow_index(collection: RecordKind) -> str:
+    """The index that holds all that ordering the matches needs (`tools/declared_schema.py`)."""
+    return f"{collection.name}_narrow"
+
+
 def search(
+    read: Read,
     collection: RecordKind,
-    terms: Sequence[str],
+    steps: Sequence[SearchStep],
     audiences: Audiences,
     filters: Sequence[Clause],
     now: int,
     most: int | None,
-) -> Clause:
-    """Matching entries of these audiences: first those that match in the most telling field, then any others, the
-    newest of each first, up to a limit (`most`).
+) -> list[int]:
+    """The numbers of the records in the steps' order, up to a limit (`most`).
 
-    Weighing words by how rare they are would read every match of a common one, and so cost more the more records
-    there are; this order stops at the limit. The audience is a term of the index like any other, so what a reader may
-    not read is skipped with its words and never looked at; each entry's own column is tested beside it.
+    Each step gives its first ones; once there are enough, the wider steps are not looked at. The audience is a term of
+    the index like any other, so what a reader may not read is skipped with its words and never looked at; each entry's
+    own column is tested beside it.
     """
-    match, readable = _match(terms), ""
+    if NEVER in filters:
+        return []
+    readable = ""
     if not isinstance(audiences, Everything):
         named = sorted(audiences)
         readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
         wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
         filters = [*filters, Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters)]
-    fields = (collection.searched[0], f"{{{' '.join(collection.searched)}}}")
-    parts = [f"({one} : ({match})){readable}" for one in fields]
-    ranked = [
-        _matching(collection, part, filters, now, rank, -1 if most is None else most)
-        for rank, part in enumerate(parts)
-    ]
-    text = " UNION ALL ".join(f"SELECT * FROM ({one.text})" for one in ranked)  # noqa: S608 - declared names only
-    return Clause(
-        "SELECT records.key, CAST(records.value AS BLOB), records.version FROM "  # noqa: S608 - declared names only
-        f"(SELECT id, min(rank) AS rank FROM ({text}) GROUP BY id ORDER BY min(rank), id DESC LIMIT ?) AS found "
-        "CROSS JOIN records ON records.id = found.id ORDER BY found.rank, found.id DESC",
-        (*(value for one in ranked for value in one.parameters), -1 if most is None else most),
-    )
+    every = f"{{{' '.join(collection.searched)}}}"
+    found: dict[int, None] = {}
+    for step in steps:
+        fields = collection.searched[0] if step.in_name else every
+        match = f"({fields} : ({_match(step)})){readable}"
+        statement = _matching(collection, match, filters, now, -1 if most is None else most)
+        found |= dict.fromkeys(number for (number,) in read(statement.text, list(statement.parameters)))
+        if most is not None and len(found) >= most:
+            break
+    return list(found)[:most]
 
 
-def _matching(
-    collection: RecordKind, match: str, filters: Sequence[Clause], now: int, rank: int, most: int
-) -> Clause:
-    """The newest matches, read from the end of the index's list."""
+def _matching(collection: RecordKind, match: str, filters: Sequence[Clause], now: int, most: int) -> Clause:
+    """The numbers of the heaviest matches."""
     table = search_table(collection)
-    conditions = [Clause(f"{table} MATCH ?", (match,)), *filters, Clause(_ALIVE, (now,))]
+    conditions = [
+        Clause(f"{table} MATCH ?", (match,)),
+        Clause(f"collection = '{collection.name}'"),
+        *filters,
+        Clause(_ALIVE, (now,)),
+    ]
     return Clause(
-        f"SELECT {table}.rowid AS id, {rank} AS rank FROM {table} "  # noqa: S608 - declared names only
-        f"CROSS JOIN records ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "
-        f"ORDER BY {table}.rowid DESC LIMIT ?",
+        f"SELECT records.id FROM {table} CROSS JOIN records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+        f"ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
         (*(value for one in conditions for value in one.parameters), most),
     )
 
 
-def _match(terms: Sequence[str]) -> str:
-    """Each term quoted, the last one as a prefix. Terms are letters and digits, so a quote cannot end early."""
-    return " ".join(f'"{term}"' for term in terms) + "*"
+def _match(step: SearchStep) -> str:
+    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    ways = (
+        " AND ".join(f"({' OR '.join(_quote(one) for one in part)})" for part in way) for way in step.ways
+    )
+    return " OR ".join(f"({way})" for way in ways)
+
+
+def _quote(term: Lexeme) -> str:
+    return f'"{term.text}"{" *" if term.is_prefix else ""}'
+
+
+def read_found(read: Read, what: str, numbers: Sequence[int]) -> list[Row]:
+    """The records of these numbers, in their order."""
+    return read(
+        f"SELECT {what} FROM (SELECT key AS place, value AS number FROM json_each(?)) AS found "  # noqa: S608 - declared names only
+        "CROSS JOIN records ON records.id = found.number ORDER BY found.place",
+        [msgspec.json.encode(numbers).decode()],
+    )
 
 
 def holds(collection: RecordKind, value: bytes, conditions: Mapping[str, Condition]) -> bool:

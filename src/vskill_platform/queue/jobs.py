@@ -14,6 +14,8 @@ from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.names import follow_changes
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
+from vskill_platform.store.vocabulary import EVERY_MS as WORDS_EVERY_MS
+from vskill_platform.store.vocabulary import follow_words
 from vskill_platform.upkeep import collector
 from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env
@@ -118,6 +120,11 @@ async def follow(state: JobState) -> JobState:
     return {"cursor": await follow_installs(_text(state.get("cursor")))}
 
 
+async def count_words(state: JobState) -> JobState:
+    """Bring the words that a search may suggest up to date."""
+    return {"cursor": await follow_words(_text(state.get("cursor")))}
+
+
 async def scrub(state: JobState) -> JobState:
     """Read and verify the next pieces of content."""
     progress = msgspec.convert(state, scrubbing.ScrubProgress)
@@ -217,6 +224,14 @@ JOBS = (
         60_000,
         follow,
         "lists show older numbers of installs than a skill's page, by ten minutes at most",
+    ),
+    Job(
+        "vocabulary",
+        "collects the words of public skills, by which a search suggests what was meant",
+        WORDS_EVERY_MS,
+        600_000,
+        count_words,
+        "a search does not suggest words of new skills",
     ),
     Job(
         "scrub",

@@ -5,20 +5,43 @@ records, one round trip each, whatever their number. Every one of them says for 
 the skills of those only.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort, prefer_established
+from vskill_platform.domain.catalogue import (
+    COUNTED_BY,
+    FACETS,
+    Facets,
+    Filter,
+    SkillHits,
+    SkillPage,
+    Sort,
+    count_rows,
+    counted_values,
+    facets_of,
+)
 from vskill_platform.domain.names import holder_for
 from vskill_platform.domain.naming import hyphenate
+from vskill_platform.domain.ranking import rank
+from vskill_platform.domain.search import significant_words
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
-from vskill_platform.kv.entries import Entry
+from vskill_platform.kv.entries import Entry, Found
 from vskill_platform.kv.query import Condition, Is
 from vskill_platform.records import Skips
 from vskill_platform.store.names import read_name
 from vskill_platform.store.skills import read_skills
+from vskill_platform.store.vocabulary import read_speller
 from vskill_platform.worker_context import require_env
+
+#: What a search takes from the engine to be ranked.
+MOST_CANDIDATES = 300
+#: Fewer hits than this are few: other words are tried too.
+FEW = 3
+#: As many words as say little one by one.
+PAIR = 2
 
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
 
@@ -51,18 +74,52 @@ async def list_skills(
 async def search_skills(
     text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
 ) -> SkillHits:
+    """What fits the words. Where little does, what fits the words that were probably meant, or most of the words,
+    stands behind it: a suggestion adds and never takes away."""
     env = require_env("kv")
-    found = await env.kv.search(
-        SKILLS.prefix, text, audiences=audiences, where=_conditions(filters), limit=limit
-    )
     skips = Skips("search_skills")
+    where = _conditions(filters)
+    most = max(limit, MOST_CANDIDATES)
+    found = await _search(text, where, audiences, most)
     items = _decode_all(found.items, skips)
-    skips.report(env)
-    unreadable = len(found.items) - len(items)
-    if found.truncated and filters is None:
+    if found.truncated and not where:
         items = await _with_holder(text, items, audiences)
-    shown = sorted(prefer_established(items), key=lambda skill: skill.listing is None)
-    return SkillHits(tuple(shown), found.truncated, unreadable)
+    ranked, meant = rank(items, text), ""
+    if len(found.items) < FEW:
+        meant = (await read_speller()).correct(text)
+        more = await _search_further(text, meant, found, where, audiences)
+        further = rank(_decode_all(more, skips), meant or text)
+        ranked, meant = (*ranked, *further), meant if further else ""
+    skips.report(env)
+    return SkillHits(ranked[:limit], found.truncated or len(ranked) > limit, skips.count, meant)
+
+
+async def _search(
+    text: str,
+    where: Mapping[str, Condition],
+    audiences: Audiences,
+    most: int = MOST_CANDIDATES,
+    *,
+    loosely: bool = False,
+) -> Found:
+    return await require_env("kv").kv.search(
+        SKILLS.prefix, text, audiences=audiences, where=where, limit=most, loosely=loosely
+    )
+
+
+async def _search_further(
+    text: str, meant: str, found: Found, where: Mapping[str, Condition], audiences: Audiences
+) -> tuple[Entry, ...]:
+    """What fits a corrected text, or most of the words, without what was found already."""
+    more: list[Entry] = []
+    if meant:
+        more += (await _search(meant, where, audiences)).items
+    # One of two words alone says little: that is looked for only where there is nothing else.
+    is_long = len(significant_words(text)) > PAIR
+    if not (more or found.items) or (is_long and len(more) + len(found.items) < FEW):
+        more += (await _search(meant or text, where, audiences, loosely=True)).items
+    known = {one.key for one in found.items}
+    return tuple({one.key: one for one in more if one.key not in known}.values())
 
 
 async def _with_holder(
@@ -78,11 +135,18 @@ async def _with_holder(
 
 async def count_facets(*, audiences: Audiences) -> Facets:
     """Every facet's counts. Withdrawn skills have none of these facts, so they are not counted."""
-    names = Facets.__struct_fields__
     counted = await require_env("kv").kv.count_all(SKILLS.prefix, audiences=audiences)
-    return Facets(
-        **{name: {value: n for value, n in counted[name].items() if value is not None} for name in names}
-    )
+    known = [{value: n for value, n in counted[name].items() if value is not None} for name in FACETS]
+    return facets_of(known, sum(known[0].values()))
+
+
+async def count_found(text: str, filters: Filter | None = None, *, audiences: Audiences) -> Facets:
+    """The counts of what a search finds, up to the most that an engine gives; then it says so."""
+    found = await require_env("kv").kv.search_values(SKILLS.prefix, text, COUNTED_BY, audiences=audiences)
+    if len(found.rows) >= FEW:
+        return count_rows(found.rows, filters or Filter(), truncated=found.truncated)
+    hits = await search_skills(text, limit=MOST_CANDIDATES, audiences=audiences)
+    return count_rows(map(counted_values, hits.items), filters or Filter(), truncated=hits.truncated)
 
 
 def _conditions(filters: Filter | None) -> dict[str, Condition]:

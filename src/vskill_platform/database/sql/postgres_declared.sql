@@ -30,6 +30,8 @@ CREATE INDEX IF NOT EXISTS sub_telling ON records USING gin ((CASE WHEN collecti
     WHERE (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS sub_telling_common ON (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END)
     FROM records;
+CREATE INDEX IF NOT EXISTS sub_weighed
+    ON records (sub_created_at DESC NULLS LAST, key) WHERE collection = 'sub';
 
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_owner text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_certification text COLLATE "C";
@@ -41,6 +43,7 @@ ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_category text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_licence text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_agent text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_trust text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_weight bigint;
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_audience text COLLATE "C";
 CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
@@ -72,6 +75,8 @@ CREATE INDEX IF NOT EXISTS skill_telling ON records USING gin ((CASE WHEN collec
     WHERE (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS skill_telling_common ON (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END)
     FROM records;
+CREATE INDEX IF NOT EXISTS skill_weighed
+    ON records (skill_weight DESC NULLS LAST, key) WHERE collection = 'skill';
 
 ALTER TABLE records ADD COLUMN IF NOT EXISTS task_state text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS task_kind text COLLATE "C";
@@ -135,6 +140,7 @@ BEGIN
         skill_licence = excluded.skill_licence,
         skill_agent = excluded.skill_agent,
         skill_trust = excluded.skill_trust,
+        skill_weight = excluded.skill_weight,
         skill_audience = excluded.skill_audience,
         task_state = excluded.task_state,
         task_kind = excluded.task_kind,

@@ -89,6 +89,8 @@ BEGIN
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 CREATE VIRTUAL TABLE IF NOT EXISTS sub_search USING fts5 (skill_name, repo_url, audience, tokenize = 'ascii');
+CREATE INDEX IF NOT EXISTS sub_narrow ON records (id, sub_created_at, sub_audience, expires_at, key, collection)
+    WHERE collection = 'sub';
 
 ALTER TABLE records ADD COLUMN skill_owner;
 ALTER TABLE records ADD COLUMN skill_certification;
@@ -100,6 +102,7 @@ ALTER TABLE records ADD COLUMN skill_category;
 ALTER TABLE records ADD COLUMN skill_licence;
 ALTER TABLE records ADD COLUMN skill_agent;
 ALTER TABLE records ADD COLUMN skill_trust;
+ALTER TABLE records ADD COLUMN skill_weight;
 ALTER TABLE records ADD COLUMN skill_audience;
 CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
@@ -322,6 +325,8 @@ BEGIN
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 CREATE VIRTUAL TABLE IF NOT EXISTS skill_search USING fts5 (name, canonical, description, audience, tokenize = 'ascii');
+CREATE INDEX IF NOT EXISTS skill_narrow ON records (id, skill_weight, skill_audience, expires_at, key, collection)
+    WHERE collection = 'skill';
 
 ALTER TABLE records ADD COLUMN task_state;
 ALTER TABLE records ADD COLUMN task_kind;

@@ -122,11 +122,12 @@ async def search_skills(asked: Search) -> dict[str, Any]:
     blocklist = await current_blocklist(services)
     if asked.query.strip():
         found = await search_catalogue(services, reader, asked.query, limit=asked.limit)
-        items, more = found.items, found.truncated
+        items, more, meant = found.items, found.truncated, found.did_you_mean
     else:
         page = await list_catalogue(services, reader, limit=asked.limit)
-        items, more = page.items, page.after is not None
-    return {"results": [msgspec.to_builtins(card(one, blocklist)) for one in items], "truncated": more}
+        items, more, meant = page.items, page.after is not None, ""
+    results = [msgspec.to_builtins(card(one, blocklist)) for one in items]
+    return {"results": results, "truncated": more, **({"didYouMean": meant} if meant else {})}
 
 
 async def get_skill(asked: GetSkill) -> dict[str, Any]:

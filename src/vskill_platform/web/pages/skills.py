@@ -16,7 +16,7 @@ from vskill_platform.actions.blocklist_reads import BlockView
 from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.catalogue import Facets, Filter, Sort
+from vskill_platform.domain.catalogue import Facets, Filter, Sort, count_rows, counted_values
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.pages.revocations import find_unpublished
 from vskill_platform.web.principal import principal_of, services_of
@@ -77,6 +77,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     value: str
     count: int
+    #: More have it than were counted.
+    is_least: bool
     address: str
     chosen: bool
 
@@ -99,17 +101,28 @@ class Results(msgspec.Struct, frozen=True):
     unreadable: int = 0
     #: what the search finds on the blocklist that was never published
     blocked: tuple[BlockView, ...] = ()
+    #: What was probably meant, where little was found.
+    did_you_mean: str = ""
 
 
 async def skills(request: Request) -> Response:
     asked = query_of(request, SkillsQuery)
     results = await _results(request, asked)
-    shown = {"asked": asked, "results": results, "chosen": _chosen_filters(asked), "sorts": SORTS}
-    if request.headers.get("hx-request-type") == "partial":
+    counts = await _counts(request, asked, results)
+    shown = {
+        "asked": asked,
+        "results": results,
+        "chosen": _chosen_filters(asked),
+        "sorts": SORTS,
+        "groups": _groups(asked, counts),
+        "counts": counts,
+        "is_partial": request.headers.get("hx-request-type") == "partial",
+    }
+    if shown["is_partial"]:
         answer = render(request, "skills_results.html", **shown)
     else:
-        counts = await recent_facets(request)
-        answer = render(request, "skills.html", **shown, groups=_groups(asked, counts), total=counts.total)
+        everything = counts if not asked.q.strip() else await recent_facets(request)
+        answer = render(request, "skills.html", **shown, total=everything.total)
     # The same address has two answers, and no cache may mix them up.
     answer.headers["vary"] = "HX-Request-Type"
     return answer
@@ -124,6 +137,15 @@ async def recent_facets(request: Request) -> Facets:
     )
 
 
+async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Facets:
+    """The counts beside the results: of what the search finds, or of all skills."""
+    if not asked.q.strip():
+        return await recent_facets(request)
+    if asked.filters == Filter() and not results.truncated:
+        return count_rows(map(counted_values, results.items), Filter())
+    return await count_catalogue(services_of(request), principal_of(request), asked.q, asked.filters)
+
+
 async def _results(request: Request, asked: SkillsQuery) -> Results:
     services, reader = services_of(request), principal_of(request)
     if asked.q.strip():
@@ -133,7 +155,13 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
         # Where something was found, the whole blocklist is looked at only if this process has read it.
         looks = not hits.items or services.kept.blocklist is not None
         blocked = tuple((await find_unpublished(request, asked.q))[:MOST_BLOCKED]) if looks else ()
-        return Results(shown, truncated=hits.truncated, unreadable=hits.unreadable, blocked=blocked)
+        return Results(
+            shown,
+            truncated=hits.truncated,
+            unreadable=hits.unreadable,
+            blocked=blocked,
+            did_you_mean=hits.did_you_mean,
+        )
     found = await list_unblocked(
         services, reader, asked.filters, sort=asked.sort, after=asked.after or None, limit=PAGE_SIZE
     )
@@ -147,18 +175,22 @@ def _without_pass(blocked: PublishedSkill) -> PublishedSkill:
 
 
 def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:
-    return [
-        FacetGroup(name, title, _choices(asked, name, getattr(counts, name)))
-        for name, title in FACETS.items()
-    ]
+    return [FacetGroup(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()]
 
 
-def _choices(asked: SkillsQuery, name: str, counts: dict[str, int]) -> tuple[Choice, ...]:
+def _choices(asked: SkillsQuery, name: str, counts: Facets) -> tuple[Choice, ...]:
     """The most frequent first; what is chosen is always among them."""
     now = getattr(asked, name)
-    ranked = sorted(counts.items(), key=lambda pair: (pair[0] != now, -pair[1], pair[0]))
+    found: dict[str, int] = getattr(counts, name)
+    ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, -pair[1], pair[0]))
     return tuple(
-        Choice(value, count, asked.address(**{name: "" if value == now else value}), value == now)
+        Choice(
+            value,
+            count,
+            counts.truncated,
+            asked.address(**{name: "" if value == now else value}),
+            value == now,
+        )
         for value, count in ranked[:MOST_VALUES]
     )
 

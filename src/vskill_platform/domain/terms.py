@@ -6,8 +6,6 @@ reaches an engine's query syntax.
 """
 
 import unicodedata
-from collections.abc import Collection as AnyCollection
-from collections.abc import Sequence
 
 #: Longer words are cut; more words of one text are left out. Both bound what one record can put in an index.
 MAX_TERM = 40
@@ -30,12 +28,6 @@ def cut_terms(text: str) -> tuple[str, ...]:
         if len(terms) == MAX_TERMS:
             break
     return tuple(terms)
-
-
-def matches(record_terms: AnyCollection[str], terms: Sequence[str]) -> bool:
-    """Every term is there, the last one as the beginning of a word."""
-    *whole, last = terms
-    return all(term in record_terms for term in whole) and any(term.startswith(last) for term in record_terms)
 
 
 def _fold(text: str) -> str:
