@@ -24,6 +24,7 @@ from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import Put
 
 FOLDER = Path(__file__).parent
+LATER = FOLDER / "later.txt"
 _DAY_MS = 24 * 3_600_000
 _NOW = 1_800_000_000_000
 
