@@ -8,8 +8,24 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from vskill_platform.scan.taint import ASSEMBLED, NOTHING, Program, RunShell, Value, join_values
+from vskill_platform.scan.taint import (
+    ASSEMBLED,
+    DECODED,
+    HOME_TREE,
+    NOTHING,
+    REQUEST,
+    SOCKET,
+    STORED,
+    Program,
+    RunShell,
+    Value,
+    base_name,
+    join_values,
+)
 from vskill_platform.scan.words import words
+
+#: Written back, what was encrypted is lost to whoever lacks the key.
+ENCRYPTED = "encrypted"
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +70,10 @@ def _fetch(program: Program, call: Call, _: RunShell) -> Value:
     if sends or "POST" in call.everything.text or "PUT" in call.everything.text:
         return _send(program, call, _)
     program.note_target(call.first, call.last, call.start, call.length)
-    return program.fetch(call.said, call.last, call.start, call.length)
+    fetched = program.fetch(call.said, call.last, call.start, call.length)
+    if call.last in {"urlretrieve", "download"} and len(call.arguments) > 1:
+        program.write_file(call.arguments[1], fetched, call.start, call.length)
+    return fetched
 
 
 def _send(program: Program, call: Call, _: RunShell) -> Value:
@@ -81,7 +100,22 @@ def _open(program: Program, call: Call, _: RunShell) -> Value:
     return program.read_file(call.first, call.start, call.length)
 
 
+def _pipe(program: Program, call: Call, run: RunShell) -> Value:
+    """What is read goes into what is written."""
+    for tag in call.everything.tags:
+        if tag.startswith("out:"):
+            program.write_file(Value(text=tag[4:]), call.receiver, call.start, call.length)
+    return _same(program, call, run)
+
+
+def _write_stream(program: Program, call: Call, _: RunShell) -> Value:
+    program.write_file(call.first, NOTHING, call.start, call.length)
+    return Value(frozenset({f"out:{call.first.text[-80:]}"}))
+
+
 def _write(program: Program, call: Call, _: RunShell) -> Value:
+    if HOME_TREE in call.receiver.tags and ENCRYPTED in call.everything.tags:
+        program.fact("delete.broad", call.start, call.length, what="~")
     if call.last in {"write_text", "write_bytes"}:
         program.write_file(call.receiver, call.first, call.start, call.length)
     elif call.last in {"write", "writelines", "dump"}:
@@ -91,6 +125,43 @@ def _write(program: Program, call: Call, _: RunShell) -> Value:
     elif len(call.arguments) > 1:
         program.write_file(call.arguments[0], call.arguments[1], call.start, call.length)
     return NOTHING
+
+
+def _look_up_name(program: Program, call: Call, _: RunShell) -> Value:
+    """A name that is looked up reaches whoever answers for it."""
+    if call.everything.sensitive:
+        program.send(call.first, call.everything, "dns", call.start, call.length)
+    return NOTHING
+
+
+def _connect(_: Program, call: Call, __: RunShell) -> Value:
+    """What comes over a connection to somewhere else."""
+    text = call.everything.text
+    local = any(host in text for host in ("localhost", "127.0.0.1", "0.0.0.0"))  # noqa: S104 - compared, not bound
+    return NOTHING if local else Value(frozenset({SOCKET}))
+
+
+def _begin_request(program: Program, call: Call, run: RunShell) -> Value:
+    return _fetch(program, call, run).tagged(REQUEST) | Value(text=call.everything.text)
+
+
+def _write_body(program: Program, call: Call, run: RunShell) -> Value:
+    if REQUEST in call.receiver.tags:
+        return program.send(
+            call.receiver, call.everything | Value(call.receiver.tags), call.last, call.start, call.length
+        )
+    return _write(program, call, run) if call.last == "write" else _same(program, call, run)
+
+
+def _remove_file(program: Program, call: Call, _: RunShell) -> Value:
+    if HOME_TREE in call.everything.tags | call.receiver.tags:
+        program.fact("delete.broad", call.start, call.length, what="~")
+    return NOTHING
+
+
+def _encrypt(_: Program, call: Call, __: RunShell) -> Value:
+    value = join_values([call.receiver, *call.arguments, *call.keywords.values()])
+    return value.tagged(ENCRYPTED)
 
 
 def _copy(program: Program, call: Call, _: RunShell) -> Value:
@@ -108,13 +179,24 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
         Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length
     )
     if command.text:
+        stored = program.look_up(STORED + base_name(command.text.split(" ")[0]))
+        program.execute(Value(stored.tags), "program", call.start, call.length)
         run(f"{command.text} {rest.text}".strip(), call.start, call.length)
     return Value(command.tags)
 
 
-def _evaluate(program: Program, call: Call, _: RunShell) -> Value:
-    program.execute(call.first, call.last, call.start, call.length, dynamic=bool(call.arguments))
-    return call.first
+def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
+    # The last of what makes a function is its body.
+    content = call.everything if call.last == "Function" else call.first
+    program.execute(content, call.last, call.start, call.length, dynamic=bool(call.arguments))
+    if content.text and ASSEMBLED not in content.tags and DECODED in content.tags:
+        run(
+            content.text,
+            call.start,
+            call.length,
+            "python" if call.last in {"exec", "compile"} else "javascript",
+        )
+    return content
 
 
 def _decode(program: Program, call: Call, _: RunShell) -> Value:
@@ -170,8 +252,34 @@ _FULL: tuple[tuple[Effect, str], ...] = (
         requests.get requests.head httpx.get httpx.stream urllib.request.urlopen
         urllib.request.urlretrieve urllib.request.Request urlopen urlretrieve wget.download
         aiohttp.request urllib3.request urllib.urlopen urllib2.urlopen fetch axios axios.get got got.get
-        http.get https.get node-fetch needle ky undici.fetch undici.request superagent.get http.request
-        https.request request request.get
+        node-fetch needle ky undici.fetch undici.request superagent.get request request.get
+        """,
+    ),
+    (
+        _begin_request,
+        """
+        http.get https.get http.request https.request http.client.HTTPSConnection http.client.HTTPConnection
+        """,
+    ),
+    (
+        _look_up_name,
+        """
+        socket.gethostbyname socket.getaddrinfo socket.gethostbyname_ex dns.lookup dns.resolve
+        dns.resolve4 dns.resolver.resolve
+        """,
+    ),
+    (
+        _connect,
+        """
+        asyncio.open_connection socket.socket socket.create_connection websocket.create_connection
+        websockets.connect
+        net.connect net.createConnection net.Socket WebSocket ws.WebSocket ws websocket.WebSocketApp
+        """,
+    ),
+    (
+        _remove_file,
+        """
+        os.remove os.unlink fs.unlinkSync fs.unlink
         """,
     ),
     (
@@ -247,7 +355,7 @@ _FULL: tuple[tuple[Effect, str], ...] = (
         _write,
         """
         fs.writeFileSync fs.writeFile fs.appendFileSync fs.appendFile fs.promises.writeFile
-        fs.promises.appendFile fs.createWriteStream Deno.writeTextFile Bun.write
+        fs.promises.appendFile Deno.writeTextFile Bun.write
         """,
     ),
     (
@@ -273,6 +381,12 @@ _FULL: tuple[tuple[Effect, str], ...] = (
 
 #: By the last name alone, where the object before it is not known.
 _LAST: tuple[tuple[Effect, str], ...] = (
+    (_write_body, "write end"),
+    (_pipe, "pipe"),
+    (_write_stream, "createWriteStream"),
+    (_look_up_name, "resolve4 resolveTxt gethostbyname"),
+    (_encrypt, "encrypt encryptor"),
+    (_remove_file, "unlink"),
     (
         _send,
         """
@@ -295,7 +409,7 @@ _LAST: tuple[tuple[Effect, str], ...] = (
     (
         _write,
         """
-        write_text write_bytes write writelines writeFileSync appendFileSync dump
+        write_text write_bytes writelines writeFileSync appendFileSync dump
         """,
     ),
     (

@@ -18,14 +18,17 @@ import tree_sitter_python
 import tree_sitter_typescript
 
 from vskill_platform.scan.javascript_code import JavaScriptCode
-from vskill_platform.scan.languages import PARSED
+from vskill_platform.scan.languages import PARSED, READ, SCRIPTS
 from vskill_platform.scan.model import CodeBlock, Fact, Layer, TextRole
 from vskill_platform.scan.overlay import Overlaid, Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
+from vskill_platform.scan.script_calls import may_harm
+from vskill_platform.scan.script_code import ScriptCode
+from vskill_platform.scan.script_commands import COMMAND_READERS
 from vskill_platform.scan.shell import Shell
-from vskill_platform.scan.signs import Telling
+from vskill_platform.scan.signs import ASSEMBLING, Telling
 from vskill_platform.scan.slices import SLICED_BYTES, blank_comments, slice_code
-from vskill_platform.scan.taint import SOURCES, Program, Value
+from vskill_platform.scan.taint import FETCHED, NOTHING, SOURCES, Program, RunShell, Value
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 2000
@@ -53,7 +56,7 @@ def refine(
     `matches` are the offsets, in order, at which something stands that a rule may yet count. `check` raises when
     there is no time left; what was found until then stays.
     """
-    if not telling and not matches:
+    if not telling and not matches and all(block.language in PARSED for block in layer.blocks):
         return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
@@ -66,6 +69,8 @@ def refine(
         if block.language not in PARSED:
             if inside:
                 stretches.extend(_find_comments(layer, block))
+            if block.language in READ:
+                _read_script(layer, block, names, check)
         elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
             stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
@@ -129,21 +134,15 @@ def _read(
     root = _parser(block.language).parse(source).root_node
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
-    worth = None if matches else lambda low, high: telling(start + low, start + high)
+    read_all = bool(matches) or ASSEMBLING.search(source) is not None
+    worth = None if read_all else lambda low, high: telling(start + low, start + high)
     program = Program(block.start, names, worth, check)
     try:
-        if block.language == "bash":
-            Shell(program, source, _CommandLines(program)).run(root)
-        else:
-            reader = PythonCode if block.language == "python" else JavaScriptCode
-            reader(program, source, _CommandLines(program)).run(root)
+        _reader(program, source, _CommandLines(program), block.language).run(root)
+        if block.language != "bash":
             _whole_file(program, source)
     finally:
-        layer.facts.extend(program.facts.values())
-        layer.stored.update(program.stored)
-        layer.sent.update(program.sent)
-        if program.partial:
-            layer.unread = TANGLED
+        _keep(layer, program)
     stretches = [
         Stretch(block.start + start, block.start + end, role)
         for places, role in ((program.comments, TextRole.COMMENT), (program.refused, TextRole.QUOTE))
@@ -153,6 +152,36 @@ def _read(
         # Those that the parser was not shown.
         stretches.extend(_find_comments(layer, block))
     return stretches
+
+
+def _read_script(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Callable[[], None]) -> None:
+    source = layer.flowing[block.start : block.end]
+    if not may_harm(source):
+        return
+    if len(source) > MOST_CODE_BYTES:
+        layer.unread = TOO_LARGE
+        return
+    program = Program(block.start, names, check=check)
+    run_shell = _CommandLines(program)
+    try:
+        if block.language in SCRIPTS:
+            ScriptCode(program, source, run_shell, block.language).run()
+        else:
+            for text, start, length, assembled in COMMAND_READERS[block.language](source):
+                run_shell(text, start, length)
+                if assembled:
+                    program.unpack(text, start, "bash")
+    finally:
+        _keep(layer, program)
+
+
+def _keep(layer: Layer, program: Program) -> None:
+    layer.facts.extend(program.facts.values())
+    layer.stored.update(program.stored)
+    layer.sent.update(program.sent)
+    layer.unpacked.extend(program.unpacked)
+    if program.partial:
+        layer.unread = TANGLED
 
 
 def _source(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bytes:
@@ -201,6 +230,14 @@ def _parse_s(source: bytes) -> float:
     return time.thread_time() - began
 
 
+def _reader(
+    program: Program, source: bytes, run_shell: RunShell, language: str
+) -> Shell | PythonCode | JavaScriptCode:
+    if language == "bash":
+        return Shell(program, source, run_shell)
+    return (PythonCode if language == "python" else JavaScriptCode)(program, source, run_shell)
+
+
 class _CommandLines:
     """Reads command lines that a program runs; what they do is placed at the call that runs the outermost."""
 
@@ -209,21 +246,29 @@ class _CommandLines:
         self._left = MOST_COMMAND_LINES
         self._place: tuple[int, int] | None = None
 
-    def __call__(self, text: str, start: int, length: int) -> None:
+    def __call__(self, text: str, start: int, length: int, language: str = "bash") -> Value:
+        """What the code writes to its output: something fetched, if it fetches anything."""
         self._left -= 1
         if self._left < 0:
             self._program.partial = True
-            return
+            return NOTHING
         outermost = self._place is None
         self._place = self._place or (start, length)
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names), check=self._program.check)
-        Shell(inner, source, self).run(_parser("bash").parse(source).root_node)
+        if language in SCRIPTS:
+            ScriptCode(inner, source, self, language).run()
+        else:
+            _reader(inner, source, self, language).run(_parser(language).parse(source).root_node)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
+        for _, made, spoken in inner.unpacked:
+            self._program.unpack(made, self._place[0], spoken)
         self._program.partial = self._program.partial or inner.partial
         if outermost:
             self._place = None
+        fetches = any(fact.name == "net.fetch" for fact in inner.facts.values())
+        return Value(frozenset({FETCHED})) if fetches else NOTHING
 
 
 def _whole_file(program: Program, source: bytes) -> None:

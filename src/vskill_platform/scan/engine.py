@@ -17,6 +17,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
 from vskill_platform.scan import code, facts, structure
+from vskill_platform.scan.binaries import binary_layer
 from vskill_platform.scan.capabilities import capabilities_of, unread_capabilities
 from vskill_platform.scan.checksums import CHECKS
 from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
@@ -145,6 +146,8 @@ class _Scan:
             self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
+            elif source.binary is not None and source.binary.text:
+                self._add(binary_layer(source.path, source.binary))
         self._refine(0)
         written = len(self._layers)
         for number in range(written):
@@ -170,6 +173,10 @@ class _Scan:
                 self._fact(number, Fact("encoded", found.offset, found.length, attributes))
                 place = layer.piece_at(found.offset)
                 self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
+            for offset, text, language in layer.unpacked:
+                self._budget.check()
+                line, place = layer.line_at(offset), layer.piece_at(offset)
+                self._add(hidden_layer(layer.path, text.encode("utf-8", "replace"), line, place, language))
         except TooMuchEncoded:
             self.reading.problem(layer.path, "only partly decoded: it holds too many encoded texts")
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
+from vskill_platform.scan.fold import FUNCTIONS, Fold
 from vskill_platform.scan.taint import (
     EMPTY,
     LONGEST_TEXT,
     NOTHING,
+    TEXT,
     Program,
     RunShell,
     Value,
@@ -19,6 +21,12 @@ from vskill_platform.scan.taint import (
 )
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
+#: Functions whose last argument is called with what they read.
+_CALLING_BACK = frozenset({"readFile", "readdir", "get", "request", "exec"})
+#: Methods whose texts are worked out.
+_FOLDED = frozenset(
+    {"join", "toString", "replace", "reverse", "concat", "slice", "fromCharCode", "atob", "from", "map"}
+)
 
 
 class JavaScriptCode:
@@ -30,6 +38,7 @@ class JavaScriptCode:
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
         self._function = ""
+        self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
     def run(self, root: Node) -> None:
         self._children(root)
@@ -115,8 +124,27 @@ class JavaScriptCode:
             self._define(self._text(target), node)
             return NOTHING
         value = self._value(node)
+        if target.type == "identifier":
+            self._fold.bind(self._text(target), node)
         self._bind(target, value)
         return value
+
+    def _folded(self, node: Node, value: Value) -> Value:
+        """The value with the text that its expression comes to. What a decoder gives back is looked at by itself."""
+        if value.literal and value.text:
+            return value
+        text = self._fold.text(node)
+        if text is None:
+            return value
+        if self._fold.hid:
+            language = (
+                "javascript" if "(" in text and ("require" in text or "=>" in text or ";" in text) else "bash"
+            )
+            self._program.unpack(text, node.start_byte, language)
+        return Value(value.tags, text[:TEXT], value.literal)
+
+    def on_binary(self, node: Node) -> Value:
+        return self._folded(node, self._children(node))
 
     def _bind(self, target: Node, value: Value) -> None:
         if target.type in {"identifier", "member_expression", "shorthand_property_identifier_pattern"}:
@@ -158,6 +186,13 @@ class JavaScriptCode:
             if body.type != "statement_block" and name and value.tags:
                 self._program.assign(f"(){name}", Value(value.tags))
         self._function = outer
+
+    def on_for(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is not None and right is not None:
+            self._bind(left, self._value(right))
+        body = node.child_by_field_name("body")
+        return self._value(body) if body is not None else NOTHING
 
     def on_return(self, node: Node) -> Value:
         value = self._children(node)
@@ -257,7 +292,11 @@ class JavaScriptCode:
             node.start_byte,
             node.end_byte - node.start_byte,
         )
-        return self._evaluate_call(call)
+        value = self._evaluate_call(call)
+        if last in _CALLING_BACK and given and given[-1].type in {"arrow_function", "function_expression"}:
+            self._pass_promise(given[-1:], value)
+            self._value(given[-1])
+        return self._folded(node, value) if last in _FOLDED or name in FUNCTIONS else value
 
     def _pass_promise(self, given: list[Node], receiver: Value) -> None:
         """What a callback is given is what the promise held."""
@@ -369,6 +408,8 @@ _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
     "string": JavaScriptCode.on_string,
     "template_string": JavaScriptCode.on_template,
     "array": JavaScriptCode.on_array,
+    "for_in_statement": JavaScriptCode.on_for,
+    "binary_expression": JavaScriptCode.on_binary,
     "pair": JavaScriptCode.on_pair,
     "call_expression": JavaScriptCode.on_call,
     "new_expression": JavaScriptCode.on_call,

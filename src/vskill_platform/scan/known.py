@@ -123,8 +123,8 @@ _PERSISTENCE = (
     (
         "profile",
         (
-            r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|"
-            r"/etc/profile|Microsoft\.PowerShell_profile"
+            r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|HOME\}?/\.\w{0,8}rc\b|"
+            r"/etc/profile|Microsoft\.PowerShell_profile|\w\.pth$|(?:site|user)customize\.py"
         ),
     ),
     (
@@ -314,6 +314,23 @@ def is_foreign(name: str, host: str) -> bool:
 def persists_at(text: str) -> str:
     """What survives a restart if the path that a literal names is written; "" for nothing."""
     return _PERSISTENCE_TABLE.find(text) if 3 < len(text) < 2000 else ""
+
+
+#: Everything that a user has: the home folder as a whole, or the folders in it that hold their work.
+_EVERYTHING = re2.compile(
+    r"^(?:~|/|/home|/Users|/root|\$\{?HOME\}?|[Cc]:)(?:/(?:home|Users))?/?"
+    r"(?:[*.].{0,20}|\{?(?:Documents|Desktop|Pictures|Downloads)\b.{0,80})?$"
+)
+
+
+@lru_cache(maxsize=4096)
+def is_broad(path: str) -> bool:
+    """Whether a path names everything that a user has, or a whole system."""
+    plain = path.replace("\\", "/").strip("\"'")
+    return (_EVERYTHING.match(plain) is not None and not plain.startswith("~/.")) or plain in {
+        "~/.*",
+        "~/.[!.]*",
+    }
 
 
 @lru_cache(maxsize=4096)

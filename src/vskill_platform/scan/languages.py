@@ -8,6 +8,12 @@ from vskill_platform.scan.words import words
 
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
+#: Languages that are read token by token.
+SCRIPTS = frozenset({"ruby", "perl", "php", "lua", "powershell", "go", "vbscript"})
+#: Those whose command lines are read as shell.
+COMMAND_LISTS = frozenset({"batch", "applescript"})
+#: All that have a reader.
+READ = PARSED | SCRIPTS | COMMAND_LISTS
 
 _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",
@@ -17,7 +23,14 @@ _BY_SUFFIX = {
     "tsx": "tsx",
     "powershell": "ps1 psm1",
     "batch": "bat cmd",
-    "other": "rb pl pm php go rs lua java kt scala swift c h cc cpp hpp cs r jl fish nu applescript scpt vbs "
+    "ruby": "rb gemspec",
+    "perl": "pl pm",
+    "php": "php",
+    "lua": "lua",
+    "go": "go",
+    "vbscript": "vbs",
+    "applescript": "applescript scpt",
+    "other": "rs java kt scala swift c h cc cpp hpp cs r jl fish nu "
     "sql dart ex exs clj groovy gradle tcl awk el vim html htm vue svelte",
     "prose": "md mdx markdown txt rst adoc mdc text org",
     "data": "json jsonl ndjson json5 jsonc yaml yml toml ini cfg conf xml csv tsv lock svg css scss less env "
@@ -33,6 +46,13 @@ _BY_FENCE = {
     "tsx": "tsx",
     "powershell": "powershell ps1 pwsh ps",
     "batch": "bat batch cmd dos",
+    "ruby": "ruby rb",
+    "perl": "perl pl",
+    "php": "php",
+    "lua": "lua",
+    "go": "go golang",
+    "vbscript": "vbscript vbs",
+    "applescript": "applescript osascript",
     "data": "diff output log csv mermaid plaintext-output http dot plantuml svg",
     "config": "json yaml yml toml jsonc json5 ini xml env dotenv properties nginx hcl terraform",
     "prose": "text txt plaintext plain markdown md mdx prompt none",
@@ -42,6 +62,8 @@ FENCES = {name: language for language, names in _BY_FENCE.items() for name in na
 _INTERPRETERS = {
     "bash": "bash", "sh": "bash", "zsh": "bash", "dash": "bash", "ksh": "bash", "python": "python",
     "python3": "python", "node": "javascript", "deno": "typescript", "bun": "typescript", "uv": "python",
+    "ruby": "ruby", "perl": "perl", "php": "php", "lua": "lua", "luajit": "lua", "pwsh": "powershell",
+    "osascript": "applescript",
 }  # fmt: skip
 
 _CODE_NAMES = frozenset(
@@ -70,7 +92,7 @@ _TEST_FOLDERS = frozenset(
 _CONFIG_NAMES = frozenset(name for name in _CONFIG if "*" not in name)
 _CONFIG_PATTERNS = tuple(name for name in _CONFIG if "*" in name)
 
-ACTING_CODE = frozenset({"bash", "python", "javascript", "typescript", "tsx", "powershell", "batch", "other"})
+ACTING_CODE = READ | {"other"}
 
 
 def language_of(path: str, text: bytes) -> str:

@@ -45,7 +45,7 @@ _UNSEEN_REACH = 20_000
 MOST_FACTS = 20
 LONGEST_LEAD = 200
 _REFERENCE_COMMENT = re2.compile(
-    rb"(?m)^\[(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?\s*[(\"'][^\n]*$"
+    rb"(?m)^\[(?:(?://|comment|_metadata_[^\]]{0,40})\]:\s*(?:#|<>)?|[^\]\n]{1,60}\]:\s*(?:#|<>))\s*[(\"'][^\n]*$"
 )
 
 

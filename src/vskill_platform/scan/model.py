@@ -83,6 +83,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "exec.decoded": ("how",),
     "exec.shell": ("how",),
     "persist": ("what",),
+    "persist.fetched": ("what",),
     "delete.broad": ("what",),
     "obfuscated": ("how", "layers"),
     "reverse.shell": ("how",),
@@ -97,6 +98,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "homoglyph": ("name",),
     "encoded": ("how", "layers"),
     "binary": ("kind",),
+    "pickle.calls": ("name",),
     "declared": ("name",),
 }
 
@@ -180,6 +182,8 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
+    #: texts that its code puts together or decodes: offset, text and language
+    unpacked: list[tuple[int, str, str]] = []
     #: why some of its code was not looked at; "" where all was
     unread: str = ""
     #: all that its pieces may have

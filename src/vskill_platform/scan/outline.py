@@ -10,7 +10,7 @@ from functools import cached_property
 
 import re2
 
-from vskill_platform.scan.languages import PARSED, fence_language
+from vskill_platform.scan.languages import READ, fence_language
 from vskill_platform.scan.model import CodeBlock, Fact
 
 #: A word that begins a shell command.
@@ -232,7 +232,7 @@ class Outline:
 
     def _code(self, start: int, end: int, language: str, said: str) -> None:
         self.parts.append(("fence", start, end, said))
-        if language in PARSED:
+        if language in READ:
             self.blocks.append(CodeBlock(start, end, language))
         if language == "bash" and any(self.text.find(one, start, end) >= 0 for one in _PROMPTS):
             for prompt in _PROMPT.finditer(self.text, start, end):

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
+from vskill_platform.scan.fold import FUNCTIONS, Fold
+from vskill_platform.scan.known import is_broad
 from vskill_platform.scan.taint import (
     EMPTY,
+    HOME_TREE,
     LONGEST_TEXT,
     NOTHING,
+    TEXT,
     Program,
     RunShell,
     Value,
@@ -29,6 +33,7 @@ class PythonCode:
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
         self._function = ""
+        self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
     def run(self, root: Node) -> None:
         self.on_block(root)
@@ -81,10 +86,13 @@ class PythonCode:
         return NOTHING
 
     def on_assignment(self, node: Node) -> Value:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        left = node.child_by_field_name("left") or node.child_by_field_name("name")
+        right = node.child_by_field_name("right") or node.child_by_field_name("value")
         if left is None or right is None:
             return NOTHING
         value = self._value(right)
+        if left.type == "identifier":
+            self._remember(node, left, right)
         if right.type in _COLLECTIONS:
             self._program.note_list(self._text(left), right.start_byte, right.end_byte)
         if left.type == "identifier" and right.type in _NAMED:
@@ -93,6 +101,34 @@ class PythonCode:
                 self._aliases[self._text(left)] = self._resolve(name)
         self._bind(left, value)
         return value
+
+    def _remember(self, node: Node, left: Node, right: Node) -> None:
+        """What a name is made of, and which module it is another name for."""
+        name = self._text(left)
+        if node.type == "augmented_assignment":
+            self._fold.forget(name)
+            return
+        self._fold.bind(name, right)
+        function = right.child_by_field_name("function") if right.type == "call" else None
+        if function is not None and self._resolve(self._dotted_name(function)) in _IMPORTERS:
+            arguments = right.child_by_field_name("arguments")
+            given = arguments.named_children if arguments is not None else []
+            module = self._fold.text(given[0]) if given else None
+            if module:
+                self._aliases[name] = module
+
+    def _folded(self, node: Node, value: Value) -> Value:
+        """The value with the text that its expression comes to. What a decoder gives back is looked at by itself."""
+        if value.literal and value.text:
+            return value
+        text = self._fold.text(node)
+        if text is None:
+            return value
+        if self._fold.hid:
+            self._program.unpack(
+                text, node.start_byte, "python" if "import" in text or "exec" in text else "bash"
+            )
+        return Value(value.tags, text[:TEXT], value.literal)
 
     def _bind(self, target: Node, value: Value) -> None:
         if target.type in {"identifier", "attribute"}:
@@ -131,6 +167,8 @@ class PythonCode:
             self._program.parameters[self._function] = [
                 one for one in names if one not in {"self", "cls", ""}
             ]
+        if body is not None and not outer:
+            self._fold.define(self._function, self._program.parameters.get(self._function, []), body)
         if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
             self.on_block(body)
         self._function = outer
@@ -185,7 +223,7 @@ class PythonCode:
         base = node.child_by_field_name("value")
         if base is not None and self._resolve(self._dotted_name(base)) == "os.environ":
             return self._program.read_variable(self._text(node.named_children[-1]).strip("\"'"))
-        return join_values(map(self._value, node.named_children)).narrowed()
+        return self._folded(node, join_values(map(self._value, node.named_children)).narrowed())
 
     def on_string(self, node: Node) -> Value:
         written = self._source[node.start_byte : node.end_byte]
@@ -212,7 +250,9 @@ class PythonCode:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = node.child_by_field_name("operator")
         between = "/" if operator is not None and operator.type == "/" else ""
-        return join_values([self._value(one) for one in (left, right) if one is not None], between)
+        return self._folded(
+            node, join_values([self._value(one) for one in (left, right) if one is not None], between)
+        )
 
     def on_call(self, node: Node) -> Value:
         function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
@@ -231,7 +271,9 @@ class PythonCode:
         call = Call(
             name, name.rpartition(".")[2], receiver, positional, keywords, start, node.end_byte - start
         )
-        return self._evaluate_call(call)
+        value = self._evaluate_call(call)
+        pure = call.last in _FOLDED or name in FUNCTIONS or self._fold.knows(name)
+        return self._folded(node, value) if pure else value
 
     def _evaluate_call(self, call: Call) -> Value:
         if call.name in {"os.getenv", "os.environ.get"}:
@@ -245,6 +287,12 @@ class PythonCode:
             return Value(frozenset({"path:home"}), "~", literal=False)
         if call.last in _TELL_NOTHING:
             return NOTHING
+        if call.name in {"os.walk", "os.scandir"} or (
+            call.last in {"rglob", "glob"} and call.first.text in {"*", "**/*"}
+        ):
+            walked = call.first if call.name.startswith("os.") else call.receiver
+            if is_broad(walked.text):
+                return Value(frozenset({HOME_TREE}))
         for name, value in zip(self._program.parameters.get(call.last, ()), call.arguments, strict=False):
             if value.tags:
                 self._program.assign(name, Value(value.tags))
@@ -291,14 +339,13 @@ class PythonCode:
         if node.type == "identifier":
             return self._text(node)
         if node.type == "call":
-            function = node.child_by_field_name("function")
-            if function is not None and self._text(function) in {"__import__", "importlib.import_module"}:
-                arguments = node.child_by_field_name("arguments")
-                return (
-                    join_values(map(self._value, arguments.named_children)).text
-                    if arguments is not None
-                    else ""
-                )
+            function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+            name = self._text(function) if function is not None else ""
+            given = arguments.named_children if arguments is not None else []
+            if name in _IMPORTERS:
+                return join_values(map(self._value, given)).text
+            if name == "getattr" and len(given) > 1 and (member := self._fold.text(given[1])):
+                return f"{self._resolve(self._dotted_name(given[0]))}.{member}"
         return ""
 
     def _resolve(self, name: str) -> str:
@@ -311,6 +358,11 @@ class PythonCode:
 
 
 _QUOTES = frozenset((b'"', b"'"))
+_IMPORTERS = frozenset({"__import__", "importlib.import_module", "import_module"})
+#: Methods whose texts are worked out.
+_FOLDED = frozenset(
+    words("join decode replace format translate encode strip lower upper joinpath expanduser")
+)
 #: What may have a name that is known from elsewhere.
 _NAMED = frozenset({"identifier", "attribute", "call"})
 _CONSTANTS = ("True", "False", "None", "...")

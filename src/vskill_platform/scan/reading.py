@@ -11,6 +11,7 @@ from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding
 from vskill_platform.scan import structure
 from vskill_platform.scan.archives import UNREADABLE, TooMuch, archive_type, members
+from vskill_platform.scan.binaries import ReadBinary, read_binary
 from vskill_platform.scan.languages import is_named_text
 from vskill_platform.scan.limits import Budget
 from vskill_platform.scan.normal import decode_text
@@ -27,6 +28,8 @@ class ReadText(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     #: SKILL.md names it, so the agent will look at it
     referenced: bool = False
+    #: what can be read in a file that is no text
+    binary: ReadBinary | None = None
 
 
 class Reading:
@@ -87,7 +90,10 @@ class Reading:
     def _text(self, path: str, data: bytes, depth: int) -> ReadText:
         self._count(len(data), depth)
         referenced = path.encode("utf-8", "replace") in self._skill_md
-        return ReadText(path, decode_text(data, named_text=is_named_text(path, data)), referenced=referenced)
+        named_text = is_named_text(path, data)
+        binary = None if named_text else read_binary(path, data, referenced=referenced)
+        text = decode_text(data, named_text=named_text) if binary is None else None
+        return ReadText(path, text, referenced=referenced, binary=binary)
 
     def _count(self, size: int, depth: int) -> None:
         if depth:

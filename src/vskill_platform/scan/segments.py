@@ -6,7 +6,8 @@ Scripts are refined later, by their syntax, and only where something in them mat
 
 import msgspec
 
-from vskill_platform.scan.languages import PARSED, is_test, language_of, role_of
+from vskill_platform.scan.carriers import carried_by
+from vskill_platform.scan.languages import READ, is_test, language_of, role_of
 from vskill_platform.scan.markdown import cut_markdown
 from vskill_platform.scan.model import CodeBlock, Layer, Piece, TextRole, pieces_of
 from vskill_platform.scan.normal import Normal
@@ -29,12 +30,14 @@ def _as_test(layer: Layer) -> None:
     layer.roles = frozenset({TextRole.TEST})
 
 
-def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
+def hidden_layer(
+    path: str, text: bytes, line: int, like: Piece | None = None, language: str = "bash"
+) -> Layer:
     """Text that was found hidden or encoded at a line. It counts no more than the place where it stood."""
     role = like.role if like is not None and like.role in _KEPT else TextRole.HIDDEN
     warns_from = 0 if like is not None and max(like.warns_from, like.about_from) >= 0 else -1
     piece = Piece(0, len(text), role, 0, warns_from=warns_from)
-    block = CodeBlock(0, len(text), "bash")
+    block = CodeBlock(0, len(text), language)
     return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True, roles=frozenset({role}))
 
 
@@ -44,10 +47,13 @@ _KEPT = frozenset({TextRole.TEST, TextRole.QUOTE, TextRole.DATA})
 def _cut(path: str, text: bytes, language: str) -> Layer:
     if language == "prose":
         return cut_markdown(path, text)
-    blocks = (
-        [CodeBlock(0, len(text), language)]
-        if language in PARSED or role_of(language) is TextRole.CODE
-        else []
-    )
     role = role_of(language)
+    carried = carried_by(path, text, language)
+    if carried is not None:
+        pieces = carried.pieces(role)
+        roles = frozenset(piece.role for piece in pieces)
+        return Layer(path, text, pieces, carried.blocks, [], bytes(carried.flowing), roles=roles)
+    blocks = (
+        [CodeBlock(0, len(text), language)] if language in READ or role_of(language) is TextRole.CODE else []
+    )
     return Layer(path, text, [Piece(0, len(text), role, 0)], blocks, [], text, roles=frozenset({role}))

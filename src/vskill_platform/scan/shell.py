@@ -2,16 +2,19 @@
 commands that send or run. Serves scripts, fenced and inline commands, and command lines inside other languages.
 """
 
+import base64
 import itertools
 from collections.abc import Callable
 
+import re2
 from tree_sitter import Node
 
-from vskill_platform.scan.known import is_service_key, persists_at, secret_at
+from vskill_platform.scan.known import is_broad, is_service_key, persists_at, secret_at
 from vskill_platform.scan.taint import (
     EMPTY,
     LONGEST_TEXT,
     NOTHING,
+    SOCKET,
     STORED,
     Program,
     RunShell,
@@ -40,11 +43,10 @@ _PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
 _SEND_OPTIONS = words(
     "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
 )
+_UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
 _HEADER_OPTIONS = frozenset(words("-H --header -u --user -b --cookie --oauth2-bearer --proxy-user"))
 _SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks"))
 _SOCKETS = frozenset(words("nc ncat netcat socat"))
-#: What somebody at the other end of a socket says.
-SOCKET = "socket"
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
 _MANAGERS = frozenset(
     words(
@@ -81,6 +83,10 @@ _SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
     "schtasks": ("task", frozenset({"/create"})),
     "reg": ("registry", frozenset({"add"})),
 }
+#: Filters that may hide a text, and show it again.
+_UNTANGLING = frozenset(words("base64 base32 xxd openssl rev tr"))
+#: What stands for a variable without a value.
+_DEFAULT = re2.compile(r"^\$\{\w+:?-([^}]*)\}$")
 _REVERSE = ("/dev/tcp/", "/dev/udp/")
 
 
@@ -207,15 +213,16 @@ class Shell:
                 name = self._text(node).strip("${}").split(":")[0].split("/")[0]
                 known = self._program.look_up(name)
                 tags = known.tags if name in self._program.names else self._program.read_variable(name).tags
-                return Value(tags, known.text or self._text(node), literal=known.literal)
+                written = self._text(node)
+                default = _DEFAULT.match(written)
+                text = known.text or (default.group(1) if default else "sh" if name == "SHELL" else written)
+                return Value(tags, text, literal=known.literal)
             case "command_substitution" | "process_substitution":
                 if is_service_key(name := self._text(node).strip("$()")):
                     # How a makefile names a variable.
                     return self._program.read_variable(name)
-                total = NOTHING
-                for child in node.named_children:
-                    total = Value(total.tags | self.run(child).tags)
-                return total
+                outputs = [self.run(child) for child in node.named_children]
+                return outputs[0] if len(outputs) == 1 else Value(join_values(outputs).tags)
             case "raw_string" | "ansi_c_string":
                 return literal(self._text(node).lstrip("$").strip("'"))
         parts = [child for child in node.named_children if child.type in _PARTS]
@@ -256,13 +263,15 @@ class Shell:
             return self._interpreter(name, arguments, stdin, start, length)
         if name in _MANAGERS:
             self._install(name, arguments, start, length)
+        if name == "openssl" and any(argument.text == "s_client" for argument in arguments):
+            return self._sender(name, arguments, stdin, start, length).tagged(SOCKET)
         if name in _SENDERS and not (name == "rsync" and not any(":" in one.text for one in arguments)):
             return self._sender(name, arguments, stdin, start, length)
         if name in _NAME_SERVICES and join_values(arguments).sensitive:
             return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
-        if name in _READERS or stdin.tags:
+        if name in _READERS or name in _UNTANGLING or stdin.tags:
             return self._reader(name, arguments, stdin, start, length)
-        self._runs_file(words[0], start, length)
+        self._runs_file(words[0], start, length, "program")
         return Value(join_values(arguments).tags)
 
     def _reader(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -277,8 +286,12 @@ class Shell:
         texts = [argument.text for argument in arguments]
         if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
             output = output.narrowed()
-        if name in {"base64", "base32", "xxd", "openssl"} and _decodes(name, texts):
-            return program.decode(Value(output.tags, output.text), name, start, length)
+        if name in _UNTANGLING and _decodes(name, texts):
+            plain = _untangled(name, texts, output.text.strip())
+            if plain != output.text.strip() and stdin.literal:
+                program.unpack(plain, start, "bash")
+            decoded = program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
+            return Value(decoded.tags, plain)
         if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:
             self._writes(name, arguments, output, start, length)
         return Value(output.tags, output.text)
@@ -317,6 +330,11 @@ class Shell:
             text = argument.text
             if expects == "file":
                 output_file = text
+            elif expects == "upload" or text.startswith(_UPLOAD_FILES):
+                path = text.partition("=")[2] if text.startswith(_UPLOAD_FILES) else text
+                content = content | (
+                    stdin if path in {"-", "."} else self._program.read_file(literal(path), 0)
+                )
             elif "@" in text and not text.startswith("http"):
                 path = text.rpartition("@")[2]
                 content = content | (stdin if path == "-" else self._program.read_file(literal(path), 0))
@@ -324,7 +342,7 @@ class Shell:
                 target = target if "://" in target.text else argument
             said = argument.without_keys() if expects == "header" else argument
             content = Value(content.tags | said.tags, content.text)
-            expects = "file" if _names_file(name, text) else "header" if text in _HEADER_OPTIONS else ""
+            expects = _expected_after(name, text)
         return content, target, "" if output_file == "-" else output_file
 
     def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -332,11 +350,13 @@ class Shell:
         if SOCKET in stdin.tags:
             program.fact("reverse.shell", start, length, how="pipe")
         for number, argument in enumerate(arguments):
-            if argument.text in {"-c", "-e", "-Command", "-lc", "-ic"} and number + 1 < len(arguments):
+            if argument.text in {"-c", "-e", "-Command", "-lc", "-ic", "-r"} and number + 1 < len(arguments):
                 script = join_values(arguments[number + 1 :], " ")
                 program.execute(script, name, start, length)
-                if name in _SHELLS and script.text:
-                    self._nested(script.text, start, length)
+                if script.text:
+                    given = script if name in _SHELLS else arguments[number + 1]
+                    output = self._nested(given.text, start, length, _language_of(name))
+                    stdin = stdin | output
             elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {
                 "powershell",
                 "pwsh",
@@ -345,6 +365,8 @@ class Shell:
         if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in join_values(arguments).text:
             program.fact("reverse.shell", start, length, how="dev-tcp")
         plain = [argument for argument in arguments if not argument.text.startswith("-")]
+        if stdin.literal and len(stdin.text) > 1 and not plain:
+            stdin = stdin | self._nested(stdin.text, start, length, _language_of(name))
         program.execute(
             stdin | join_values(argument for argument in arguments if not argument.text), name, start, length
         )
@@ -353,9 +375,9 @@ class Shell:
             program.execute(Value(plain[0].tags), name, start, length)
         return Value(stdin.tags)
 
-    def _runs_file(self, path: Value, start: int, length: int) -> None:
+    def _runs_file(self, path: Value, start: int, length: int, how: str = "file") -> None:
         stored = self._program.look_up(STORED + path.text.rpartition("/")[2])
-        self._program.execute(Value(stored.tags), "file", start, length)
+        self._program.execute(Value(stored.tags), how, start, length)
 
     def on_evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         content = join_values(arguments, " ")
@@ -398,6 +420,26 @@ class Shell:
             if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
                 self._program.fact("delete.broad", start, length, what=argument.text)
         return NOTHING
+
+    def on_windows_remove(
+        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
+    ) -> Value:
+        options = {argument.text.lower() for argument in arguments if argument.text.startswith("/")}
+        for argument in arguments:
+            if "/s" in options and argument.text.lower() not in options and is_broad(argument.text):
+                self._program.fact("delete.broad", start, length, what="~")
+        return NOTHING
+
+    def on_find(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """Finding everything in order to delete it."""
+        texts = [argument.text for argument in arguments]
+        deletes = "-delete" in texts or ("-exec" in texts and {"rm", "shred"} & set(texts))
+        named = any(
+            one in {"-name", "-iname", "-path"} and texts[at - 1] != "!" for at, one in enumerate(texts)
+        )
+        if deletes and texts and is_broad(texts[0]) and not named:
+            self._program.fact("delete.broad", start, length, what="~")
+        return self._reader(name, arguments, stdin, start, length)
 
     def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         what, acts = _SCHEDULERS[name]
@@ -481,11 +523,68 @@ def _names_file(name: str, option: str) -> bool:
     return option.startswith("-") and option[-1:] == ("O" if name == "wget" else "o")
 
 
+def _expected_after(name: str, option: str) -> str:
+    """What the word after an option of curl or wget is."""
+    if _names_file(name, option):
+        return "file"
+    if option in {"-T", "--upload-file", "-sT", "--post-file", "--body-file"}:
+        return "upload"
+    return "header" if option in _HEADER_OPTIONS else ""
+
+
 def _keeps_name(name: str, options: set[str]) -> bool:
     """Whether a download becomes a file with the name that it has there."""
     if name == "wget":
         return not {"-O-", "-qO-"} & options
     return bool({"-O", "-LO", "-sLO", "-fsSLO", "--remote-name"} & options)
+
+
+def _language_of(interpreter: str) -> str:
+    """What an interpreter of this name reads."""
+    plain = interpreter.rstrip("0123456789.")
+    known = {
+        "python": "python",
+        "node": "javascript",
+        "nodejs": "javascript",
+        "deno": "typescript",
+        "bun": "typescript",
+    }
+    known |= {"ruby": "ruby", "perl": "perl", "php": "php", "pwsh": "powershell", "powershell": "powershell"}
+    return known.get(plain, "bash")
+
+
+def _untangled(name: str, given: list[str], text: str) -> str:
+    """What a filter that only hides makes of a text; the text itself where that is not known."""
+    plain = [one for one in given if not one.startswith("-")]
+    if name == "rev":
+        return "\n".join(line[::-1] for line in text.split("\n"))
+    if name == "tr" and len(plain) == 2 and "-d" not in given:
+        old, new = _spelt_out(plain[0]), _spelt_out(plain[1])
+        if old and new:
+            return text.translate(str.maketrans(old, (new + new[-1] * len(old))[: len(old)]))
+    if name in {"base64", "base32", "xxd", "openssl"}:
+        try:
+            raw = bytes.fromhex(text) if name == "xxd" else base64.b64decode(text + "=" * (-len(text) % 4))
+            return raw.decode("utf-8")
+        except ValueError:
+            return text
+    return text
+
+
+def _spelt_out(letters: str) -> str:
+    """The letters of `a-z`, as `tr` takes them."""
+    spelt: list[str] = []
+    at = 0
+    while at < len(letters) and len(spelt) < LONGEST_TEXT:
+        if letters[at + 1 : at + 2] == "-" and at + 2 < len(letters):
+            spelt.extend(
+                map(chr, range(ord(letters[at]), min(ord(letters[at + 2]), ord(letters[at]) + 255) + 1))
+            )
+            at += 3
+        else:
+            spelt.append(letters[at])
+            at += 1
+    return "".join(spelt)
 
 
 def _decodes(name: str, texts: list[str]) -> bool:
@@ -495,7 +594,7 @@ def _decodes(name: str, texts: list[str]) -> bool:
         "xxd": {"-r", "-p"},
         "openssl": {"-d"},
     }
-    return bool(wanted[name] & set(texts))
+    return name in {"rev", "tr"} or bool(wanted[name] & set(texts))
 
 
 def _runs_shell(text: str) -> bool:
@@ -525,6 +624,8 @@ _COMMANDS: dict[str, Handler] = {
     **dict.fromkeys(("env", "printenv", "set", "export", "declare"), Shell.on_environment),
     **dict.fromkeys(("echo", "printf"), Shell.on_echo),
     **dict.fromkeys(("rm", "shred"), Shell.on_remove),
+    **dict.fromkeys(("rd", "rmdir", "del", "erase"), Shell.on_windows_remove),
+    "find": Shell.on_find,
     **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), Shell.on_persist),
     "security": Shell.on_security,
     "git": Shell.on_git,

@@ -17,10 +17,13 @@ from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
 #: Decoding, assembling, sockets and broad deletion. Texts glued together may be anything, so they count here.
 _ALONE = re2.compile(
-    rb"(?im)base64|b64|b32decode|b85|a85|b16decode|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|unescape|codecs|"
+    rb"(?im)open_connection|create_connection|websocket|os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\(|mkfifo|"
+    rb"find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\brev\b|\btr\s+[\"']?[a-z]-|/dev/\$|s_client|"
+    rb"new function|"
+    rb"base64|b64|b32decode|b85|a85|b16decode|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|unescape|codecs|"
     rb"zlib|gzip|lzma|bz2|xxd|openssl|marshal|pickle|dill|getattr|\bchr\b|_0x|__import__|importlib|globals\(|"
     rb"/dev/(?:tcp|udp)|\bnc\b|ncat|netcat|socat|dup2|\bpty\b|\.pipe\(|socket|invoke-|encodedcommand|frombase|"
-    rb"[\"'`]\s*\+\s*[\"'`]|\\x[0-9a-f]{2}|reverse|\[::-1\]|rot13|"
+    rb"join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|[\"'`]\s*\+\s*[\"'`]|\\x[0-9a-f]{2}|reverse|\[::-1\]|rot13|"
     rb"(?:(?:^|[^\w-])rm|shred)\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
     rb"(?:rmtree|rmsync|rimraf|rmdirsync|fs\.rm|promises\.rm)[\s\S]{0,8}\([^\n)]{0,80}(?:home|~|[\"']/|expanduser)"
 )
@@ -40,7 +43,11 @@ _KEYED = re2.compile(rb"(?:environ|getenv|\benv|\$)\W{0,4}(?:" + KEY_NAMES.encod
 _SENDING = re2.compile(
     rb"(?i)curl|wget|\bnc\b|ncat|netcat|socat|telnet|scp|sftp|ftp|rsync|mail|mutt|swaks|git|nslookup|\bdig\b|\bhost\b|"
     rb"\bping\b|https?:|socket|fetch|request|urlopen|urllib|httpx|aiohttp|axios|\bgot\b|superagent|smtp|beacon|"
-    rb"post|\bput|publish|upload|net\.|/dev/"
+    rb"post|\bput|publish|upload|net\.|/dev/|resolve4|gethostby|getaddrinfo|resolver"
+)
+#: Texts that are put together: what a function does with them cannot be told by its own words.
+ASSEMBLING = re2.compile(
+    rb"(?i)join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|[\"'`]\s*\+\s*[\"'`]|\bchr\b|fromcharcode|rot13|\[::-1\]|fromhex|b64decode"
 )
 _FETCHING = re2.compile(
     rb"(?i)curl|wget|\bfetch|request|urlopen|urlretrieve|urllib|httpx|aiohttp|axios|\bgot\b|superagent|\bky\b|"
@@ -67,6 +74,7 @@ _WAYS = {
     "compile": r"(?:^|[^\w.])compile\b",
     "Function": r"\bFunction\b",
     "loads": r"marshal|pickle|dill",
+    "program": r"\bchmod\b|\bst_mode\b|0o?7[0-7]5\b|start_new_session|\bdetached\b|\.unref\(",
     "runIn*": r"\brunIn",
     "import*": r"__import__|importlib|\bimport\b\s*[(/]",
 }

@@ -167,6 +167,16 @@ OPAQUE = Rule(
 )
 
 
+COMPILED = Rule(
+    "ST-007",
+    Severity.HIGH,
+    FindingCategory.OBFUSCATION,
+    FindingKind.MALICE,
+    why="Compiled Python without its source runs like any script, and nobody can read what it does.",
+    remedy="Ship the source. Leave out compiled files.",
+)
+
+
 def _listed_by_operator(rule_id: str, what: str) -> Rule:
     return Rule(
         rule_id,
@@ -190,6 +200,7 @@ RULES = (
     BINARY,
     LARGE_FILE,
     OPAQUE,
+    COMPILED,
     KNOWN_BAD,
     LISTED_ADDRESS,
     LISTED_FILE,
@@ -209,6 +220,19 @@ def findings(
     yield from _skill_file(files, check_manifest, notes)
     for file in files:
         yield from _file_findings(file)
+    yield from _compiled_files({file.path for file in files})
+
+
+def _compiled_files(paths: Collection[str]) -> Iterator[Finding]:
+    """Compiled Python that has no source beside it."""
+    for path in sorted(paths):
+        folder, _, name = path.rpartition("/")
+        if not name.endswith((".pyc", ".pyo")):
+            continue
+        place = folder.removesuffix("__pycache__").rstrip("/")
+        source = f"{place}/{name.split('.')[0]}.py".lstrip("/")
+        if source not in paths:
+            yield COMPILED.found(path, excerpt=f"no {source}")
 
 
 def _skill_file(

@@ -7,6 +7,7 @@ is tagged. It looks for code that takes a secret and sends it, not for proof.
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 import re2
@@ -15,7 +16,7 @@ from vskill_platform.scan.known import host_in, is_foreign, is_service_key, pers
 from vskill_platform.scan.model import Fact
 
 #: Literals are remembered up to this length; more is never needed to tell a path or an address.
-TEXT = 400
+TEXT = 1000
 #: Of one name, literal or word of a program, in bytes.
 LONGEST_TEXT = 2000
 #: A literal of this length that is decoded is a payload.
@@ -26,12 +27,23 @@ MOST_FACTS = 10_000
 #: Expressions between two looks at the clock.
 STEPS = 512
 
+#: Texts that code makes while it is read: how long they must be to say anything, and how many are looked at.
+SHORTEST_UNPACKED, LONGEST_UNPACKED, MOST_UNPACKED = 8, 64 * 1024, 40
+#: Offset, text and language.
+Unpacked = tuple[int, str, str]
+
 #: A text of that length may hold an address.
 ADDRESS = 16
 
 FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
 #: Decoded from a text that stands in the program.
 COVERED = "covered"
+#: What somebody at the other end of a socket says.
+SOCKET = "socket"
+#: The names of everything in the folder of the user.
+HOME_TREE = "tree:home"
+#: A request to which a body can still be written.
+REQUEST = "request"
 SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
 NO_TAGS: frozenset[str] = frozenset()
@@ -39,6 +51,11 @@ NO_TAGS: frozenset[str] = frozenset()
 SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
 
 
+#: A text that, run as a command, runs whatever a server answers.
+_FETCHES_AND_RUNS = re2.compile(
+    r"(?i)\b(?:curl|wget|iwr|irm)\s[^\n|]{0,300}\|\s*(?:sudo\s+)?(?:(?:ba|z|da|k)?sh|python3?|node|perl|ruby|iex)\b|"
+    r"\b(?:eval|source|(?:ba|z)?sh\s+-c)\s*[\"']?(?:\$\(|`|<\()\s*(?:curl|wget)\b|exec\(\s*\w[\w.]*urlopen\(|/dev/tcp/"
+)
 _REFUSING = re2.compile(
     r"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|"
     r"blacklist|threat|risk|banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
@@ -88,8 +105,12 @@ class Value(msgspec.Struct, frozen=True, gc=False):
         return sorted(tag.removeprefix(SECRET) for tag in self.tags if tag.startswith(SOURCES))
 
 
-#: Reads a command line as a shell would: its text, and the start and length of the place it stands at.
-RunShell = Callable[[str, int, int], None]
+class RunShell(Protocol):
+    """Reads a command line as a shell would, or code of another language; gives back what that writes."""
+
+    def __call__(self, text: str, start: int, length: int, language: str = "bash") -> "Value": ...
+
+
 NOTHING = Value()
 EMPTY = Value(literal=True)
 
@@ -133,6 +154,8 @@ class Program:
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
+        #: texts that the code puts together or decodes: where, what, and in which language it would run
+        self.unpacked: list[Unpacked] = []
         self.sent: dict[str, int] = {}
         #: start and end of comments, and of lists that name what to refuse
         self.comments: set[tuple[int, int]] = set()
@@ -159,6 +182,15 @@ class Program:
             self.facts.setdefault(key, Fact(name, self._offset + start, min(length, TEXT), attributes))
         else:
             self.partial = True
+
+    def unpack(self, text: str, start: int, language: str) -> None:
+        """A text that nobody could read before the code made it."""
+        known = any(text == other for _, other, _ in self.unpacked)
+        if len(text) < SHORTEST_UNPACKED or len(self.unpacked) >= MOST_UNPACKED or known:
+            return
+        shown = sum(char.isprintable() or char in "\n\t\r" for char in text)
+        if shown == len(text):
+            self.unpacked.append((self._offset + start, text[:LONGEST_UNPACKED], language))
 
     def note_list(self, name: str, start: int, end: int) -> None:
         """A collection under this name; patterns to look for are not what the code does."""
@@ -199,6 +231,8 @@ class Program:
     def write_file(self, path: Value, content: Value, start: int, length: int = 0) -> None:
         if what := persists_at(path.text):
             self.fact("persist", start, length, what=what)
+            if _FETCHES_AND_RUNS.search(content.text):
+                self.fact("persist.fetched", start, length, what=what)
         if path.text:
             name = base_name(path.text)
             self.assign(STORED + name, Value(content.tags))
@@ -258,6 +292,8 @@ class Program:
             self.fact("exec.fetched", start, length, how=how, to=min(hosts, default="unknown"))
         if DECODED in content.tags:
             self.fact("exec.decoded", start, length, how=how)
+        if SOCKET in content.tags and not content.text:
+            self.fact("reverse.shell", start, length, how="socket")
         if dynamic and not content.literal:
             self.fact("exec.dynamic", start, length, how=how)
         if ASSEMBLED in content.tags:

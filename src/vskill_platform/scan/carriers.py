@@ -1,0 +1,290 @@
+"""Files that carry code of another language: notebooks, makefiles, Dockerfiles, workflows, settings with commands in
+them, pages and pictures with scripts. The text stays as it is, byte for byte; what patterns and readers see (`flowing`)
+has the syntax around the code blanked and its escapes resolved, so that a finding stands on the file's own line.
+
+`segments` asks here for files whose names say that they carry something.
+"""
+
+from collections.abc import Callable
+
+import re2
+
+from vskill_platform.scan.model import CodeBlock, Piece, TextRole
+from vskill_platform.scan.outline import may_be_command
+
+#: Of one file; a file with more is read up to there, which no honest one has.
+MOST_BLOCKS = 2000
+
+#: Start and end of code, and its language.
+Carried = tuple[int, int, str]
+
+_STRING = re2.compile(rb'"(?:[^"\\\n]|\\.)*"')
+_CELL_TYPE = re2.compile(rb'"cell_type"\s*:\s*"(\w+)"')
+_SOURCE = re2.compile(rb'"source"\s*:\s*(?:\[((?:\s*"(?:[^"\\\n]|\\.)*"\s*,?)*)\s*\]|("(?:[^"\\\n]|\\.)*"))')
+_RECIPE = re2.compile(rb"(?m)^(?:\t[^\n]*(?:\n|$))+")
+_RECIPE_MARK = re2.compile(rb"(?m)^\t[@+-]*")
+_RUN = re2.compile(
+    rb"(?mi)^[ \t]*(?:RUN|CMD|ENTRYPOINT|SHELL)[ \t]+(?:--\S+[ \t]+(?:\\\n[ \t]*)?)*((?:[^\n\\]|\\(?s:.))*)"
+)
+_YAML_KEY = re2.compile(
+    rb"(?m)^([ \t]*)(?:- )?(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
+    rb"postCreateCommand)[ \t]*:[ \t]*(\S[^\n]*)?$"
+)
+_EXEC_LINE = re2.compile(
+    rb"(?mi)^[ \t]*(?:Exec(?:Start|StartPre|StartPost|Stop|Reload)?|[\w.-]+)[ \t]*=[ \t]*([\"']?)!?([^\n]*)$"
+)
+_PLIST_STRING = re2.compile(rb"<string>([^<]*)</string>")
+_SCRIPT = re2.compile(rb"(?is)<script\b[^>]*>(?:\s*<!\[CDATA\[)?(.*?)(?:\]\]>\s*)?</script")
+_HANDLER = re2.compile(
+    rb"(?i)\son(?:load|error|click|mouseover|begin|focus)\s*=\s*(?:\"([^\"]+)\"|'([^']+)')"
+)
+_NOT_NEWLINE = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(256))
+
+
+class CarriedCode:
+    """The code that one text carries."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.flowing = bytearray(text)
+        self.found: list[Carried] = []
+        #: prose that the agent reads, such as the texts of a notebook
+        self.prose: list[tuple[int, int]] = []
+
+    def add(self, start: int, end: int, language: str) -> None:
+        if start < end and len(self.found) < MOST_BLOCKS:
+            self.found.append((start, end, language))
+
+    def blank(self, start: int, end: int) -> None:
+        self.flowing[start:end] = self.text[start:end].translate(_NOT_NEWLINE)
+
+    def unescape(self, start: int, end: int) -> None:
+        """The escapes of a JSON text between its quotes, at the same length."""
+        written = self.text[start:end]
+        if b"\\" in written:
+            plain = (
+                written.replace(b'\\"', b' "')
+                .replace(b"\\n", b" \n")
+                .replace(b"\\t", b" \t")
+                .replace(b"\\\\", b" \\")
+            )
+            self.flowing[start:end] = plain
+
+    @property
+    def blocks(self) -> list[CodeBlock]:
+        return [CodeBlock(start, end, language) for start, end, language in sorted(self.found)]
+
+    def pieces(self, role: TextRole) -> list[Piece]:
+        """In a file of data the code is code and prose is to be followed; other files act as a whole."""
+        if role is not TextRole.DATA:
+            return [Piece(0, len(self.text), role, 0)]
+        pieces: list[Piece] = []
+        at = 0
+        for start, end, kind in sorted(
+            [(start, end, TextRole.CODE) for start, end, _ in self.found]
+            + [(start, end, TextRole.FOLLOW) for start, end in self.prose]
+        ):
+            if start < at:
+                continue
+            if at < start:
+                pieces.append(Piece(at, start, role, len(pieces)))
+            pieces.append(Piece(start, end, kind, len(pieces)))
+            at = end
+        if at < len(self.text) or not pieces:
+            pieces.append(Piece(at, len(self.text), role, len(pieces)))
+        return pieces
+
+
+def read_notebook(code: CarriedCode) -> None:
+    """Cells in order: Python, unless the first line says that it is for a shell; texts are prose."""
+    kinds = [(match.start(), match.group(1)) for match in _CELL_TYPE.finditer(code.text)]
+    for source in _SOURCE.finditer(code.text):
+        start, end = source.span(1) if source.group(1) is not None else source.span(2)
+        kind = next((said for at, said in reversed(kinds) if at < start), b"code")
+        inside = list(_STRING.finditer(code.text, start, end))
+        if not inside:
+            continue
+        code.blank(start, end)
+        for text in inside:
+            code.unescape(text.start() + 1, text.end() - 1)
+            if b"\\" not in text.group():
+                code.flowing[text.start() + 1 : text.end() - 1] = text.group()[1:-1]
+            # The line begins where its text does, so that Python's indentation is what it was.
+            code.flowing[text.start()] = ord("\n")
+        first, last = inside[0].start() + 1, inside[-1].end()
+        if kind == b"markdown":
+            code.prose.append((first, last))
+        else:
+            _add_cell(code, first, last)
+
+
+def _add_cell(code: CarriedCode, start: int, end: int) -> None:
+    cell = bytes(code.flowing[start:end])
+    if cell.lstrip().startswith((b"%%bash", b"%%sh", b"%%script")):
+        stop = cell.find(b"\n") + 1 or len(cell)
+        code.flowing[start : start + stop] = cell[:stop].translate(_NOT_NEWLINE)
+        code.add(start, end, "bash")
+        return
+    at = start
+    for line in cell.split(b"\n"):
+        if line.lstrip().startswith(b"!"):
+            mark = at + line.index(b"!")
+            code.flowing[mark] = ord(" ")
+            code.add(mark, at + len(line), "bash")
+        at += len(line) + 1
+    code.add(start, end, "python")
+
+
+def read_makefile(code: CarriedCode) -> None:
+    for recipe in _RECIPE.finditer(code.text):
+        for mark in _RECIPE_MARK.finditer(code.text, recipe.start(), recipe.end()):
+            code.blank(mark.start(), mark.end())
+        stretch = bytes(code.flowing[recipe.start() : recipe.end()])
+        code.flowing[recipe.start() : recipe.end()] = stretch.replace(b"$$", b" $")
+        code.add(recipe.start(), recipe.end(), "bash")
+
+
+def read_dockerfile(code: CarriedCode) -> None:
+    for command in _RUN.finditer(code.text):
+        start, end = command.span(1)
+        if code.text[start : start + 1] == b"[":
+            _read_strings(code, start, end)
+        else:
+            code.add(start, end, "bash")
+
+
+def read_yaml(code: CarriedCode) -> None:
+    """The commands of workflows, compose files and their like: behind their keys, on the line or indented below it."""
+    for key in _YAML_KEY.finditer(code.text):
+        said = (key.group(2) or b"").strip()
+        if said and said[:1] not in b"|>":
+            start, end = key.span(2)
+            _read_strings(code, start, end)
+            if not said.startswith((b"[", b'"', b"'")):
+                code.add(start, end, "bash")
+            continue
+        start = min(key.end() + 1, len(code.text))
+        end = _indented_until(code.text, start, len(key.group(1)))
+        if said:
+            code.add(start, end, "bash")
+        else:
+            _read_items(code, start, end)
+
+
+def _indented_until(text: bytes, start: int, indent: int) -> int:
+    """Where the lines end that stand further in."""
+    at = start
+    while at < len(text):
+        stop = text.find(b"\n", at)
+        stop = len(text) if stop < 0 else stop
+        line = text[at:stop]
+        if (
+            line.strip()
+            and len(line) - len(line.lstrip(b" ")) <= indent
+            and not line.lstrip().startswith(b"- ")
+        ):
+            return at
+        if line.strip() and len(line) - len(line.lstrip(b" ")) < indent:
+            return at
+        at = stop + 1
+    return len(text)
+
+
+def _read_items(code: CarriedCode, start: int, end: int) -> None:
+    """A list with one command a line."""
+    at = start
+    while at < end:
+        stop = code.text.find(b"\n", at, end)
+        stop = end if stop < 0 else stop
+        line = code.text[at:stop]
+        item = line.lstrip()
+        if item.startswith(b"- "):
+            begin = at + len(line) - len(item) + 2
+            _read_strings(code, begin, stop)
+            code.add(begin, stop, "bash")
+        at = stop + 1
+
+
+def _read_strings(code: CarriedCode, start: int, end: int) -> None:
+    """Texts in quotes that are commands."""
+    for text in _STRING.finditer(code.text, start, end):
+        low, high = text.start() + 1, text.end() - 1
+        if b" " in text.group() and may_be_command(text.group()[1:-1]):
+            code.unescape(low, high)
+            code.add(low, high, "bash")
+
+
+def read_json(code: CarriedCode) -> None:
+    _read_strings(code, 0, len(code.text))
+
+
+def read_settings(code: CarriedCode) -> None:
+    """Lines with a name and a command: units of systemd, aliases of git, desktop entries."""
+    for line in _EXEC_LINE.finditer(code.text):
+        start, end = line.span(2)
+        said = code.text[start:end].rstrip().removesuffix(line.group(1))
+        shell = said.removeprefix(b"/bin/").removeprefix(b"/usr/bin/")
+        if may_be_command(shell):
+            code.unescape(start, start + len(said))
+            code.add(start, start + len(said), "bash")
+
+
+def read_plist(code: CarriedCode) -> None:
+    for text in _PLIST_STRING.finditer(code.text):
+        if b" " in text.group(1) and may_be_command(text.group(1)):
+            code.add(text.start(1), text.end(1), "bash")
+
+
+def read_page(code: CarriedCode) -> None:
+    for script in _SCRIPT.finditer(code.text):
+        code.add(script.start(1), script.end(1), "javascript")
+    for handler in _HANDLER.finditer(code.text):
+        group = 1 if handler.group(1) is not None else 2
+        code.add(handler.start(group), handler.end(group), "javascript")
+
+
+Reader = Callable[[CarriedCode], None]
+_BY_SUFFIX: dict[str, Reader] = {
+    "ipynb": read_notebook,
+    "mk": read_makefile,
+    "html": read_page,
+    "htm": read_page,
+    "svg": read_page,
+    "vue": read_page,
+    "svelte": read_page,
+    "service": read_settings,
+    "timer": read_settings,
+    "desktop": read_settings,
+    "gitconfig": read_settings,
+    "plist": read_plist,
+}
+_BY_NAME: dict[str, Reader] = {
+    "makefile": read_makefile,
+    "gnumakefile": read_makefile,
+    "justfile": read_makefile,
+    "dockerfile": read_dockerfile,
+    "containerfile": read_dockerfile,
+}
+
+
+def carrier_reader(path: str, language: str) -> Reader | None:
+    """What reads the code that a file of this name carries; None for a file that carries none."""
+    name = path.rpartition("!")[2].rpartition("/")[2].lower()
+    suffix = name.rpartition(".")[2]
+    if name in _BY_NAME or name.startswith("dockerfile"):
+        return _BY_NAME.get(name, read_dockerfile)
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    if language != "config":
+        return None
+    return {"json": read_json, "yml": read_yaml, "yaml": read_yaml}.get(suffix)
+
+
+def carried_by(path: str, text: bytes, language: str) -> CarriedCode | None:
+    """The code that a file carries; None where it carries none."""
+    reader = carrier_reader(path, language)
+    if reader is None:
+        return None
+    code = CarriedCode(text)
+    reader(code)
+    return code if code.found or code.prose else None
