@@ -15,6 +15,7 @@ from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion
+from vskill_platform.cli.connect import connect_client, git_credential
 from vskill_platform.cli.connection import connect
 from vskill_platform.cli.content import content
 from vskill_platform.cli.demo import demo
@@ -51,7 +52,7 @@ SERVER = "On the server's machine"
 SECTIONS = {
     "For everybody": (
         *(search, install, lock, verify, submit, status, submission, skill, owner, namespace),
-        *(login, logout, whoami, account, scan, completion),
+        *(login, logout, whoami, account, connect_client, git_credential, scan, completion),
     ),
     "For reviewers and admins": (
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
@@ -61,7 +62,7 @@ SECTIONS = {
 }
 #: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
 #: registry's.
-FOR_PEOPLE = (install, scan)
+FOR_PEOPLE = (install, scan, connect_client)
 
 
 class SectionedGroup(PlatformGroup):

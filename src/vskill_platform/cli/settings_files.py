@@ -1,0 +1,102 @@
+"""Changes of other programs' settings files as text: one entry is put in, and every other byte stays as it is.
+
+JSON may hold comments and trailing commas, as these programs allow them: it is looked through and never written anew.
+"""
+
+import re2
+
+from vskill_platform.domain.errors import InvalidInput
+
+#: What may stand between two parts of a document: white space and comments.
+_GAP = re2.compile(r"(?:\s|//[^\n]*|/\*(?s:.*?)\*/|,)*")
+_STRING = re2.compile(r'"(?:[^"\\]|\\.)*"')
+_OTHER = re2.compile(r"[^\s,\]}/]+")
+
+
+def put_json_entry(text: str, path: tuple[str, ...], entry: str, *, is_item: bool = False) -> tuple[str, str]:
+    """The document with an entry more in the object at this path, and what was put in. `entry` is a member (`"key":
+    value`), or with `is_item` an item of the array there. Objects and arrays that are missing come with it."""
+    if not text.strip():
+        text = "{}\n"
+    place, left = _find(text, path)
+    for number, key in enumerate(reversed(left)):
+        is_array = is_item and number == 0
+        entry = f'"{key}": [{entry}]' if is_array else f'"{key}": {{{entry}}}'
+    rest = text[place:]
+    after = rest[_GAP.match(rest).end() :]
+    is_empty = after[:1] in ("}", "]")
+    put = f"\n  {entry}\n" if is_empty else f"\n  {entry},"
+    return text[:place] + put + rest, put
+
+
+def put_section(text: str, section: str) -> tuple[str, str]:
+    """The document with a section more at its end, and what was put in: TOML, and the settings of git."""
+    put = ("" if not text or text.endswith("\n") else "\n") + ("\n" if text else "") + section
+    return text + put, put
+
+
+def take_out(text: str, put: str) -> str | None:
+    """The document without what was put in; None where that is not there any more as it was."""
+    return text.replace(put, "", 1) if text.count(put) == 1 else None
+
+
+def _find(text: str, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Where the inside of the innermost object or array begins that is there, and what is missing of the path."""
+    at = _GAP.match(text).end()
+    if text[at : at + 1] != "{":
+        raise _unreadable(at)
+    for number, key in enumerate(path):
+        value = _member(text, at + 1, key)
+        if value is None:
+            return at + 1, path[number:]
+        if text[value : value + 1] not in ("{", "["):
+            raise _unreadable(value)
+        at = value
+    return at + 1, ()
+
+
+def _member(text: str, at: int, key: str) -> int | None:
+    """Where the value of a member begins, in the object whose inside begins here."""
+    while True:
+        at = _skip(text, at)
+        if text[at : at + 1] == "}":
+            return None
+        name = _STRING.match(text[at:])
+        if name is None:
+            raise _unreadable(at)
+        at = _skip(text, at + name.end())
+        if text[at : at + 1] != ":":
+            raise _unreadable(at)
+        at = _skip(text, at + 1)
+        if name.group() == f'"{key}"':
+            return at
+        at = _after_value(text, at)
+
+
+def _after_value(text: str, at: int) -> int:
+    """Where a value ends, whatever it holds."""
+    depth = 0
+    while at < len(text):
+        if text[at] in "{[":
+            depth, at = depth + 1, at + 1
+        elif text[at] in "}]":
+            depth, at = depth - 1, at + 1
+        else:
+            found = _STRING.match(text[at:]) or _OTHER.match(text[at:])
+            if found is None:
+                raise _unreadable(at)
+            at += found.end()
+        if depth == 0:
+            return at
+        at = _skip(text, at)
+    raise _unreadable(at)
+
+
+def _skip(text: str, at: int) -> int:
+    end: int = _GAP.match(text[at:]).end()
+    return at + end
+
+
+def _unreadable(at: int) -> InvalidInput:
+    fix = "correct the file, or add the entry by hand"
+    return InvalidInput(f"The file is not JSON with comments at character {at}.", field="file", fix=fix)
