@@ -1,6 +1,9 @@
 """Counts of what a search found."""
 
-from vskill_platform.domain.catalogue import Facets, Filter, count_rows
+from tests.domain.test_skill import by, publication
+from vskill_platform.domain.catalogue import Facets, Filter, count_rows, counted_values
+from vskill_platform.domain.listing import About
+from vskill_platform.domain.skill import StatusRole, publish_version, yank
 
 #: category, certification, trust, agent, licence, owner
 ROWS = [
@@ -22,6 +25,13 @@ def test_what_cannot_be_installed_is_not_counted():
         {"MIT": 3, "none": 1},
     )
     assert count_rows([], Filter(), truncated=True) == Facets(0, {}, {}, {}, {}, {}, truncated=True)
+
+
+def test_a_skill_is_counted_by_what_lists_show_of_it():
+    skill, _ = publish_version(None, publication(about=About("data", "MIT", "claude")))
+    assert counted_values(skill) == ("data", "SCANNED", "T1", "claude", "MIT", "Acme")
+    withdrawn = counted_values(yank(skill, by(StatusRole.OWNER)))
+    assert count_rows([withdrawn], Filter()).total == 0
 
 
 def test_a_facet_counts_what_the_other_filters_leave():

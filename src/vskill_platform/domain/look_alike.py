@@ -26,7 +26,7 @@ def look_alikes(name: str) -> frozenset[str]:
         return frozenset(swapped - {name})
     shorter = {name[:at] + name[at + 1 :] for at in places}
     changed = {name[:at] + letter + name[at + 1 :] for at in places for letter in _LETTERS}
-    longer = {name[:at] + letter + name[at:] for at in range(len(name) + 1) for letter in _LETTERS}
+    longer = {name[:at] + letter + name[at:] for at in (*places, len(name)) for letter in _LETTERS}
     return frozenset((swapped | shorter | changed | longer | _same_look(name)) - {name})
 
 

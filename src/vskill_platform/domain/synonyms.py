@@ -72,16 +72,11 @@ website webpage
 """
 
 
-def _by_word() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for group in GROUPS.split("\n"):
-        stems = tuple(dict.fromkeys(map(stem, group.split())))
-        found |= {one: tuple(other for other in stems if other != one) for one in stems}
-    return found
-
-
+_STEMS = tuple(tuple(map(stem, group.split())) for group in GROUPS.split("\n"))
 #: By the stem of a word: the stems of the others in its group.
-_OTHERS = _by_word()
+_OTHERS: Mapping[str, tuple[str, ...]] = {
+    one: tuple(other for other in stems if other != one) for stems in _STEMS for one in stems
+}
 
 
 def synonyms_of(word: str) -> tuple[str, ...]:
