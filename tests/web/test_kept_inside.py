@@ -108,7 +108,8 @@ async def test_with_a_token_metrics_are_for_whoever_sends_it(env):
 
 
 @pytest.mark.parametrize(
-    "path", ["/sitemap.xml", "/robots.txt", "/marketplace.json", "/api/openapi.json", "/feed.xml"]
+    "path",
+    ["/sitemap.xml", "/robots.txt", "/opensearch.xml", "/marketplace.json", "/api/openapi.json", "/feed.xml"],
 )
 async def test_a_host_that_the_client_named_is_in_no_answer_that_others_are_given(env, path):
     async with client_of(env) as client:

@@ -124,7 +124,14 @@ async def test_a_script_gets_only_the_results_and_no_cache_mixes_the_two(memory_
     assert "HX-Request-Type" in part.headers["vary"]
 
 
-@pytest.mark.parametrize("query", ["colour=red", "sort=size", "q=a&q=b", f"q={'x' * 300}"])
+@pytest.mark.parametrize(
+    "address", ["/?utm_source=x", "/docs?fbclid=1", "/skills?utm_source=a&utm_source=b&q=csv"]
+)
+async def test_parameters_of_others_are_ignored_on_pages(memory_site, address):
+    await memory_site.page(address)
+
+
+@pytest.mark.parametrize("query", ["sort=size", "q=a&q=b", f"q={'x' * 300}"])
 async def test_a_parameter_that_is_not_understood_is_said_and_not_ignored(memory_site, query):
     """E4."""
     page = await memory_site.page(f"/skills?{query}", 400)

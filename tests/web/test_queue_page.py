@@ -92,7 +92,6 @@ async def test_a_state_is_a_filter_too(env: Env):
 @pytest.mark.parametrize(
     ("query", "named"),
     [
-        ("categoy=failed", "categoy"),
         ("category=broken", "category"),
         ("state=NOPE", "state"),
         ("state=REJECTED&category=failed", "category"),

@@ -195,3 +195,21 @@ async def test_the_marketplace_of_everything_names_a_skill_as_a_narrower_one_doe
     assert [whole[one["homepage"]] for one in parts] == parts
     assert [one["author"]["name"] for one in parts] == ["acme", "acme", "Other"]
     assert {one["name"] for one in parts} == {"alone", "lint", "lint-other"}
+
+
+async def test_browsers_find_the_icon_the_search_and_the_feed_by_themselves(shelf):
+    icon = await shelf.client.get("/favicon.ico")
+    assert (icon.status_code, icon.headers["content-type"]) == (200, "image/svg+xml")
+    described = await shelf.client.get("/opensearch.xml")
+    (url,) = ET.fromstring(described.content).iter("{http://a9.com/-/spec/opensearch/1.1/}Url")
+    assert url.get("template") == f"{BASE}/skills?q={{searchTerms}}"
+    page = (await shelf.client.get("/skills", headers={"accept": "text/html"})).text
+    for address in ("/opensearch.xml", "/feed.xml"):
+        assert f'href="{address}"' in page
+    assert 'rel="canonical"' not in page
+
+
+async def test_a_page_names_its_one_address_where_the_registry_has_one(tmp_path):
+    async with open_shelf(tmp_path, "memory", public_url="https://skills.example/") as shelf:
+        page = (await shelf.client.get("/skills?utm_source=x", headers={"accept": "text/html"})).text
+    assert '<link rel="canonical" href="https://skills.example/skills">' in page

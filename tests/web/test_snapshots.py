@@ -232,6 +232,8 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/admin/access/preview", "/api/v1/admin/access/preview?mode=internal", who="root"),
     *get("/feed.xml"),
     *get("/robots.txt"),
+    *get("/opensearch.xml"),
+    *get("/favicon.ico"),
     *get("/sitemap.xml"),
     *get("/api/openapi.json", hide=frozenset({"info"})),
     *get("/api/v1/external-scans/{digest}", "/api/v1/external-scans/{digest}"),

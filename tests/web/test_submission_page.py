@@ -200,7 +200,7 @@ async def test_earlier_runs_are_kept_and_linked(env: Env):
         assert "EX-001" in then
         assert "data-live=" not in then
         assert (await client.get(f"/submissions/{first.id}?run=7")).status_code == 404
-        assert (await client.get(f"/submissions/{first.id}?runs=1")).status_code == 400
+        assert (await client.get(f"/submissions/{first.id}?run=x")).status_code == 400
 
 
 async def test_an_unknown_submission_is_a_404(env: Env):

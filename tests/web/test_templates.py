@@ -3,7 +3,7 @@
 import pytest
 
 from vskill_platform.web.assets import FILES
-from vskill_platform.web.render import TEMPLATES, environment
+from vskill_platform.web.render import TEMPLATES, code_spans, environment
 
 NAMES = sorted(TEMPLATES)
 
@@ -42,7 +42,8 @@ def test_it_asks_for_nothing_outside_this_host(name):
     for attribute in ('src="http', "src='http", 'src="//', 'srcset="', "@import", 'action="http'):
         assert attribute not in text
     for link in text.split("<link ")[1:]:
-        assert 'href="{{ static(' in link.split(">")[0] or 'rel="alternate"' in link or 'rel="next"' in link
+        loads_nothing = any(f'rel="{kind}"' in link for kind in ("alternate", "next", "canonical", "search"))
+        assert 'href="{{ static(' in link.split(">")[0] or loads_nothing
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,3 +71,18 @@ def test_own_scripts_never_build_code_or_html(name):
     html = () if name in SHOWS_FRAGMENTS else ("innerHTML", "outerHTML", "insertAdjacentHTML")
     for forbidden in ("eval(", "new Function", "document.write", *html):
         assert forbidden not in text, f"{name} holds {forbidden}"
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("plain", [("plain", False)]),
+        ("use `q` and `limit`", [("use ", False), ("q", True), (" and ", False), ("limit", True)]),
+        ("`q`", [("q", True)]),
+        ("one ` alone", [("one ` alone", False)]),
+        ("`q` and ` alone", [("q", True), (" and ` alone", False)]),
+    ],
+)
+def test_what_stands_between_backticks_is_code(text, pieces):
+    assert code_spans(text) == pieces

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from starlette.requests import Request
@@ -43,6 +44,7 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
         .render(
             request=request,
             path=request.url.path,
+            page_address=_page_address(request),
             principal=principal_of(request),
             offers_admin=SHOW_OVERVIEW.allows(principal_of(request)),
             browser=browser_of(request),
@@ -50,6 +52,12 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
         )
     )
     return HTMLResponse(text, status, {"cache-control": "no-cache, private"})
+
+
+def _page_address(request: Request) -> str:
+    """The page's one address, where the operator said what the registry is called."""
+    base = services_of(request).settings.public_url
+    return base.rstrip("/") + quote(request.url.path) if base else ""
 
 
 @cache
@@ -65,7 +73,7 @@ def environment() -> jinja2.Environment:
     )
     found.globals.update(static=static_address, version=__version__, UNKNOWN=UNKNOWN)
     found.filters.update(number=number, size=size, when=when, iso=iso, day=day, duration=duration)
-    found.filters.update(web_address=web_address, mark_words=mark_words)
+    found.filters.update(web_address=web_address, mark_words=mark_words, code_spans=code_spans)
     return found
 
 
@@ -78,6 +86,14 @@ def web_address(context: jinja2.runtime.Context, text: str) -> str:
     host = text.partition("://")[2].partition("/")[0]
     by_http = services_of(context["request"]).settings.allowed_private_hosts
     return text.replace("https://", "http://", 1) if f"http://{host}" in by_http else text
+
+
+def code_spans(text: str) -> list[tuple[str, bool]]:
+    """A sentence in pieces, and of each whether it stands between backticks; one without its pair is a character."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        pieces[-2:] = ["`".join(pieces[-2:])]
+    return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 
 def number(value: int | None) -> str:

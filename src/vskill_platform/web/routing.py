@@ -2,7 +2,8 @@
 
 An `Endpoint` is what the application routes by, what the OpenAPI document describes and what the tests walk:
 one declaration for all three. A parameter that a route does not name is refused, so that a misspelt filter
-never looks like an empty answer (E4).
+never looks like an empty answer (E4). Only pages ignore it: links to them are passed on with parameters of others
+(`utm_source`). Admin's pages do not, where a misspelt filter would select more than was meant.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -96,6 +97,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     documented: bool = True
 
     @property
+    def ignores_unknown(self) -> bool:
+        """Whether a query parameter that it does not name changes nothing."""
+        return self.method == "GET" and self.media == "text/html" and not self.path.startswith("/admin")
+
+    @property
     def token_scope(self) -> str | None:
         """The scope that a token needs."""
         return None if self.action is None else self.action.scope.value
@@ -152,7 +158,12 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         raise
     if endpoint.method != "GET":
         await auth.check_csrf(request, is_form=endpoint.is_form)
-    scope["query"] = parse_query(request, endpoint.query, skip_empty=not endpoint.documented)
+    scope["query"] = parse_query(
+        request,
+        endpoint.query,
+        skip_empty=not endpoint.documented,
+        ignore_unknown=endpoint.ignores_unknown,
+    )
     if endpoint.documented:
         check_path(scope["path_params"])
     if endpoint.allowance is not None:
@@ -275,12 +286,15 @@ def _too_large(limit: int) -> LimitExceeded:
     )
 
 
-def parse_query(request: Request, kind: type[T], *, skip_empty: bool = False) -> T:
+def parse_query(
+    request: Request, kind: type[T], *, skip_empty: bool = False, ignore_unknown: bool = False
+) -> T:
     """The parameters as the struct; each name at most once, none that the struct does not know. `skip_empty`: what a
-    form on a page leaves empty is left out."""
+    form on a page leaves empty is left out; `ignore_unknown`: so is what the struct does not know."""
     if not request.scope["query_string"]:
         return _convert({}, kind)
-    pairs = request.query_params.multi_items()
+    known = getattr(kind, "__struct_encode_fields__", ())
+    pairs = [pair for pair in request.query_params.multi_items() if not ignore_unknown or pair[0] in known]
     given = dict(pairs)
     if len(given) != len(pairs):
         names = [name for name, _ in pairs]
@@ -288,7 +302,6 @@ def parse_query(request: Request, kind: type[T], *, skip_empty: bool = False) ->
         raise InvalidInput(
             f"The query parameter {double!r} is given more than once.", field=double, fix="give it once"
         )
-    known = getattr(kind, "__struct_encode_fields__", ())
     for name in given:
         if name not in known:
             fix = f"use only {', '.join(known)}" if known else "leave it out: this address takes none"

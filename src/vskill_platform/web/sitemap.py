@@ -1,4 +1,5 @@
-"""What search engines ask for: `/robots.txt`, and `/sitemap.xml` with every published skill.
+"""What search engines and browsers ask for by themselves: `/robots.txt`, `/sitemap.xml` with every published skill,
+`/opensearch.xml` by which a browser searches here, and `/favicon.ico`.
 
 Beyond 50,000 addresses, the most that one sitemap may hold, `/sitemap.xml` is an index of pages. Blocked and withdrawn
 skills are in none.
@@ -20,6 +21,7 @@ from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.web.addresses import public_address
+from vskill_platform.web.assets import FILES
 from vskill_platform.web.kept import answer_document
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import answer_with_tag
@@ -27,6 +29,7 @@ from vskill_platform.web.routing import get, query_of
 
 XML_TYPE = "application/xml; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
+OPENSEARCH_TYPE = "application/opensearchdescription+xml"
 #: Addresses in one sitemap, by the protocol.
 MOST_ADDRESSES = 50_000
 #: Pages that are for everybody and about no skill.
@@ -49,6 +52,24 @@ async def robots_view(request: Request) -> Response:
     lines = ["User-agent: *", *(f"Disallow: {path}" for path in CLOSED)]
     text = "\n".join([*lines, "", f"Sitemap: {public_address(request)}/sitemap.xml", ""])
     return answer_with_tag(request, text.encode(), TEXT_TYPE)
+
+
+async def opensearch_view(request: Request) -> Response:
+    base = escape(public_address(request))
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'
+        "<ShortName>vskill</ShortName><Description>Search verified agent skills</Description>\n"
+        f'<Url type="text/html" template="{base}/skills?q={{searchTerms}}"/>\n'
+        "<InputEncoding>UTF-8</InputEncoding>\n</OpenSearchDescription>\n"
+    )
+    return answer_with_tag(request, text.encode(), OPENSEARCH_TYPE)
+
+
+async def favicon_view(request: Request) -> Response:
+    """The icon for whoever does not read the page that names it; every browser of today takes SVG here too."""
+    icon = FILES["icon.svg"]
+    return answer_with_tag(request, icon.data, icon.media)
 
 
 async def sitemap_view(request: Request) -> Response:
@@ -118,6 +139,21 @@ def _document(name: str, elements: list[str]) -> bytes:
 
 ENDPOINTS = (
     get("/robots.txt", robots_view, media=TEXT_TYPE, tag="skills", summary="Tell crawlers what to leave out"),
+    get(
+        "/favicon.ico",
+        favicon_view,
+        media="image/svg+xml",
+        stays_open=True,
+        tag="skills",
+        summary="The registry's icon",
+    ),
+    get(
+        "/opensearch.xml",
+        opensearch_view,
+        media=OPENSEARCH_TYPE,
+        tag="skills",
+        summary="Tell browsers how to search here",
+    ),
     get(
         "/sitemap.xml",
         sitemap_view,
