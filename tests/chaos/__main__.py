@@ -14,7 +14,7 @@ from tests.chaos.crew import WEBS, WORKERS
 from tests.chaos.engines import engines
 from tests.chaos.load import EVERY_S
 from tests.chaos.single import single
-from tests.chaos.world import Plan, World, play
+from tests.chaos.world import SLOW, Plan, World, play
 from tests.support.lifetimes import guard_runner
 
 #: The world of one machine has fewer faults, and gets this part of the time on top.
@@ -26,7 +26,7 @@ What `make chaos MINUTES={minutes:g}` measured, with real processes: {webs} web 
 submitted a second over HTTP, and faults at random (seed {seed}). A process is killed with `kill -9`, a server is killed and comes
 back after two seconds, a stretch of network is cut, stalled or half-closed for two, a disk has no room for two, and the
 clocks of workers go 20 s wrong and stay so. Content of a published skill is deleted, cut, or flipped at equal length, behind the store's
-back. Every claim lasts its real 15 s.
+back. {slow} clients send half a request and wait. Every claim lasts its real 15 s.
 
 The run fails unless
 
@@ -91,6 +91,7 @@ def page(many: Account, one: Account, minutes: float) -> str:
         rate=1 / EVERY_S,
         seed=many.seed,
         quiet=QUIET_WITHIN_S,
+        slow=SLOW,
         engines=section(many),
         single=section(one),
     )

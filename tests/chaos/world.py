@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx2
+
 from tests.chaos.account import QUIET_WITHIN_S, Account, Watch, take_account
 from tests.chaos.crew import STARTED_AGAIN, Crew
 from tests.chaos.disk import limit_files
@@ -22,6 +24,7 @@ from tests.support.damage import BREAKS
 from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, slow_clients
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State
@@ -38,6 +41,9 @@ Fault = Callable[[], Awaitable[None]]
 WORKER_KILLED = "worker killed"
 WEB_KILLED = "web process killed"
 DISK_FULL = "disk full for every process"
+SLOW_CLIENTS = "slow clients"
+#: Connections that send half a request and wait.
+SLOW = 300
 #: Less than any file that is written: the disk has no room at all.
 NO_ROOM = 64
 #: A disk is full for longer than a writer tries again.
@@ -72,6 +78,7 @@ class World:
             WORKER_KILLED: crew.kill_a_worker,
             WEB_KILLED: crew.kill_a_web,
             DISK_FULL: self._fill_the_disk,
+            SLOW_CLIENTS: self._connect_slowly,
             **{f"content {kind}": partial(self._damage_content, kind) for kind in BREAKS},
         }
         for web in crew.webs[:1]:
@@ -125,6 +132,17 @@ class World:
             limit_files(self.crew.pids, NO_ROOM)
             await self.wait(FULL_S)
         limit_files(self.crew.pids)
+
+    async def _connect_slowly(self) -> None:
+        """Half heads, half bodies and silence before one web process, while it goes on answering everybody else."""
+        address = self.crew.addresses[-1]
+        async with (
+            slow_clients(address, SLOW, (HALF_HEAD, HALF_BODY, NOTHING)),
+            httpx2.AsyncClient() as client,
+        ):
+            answer = await client.get(f"{address}/readyz", timeout=PATIENCE_S)
+            assert answer.status_code == 200, answer.text
+            await self.wait()
 
     async def _damage_content(self, kind: str) -> None:
         """A published skill's files are lost, cut or flipped at equal length. Nobody gets a wrong byte; it is listed; and
