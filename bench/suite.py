@@ -12,6 +12,7 @@ from bench import (
     documents,
     door,
     engine_reads,
+    git_lists,
     path,
     queue,
     reads,
@@ -37,6 +38,7 @@ BENCHES: dict[str, Bench] = {
     "context": context.run,
     "web": web.run,
     "documents": documents.run,
+    "lists": git_lists.run,
     "scanner": scanner.run,
 }
 

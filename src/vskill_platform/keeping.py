@@ -65,5 +65,7 @@ class KeptReads:
         #: What is revoked, for the readers of a set of audiences; one list is derived at a time.
         self.revoked: dict[Audiences, RevokedList] = {}
         self.revoked_turn = asyncio.Lock()
+        #: One list for git is made at a time.
+        self.git_list_turn = asyncio.Lock()
         #: The signed list by the readers, serial, day and key that it was made for.
         self.signed: Kept[bytes] = Kept(MOST_BYTES, MOST_BYTES)

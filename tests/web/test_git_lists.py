@@ -94,9 +94,15 @@ async def test_one_that_is_killed_while_it_makes_the_list_changes_nothing(site):
         assert await clone_texts(client, ALL) == first
 
 
-async def test_many_who_ask_at_once_are_given_one_commit(site):
-    found = await asyncio.gather(*(clone_texts(site.client, ALL) for _ in range(8)))
+async def test_many_who_ask_at_once_are_given_one_commit_that_is_made_once(tmp_path):
+    async with open_site("sqlite", tmp_path) as site:
+        await site.publish("first")
+        hooked = HookedKV(site.env.kv)
+        async with another_process(site.env, kv=hooked) as client:
+            found = await asyncio.gather(*(clone_texts(client, ALL) for _ in range(8)))
     assert {one.commit for one in found} == {found[0].commit}
+    puts = [one for written in hooked.commits for one in written if isinstance(one, Put) and one.key == KEY]
+    assert len(puts) == 1
 
 
 async def test_a_client_between_its_two_requests_is_given_what_it_was_shown(site):

@@ -35,6 +35,9 @@ async def current_list(
         entry = await env.kv.get(key)
         known = None if entry is None else decode(entry, GitList)
         now, interval_ms = env.kv.now(), env.settings.git_list_interval_ms
+        if known is not None and is_lost and await read_list(known.served) is not None:
+            # Whoever had the turn before has made it.
+            return known
         if known is not None and not is_lost and not must_check(known, marks, now, interval_ms):
             return known
         # Before anything is read: what changes meanwhile is in the next list.
@@ -50,7 +53,14 @@ async def current_list(
         await env.kv.commit([Put(key, msgspec.json.encode(following), version)])
         return following
 
-    return await persist(write)
+    entry = await env.kv.get(key)
+    if entry is not None and not is_lost:
+        known = decode(entry, GitList)
+        if not must_check(known, marks, env.kv.now(), env.settings.git_list_interval_ms):
+            return known
+    # Many who ask at once wait for one list; whose turn it is looks again.
+    async with env.kept.git_list_turn:
+        return await persist(write)
 
 
 async def read_list(served: ServedList) -> tuple[SkillFile, ...] | None:
