@@ -101,6 +101,9 @@ async def test_an_admin_curates_it_in_the_browser(shelf):
         )
         shown = (await ada.get(area)).text
         assert "The team" in shown and skill.canonical in shown and PLACE in shown
+        # What its names and descriptions cost of an agent's context.
+        characters = len(skill.slug) + len(skill.description)
+        assert f"{characters} characters, about {characters // 4} tokens" in shown
         refused = await ada.do(f"{area}/add", name="team", skills="a/b/c", reason="x")
         assert "no skill a/b/c" in refused
         assert skill.canonical in await ada.do(

@@ -1,6 +1,7 @@
 """Collections: named lists of skills that an admin curates and that clients add as one marketplace. A collection is for
 everybody or for the readers of one namespace, and shows only the skills that all of them may read; admins see all."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -33,6 +34,7 @@ from vskill_platform.store.collections import (
     remove_skills,
 )
 from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.skills import read_skills
 
 COLLECTIONS = "/api/v1/collections"
 _ONE = f"{COLLECTIONS}/{{name}}"
@@ -168,6 +170,18 @@ async def read_collections(services: Services, reader: Principal) -> Collections
         return found
     items = [await _as_shown(services, reader, one) for one in found.items]
     return msgspec.structs.replace(found, items=tuple(items))
+
+
+async def measure_contexts(reader: Principal, items: Iterable[Collection]) -> dict[str, int]:
+    """By collection, the characters that the names and descriptions of its skills take of an agent's context: clients
+    show them to the model before any skill is used."""
+    items = tuple(items)
+    wanted = {name for one in items for name in one.skills}
+    found = await read_skills(wanted, audiences=audiences_of(reader)) if wanted else {}
+    sizes = {
+        name: len(skill.slug) + len(skill.description) for name, skill in found.items() if not skill.withdrawn
+    }
+    return {one.name: sum(sizes.get(name, 0) for name in one.skills) for one in items}
 
 
 async def read_collection(services: Services, reader: Principal, name: str) -> Collection:

@@ -8,6 +8,7 @@ from vskill_platform.actions.collections import (
     CREATE_COLLECTION,
     DELETE_COLLECTION,
     REMOVE_SKILLS,
+    measure_contexts,
     read_collections,
 )
 from vskill_platform.web.addresses import public_address
@@ -20,6 +21,8 @@ from vskill_platform.web.routing import form, page
 LIST = "/admin/collections"
 #: Of the list of names that a form sends.
 MOST_TEXT = 20_000
+#: Of English text, by the tokenizers of most models.
+CHARACTERS_PER_TOKEN = 4
 
 
 async def collections(request: Request) -> Response:
@@ -29,6 +32,8 @@ async def collections(request: Request) -> Response:
         "collections.html",
         items=found.items,
         skipped=found.skipped,
+        characters=await measure_contexts(principal_of(request), found.items),
+        per_token=CHARACTERS_PER_TOKEN,
         base=public_address(request),
     )
 
