@@ -1,6 +1,7 @@
 """What a benchmark says: figures with their spread, goals with what was reached, and notes for the reader."""
 
 import enum
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -103,6 +104,8 @@ def at_most(name: str, value: float, limit: float, *, unit: str = TIMES) -> Goal
 
 def readable(value: float) -> str:
     """With as many digits as mean something."""
+    if math.isinf(value):
+        return "never"
     if value == int(value) or value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}"

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench.plots import file_part, plots_of, to_svg
-from bench.results import Figure, Plot, Report
+from bench.results import Figure, Plot, Report, readable
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLOT = Plot("speed", "Speed <of> & all", "messages/s")
@@ -74,3 +74,7 @@ def test_a_unit_becomes_part_of_a_file_name():
         "of-a-core",
         "value",
     )
+
+
+def test_a_time_that_nobody_reached_can_be_shown():
+    assert readable(float("inf")) == "never"
