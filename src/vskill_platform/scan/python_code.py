@@ -9,6 +9,7 @@ from tree_sitter import Node
 from vskill_platform.scan.calls import Call, effect_of
 from vskill_platform.scan.fold import FUNCTIONS, Fold
 from vskill_platform.scan.known import is_broad
+from vskill_platform.scan.signs import FOLDABLE
 from vskill_platform.scan.taint import (
     EMPTY,
     HOME_TREE,
@@ -33,6 +34,7 @@ class PythonCode:
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
         self._function = ""
+        self._folds = FOLDABLE.search(source) is not None
         self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
     def run(self, root: Node) -> None:
@@ -119,7 +121,7 @@ class PythonCode:
 
     def _folded(self, node: Node, value: Value) -> Value:
         """The value with the text that its expression comes to. What a decoder gives back is looked at by itself."""
-        if value.literal and value.text:
+        if not self._folds or (value.literal and value.text):
             return value
         text = self._fold.text(node)
         if text is None:

@@ -17,8 +17,9 @@ from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
 #: Decoding, assembling, sockets and broad deletion. Texts glued together may be anything, so they count here.
 _ALONE = re2.compile(
-    rb"(?im)open_connection|create_connection|websocket|os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\(|mkfifo|"
-    rb"find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\brev\b|\btr\s+[\"']?[a-z]-|/dev/\$|s_client|"
+    rb"(?im)(?:websocket|open_connection|create_connection)[\s\S]{0,800}(?:exec|spawn|subprocess|popen|system)|mkfifo|"
+    rb"(?:path\.home|homedir|expanduser)[\s\S]{0,600}(?:os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\()|"
+    rb"find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|s_client|"
     rb"new function|"
     rb"base64|b64|b32decode|b85|a85|b16decode|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|unescape|codecs|"
     rb"zlib|gzip|lzma|bz2|xxd|openssl|marshal|pickle|dill|getattr|\bchr\b|_0x|__import__|importlib|globals\(|"
@@ -47,7 +48,13 @@ _SENDING = re2.compile(
 )
 #: Texts that are put together: what a function does with them cannot be told by its own words.
 ASSEMBLING = re2.compile(
-    rb"(?i)join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|[\"'`]\s*\+\s*[\"'`]|\bchr\b|fromcharcode|rot13|\[::-1\]|fromhex|b64decode"
+    rb"(?i)join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|\bchr\b|fromcharcode|rot13|\[::-1\]|fromhex|\^ ?key"
+)
+#: Words of expressions that are worth working out.
+FOLDABLE = re2.compile(
+    ASSEMBLING.pattern
+    + rb"|[\"'`]\s*\+\s*[\"'`]|b64|b85|b32decode|atob|buffer\.from|\.reverse\(|decompress|codecs|unhexlify|getattr|"
+    + rb"import_module"
 )
 _FETCHING = re2.compile(
     rb"(?i)curl|wget|\bfetch|request|urlopen|urlretrieve|urllib|httpx|aiohttp|axios|\bgot\b|superagent|\bky\b|"
