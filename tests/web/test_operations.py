@@ -24,6 +24,9 @@ class BrokenKV:
     async def check(self) -> None:
         await self._fail()
 
+    async def check_files(self) -> None:
+        await self._fail()
+
     async def get(self, key: str) -> None:
         await self._fail()
 
