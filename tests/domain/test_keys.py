@@ -67,6 +67,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.CONTROL_RESCANS, "control:rescans"),
         (keys.CONTROL_SETUP, "control:setup"),
         (keys.CONTROL_STREAMS, "control:streams"),
+        (keys.CONTROL_VOCABULARY, "control:vocabulary"),
     ]
 
 
@@ -89,6 +90,7 @@ def test_every_prefix_has_a_builder_and_a_row() -> None:
         keys.CONTROL_REVOCATIONS,
         keys.CONTROL_SETUP,
         keys.CONTROL_STREAMS,
+        keys.CONTROL_VOCABULARY,
     }
     assert constants - single == set(keys.PARTS)
 
