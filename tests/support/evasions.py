@@ -1,4 +1,4 @@
-"""The evasions of tests/scan/evasions: attacks written without a look at the rules, each with the lines where a finding
+"""The evasions of tests/scan/evasions: attacks written before the rules against them, each with the lines where a finding
 must stand, and most with an honest twin. They are frozen: what the scanner learns is measured on them."""
 
 import hashlib
