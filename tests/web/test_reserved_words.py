@@ -34,7 +34,9 @@ def test_no_owner_or_skill_can_be_called_as_an_address_of_ours():
         word
         for word, part in hidden
         if (
-            word not in RESERVED_OWNERS if part == "{owner}" else word in candidate_names(f"ann/tools/{word}")
+            word.removesuffix(".git") not in RESERVED_OWNERS
+            if part == "{owner}"
+            else word in candidate_names(f"ann/tools/{word}")
         )
     }
     assert free == set()

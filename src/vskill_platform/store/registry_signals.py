@@ -6,13 +6,15 @@ counted and not named, because not everybody who may submit there may read all o
 """
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.decision import Signal, SignalKind
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.look_alike import MIN_INSTALLS, look_alikes
 from vskill_platform.domain.naming import hyphenate
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.kv.collections import SKILLS
+from vskill_platform.kv.query import Between
 from vskill_platform.records import Skips
 from vskill_platform.store.names import read_names
 from vskill_platform.store.skills import place_of
@@ -39,7 +41,7 @@ async def _look_alike(identity: Identity) -> list[Signal]:
     """Only of a first publication: what is published keeps its name."""
     slug, canonical, published, _ = await place_of(identity)
     name = hyphenate(slug)
-    if published is not None or not name:
+    if published is not None or not name or not await _has_popular():
         return []
     held = (await read_names(look_alikes(name))).held
     holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
@@ -52,6 +54,22 @@ async def _look_alike(identity: Identity) -> list[Signal]:
         f"installed {first.trust.installs} times"
     )
     return [Signal(SignalKind.LOOK_ALIKE, reason, tuple(sorted(one.canonical for one in popular)))]
+
+
+async def _has_popular() -> bool:
+    """Whether there is a name worth imitating: reading the neighbours of a name costs more than all else that a first
+    publication reads."""
+    page = await require_env("kv").kv.select(
+        SKILLS.prefix,
+        audiences=PUBLIC_ONLY,
+        where={"installs": Between(MIN_INSTALLS, None)},
+        order_by="installs",
+        descending=True,
+        limit=1,
+    )
+    for error in page.failed.values():
+        raise error
+    return bool(page.items)
 
 
 def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
