@@ -88,6 +88,10 @@ def test_canonical_names_have_three_parts_and_the_host_off_github(
     assert canonical_name(normalise(url, path)) == canonical
 
 
+def test_a_repository_that_no_check_has_seen_still_has_a_name() -> None:
+    assert canonical_name(Identity("github.com", "ann", "a/b/c"), "x") == "ann/a/b/c/x"
+
+
 def test_a4b_an_upload_and_another_host_never_get_the_name_of_a_github_skill() -> None:
     places = [
         normalise("acme/skills", "pdf"),

@@ -20,6 +20,8 @@ CHILD = """
 import sys, time
 from fuzz import child, targets
 
+pytestmark = pytest.mark.outside
+
 def planted(data):
     if b"@" in data:
         {fault}

@@ -396,6 +396,8 @@ async def test_a_change_of_visibility_is_obeyed_by_the_next_request(world):
 #: What stays open, and why.
 OPEN = {
     "GET /static/{digest}/{name:path}",
+    # The same picture by the name that browsers ask for.
+    "GET /favicon.ico",
     "GET /healthz",
     "GET /readyz",
     # It asks for the operator's token or for this machine by itself: a scraper has no account.

@@ -85,7 +85,8 @@ def canonical_name(identity: Identity, slug: str | None = None) -> str:
     A GitHub owner whose name is one of our routes keeps its host too, so it can publish and we keep the
     route.
     """
-    _, owner, repo = identity.repo_key.split("/")
+    # A record that no check has seen may hold a repository with a slash; a page about it must not break.
+    _, owner, repo = identity.repo_key.split("/", 2)
     if identity.host != "github.com" or owner in RESERVED_OWNERS:
         owner = f"{identity.host_segment}~{owner}"
     return f"{owner}/{repo}/{slug or slug_of(identity)}"
