@@ -15,12 +15,12 @@ from tests.support.patience import NEVER_MS
 from tests.support.patience import PATIENCE_S as GUARD_S
 from tools.files import ROOT
 
+pytestmark = pytest.mark.outside
+
 #: The programs are the real ones: only the target, and the patience of the watch, are replaced.
 CHILD = """
 import sys, time
 from fuzz import child, targets
-
-pytestmark = pytest.mark.outside
 
 def planted(data):
     if b"@" in data:

@@ -121,8 +121,8 @@ async def skills(request: Request) -> Response:
     if shown["is_partial"]:
         answer = render(request, "skills_results.html", **shown)
     else:
-        everything = counts if not asked.q.strip() else await recent_facets(request)
-        answer = render(request, "skills.html", **shown, total=everything.total)
+        # How many there are in all is not worth a question of its own beside a search.
+        answer = render(request, "skills.html", **shown, total=0 if asked.q.strip() else counts.total)
     # The same address has two answers, and no cache may mix them up.
     answer.headers["vary"] = "HX-Request-Type"
     return answer
