@@ -2,14 +2,16 @@
 memory. What single tests forget to combine, these combine.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.conftest import BrokerEngine, KVEngine, asks_for_the_time, kv_needs
+from tests.contracts.conftest import BrokerEngine, KVEngine, Store, asks_for_the_time, kv_needs
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import (
     LEASE_MS,
@@ -41,6 +43,16 @@ def fresh(folder: Path) -> Path:
     made = folder / str(next(_folders))
     made.mkdir()
     return made
+
+
+@asynccontextmanager
+async def opened(engine: KVEngine | BrokerEngine, folder: Path, clock: ManualClock) -> AsyncIterator[Store]:
+    """Closed also where a history fails: its shrinking opens hundreds, and would end as a lack of connections."""
+    store = await engine.open(fresh(folder), clock)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 # The queue.
@@ -198,12 +210,11 @@ class BrokerPair:
 )
 async def test_any_history_of_a_queue_is_what_the_contract_says(broker_engine: BrokerEngine, tmp_path, steps):
     clock = ManualClock()
-    store = await broker_engine.open(fresh(tmp_path), clock)
-    pair = BrokerPair(store.broker, clock)
-    for name, *arguments in steps:
-        await getattr(pair, name)(*arguments)
-        await pair.check()
-    await store.close()
+    async with opened(broker_engine, tmp_path, clock) as store:
+        pair = BrokerPair(store.broker, clock)
+        for name, *arguments in steps:
+            await getattr(pair, name)(*arguments)
+            await pair.check()
 
 
 # The store.
@@ -269,6 +280,9 @@ class Life:
         return "committed"
 
     async def sweep(self, age_ms: int) -> object:
+        """Nothing is left for a second one. How many the first one finds is the engine's own: deleting a record that has
+        expired removes it at once on PostgreSQL, and leaves it to the sweep elsewhere."""
+        await self.kv.sweep(changes_before=self.kv.now() - age_ms)
         return await self.kv.sweep(changes_before=self.kv.now() - age_ms)
 
     async def advance(self, ms: int) -> None:
@@ -292,13 +306,20 @@ class Life:
 @kv_needs(Capability.ATOMIC_COMMIT, Capability.CHANGES)
 @HISTORIES
 @given(steps=st.lists(kv_steps, max_size=25))
+@example(
+    steps=[
+        ("commit", [("put", "skill:1", None, False, 5)]),
+        ("advance", 5),
+        ("commit", [("delete", "skill:1", None)]),
+        ("sweep", 0),
+    ]
+)
 async def test_any_history_of_a_store_is_the_same_on_every_engine(kv_engine: KVEngine, tmp_path, steps):
     clock = ManualClock()
-    store = await kv_engine.open(fresh(tmp_path), clock)
-    lives = Life(store.kv), Life(MemoryKV(clock))
-    for name, argument in steps:
-        clock.advance(argument if name == "advance" else 0)
-        answer, expected = [await getattr(life, name)(argument) for life in lives]
-        assert answer == expected
-        assert await lives[0].state() == await lives[1].state()
-    await store.close()
+    async with opened(kv_engine, tmp_path, clock) as store:
+        lives = Life(store.kv), Life(MemoryKV(clock))
+        for name, argument in steps:
+            clock.advance(argument if name == "advance" else 0)
+            answer, expected = [await getattr(life, name)(argument) for life in lives]
+            assert answer == expected
+            assert await lives[0].state() == await lives[1].state()

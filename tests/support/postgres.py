@@ -64,7 +64,7 @@ class Server:
 
     def start(self) -> None:
         options = ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] if not self._durable else []
-        options += ["max_connections=600", "shared_buffers=64MB", *self._settings]
+        options += ["max_connections=200", "shared_buffers=64MB", *self._settings]
         command = [str(self._bin / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         # No socket file: nobody uses it, and its path would have to be short.
         command += ["-h", "127.0.0.1", "-k", ""]
