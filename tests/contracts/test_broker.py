@@ -606,6 +606,7 @@ async def test_what_a_bulk_had_begun_comes_next_beyond_its_share(broker: Broker,
 
 @lacks(BrokerCapability.FAIR_SHARES)
 async def test_without_shares_messages_come_in_the_order_in_which_they_were_sent(broker: Broker):
+    """How many one owner may have there is bounded instead: `tests/engines/test_nats_bounds.py`."""
     await broker.send_batch([Send(b"bulk", owner="bulk") for _ in range(10)])
     await broker.send_batch([Send(b"other", owner="other")])
     assert await bodies(broker, 11) == [*([b"bulk"] * 10), b"other"]

@@ -32,6 +32,7 @@ from vskill_platform.broker.contract import (
     Depth,
     Settlement,
 )
+from vskill_platform.broker.nats_bounds import OwnerBounds
 from vskill_platform.broker.nats_server import (
     ANSWER_S,
     NatsLocation,
@@ -49,6 +50,7 @@ from vskill_platform.broker.nats_wire import (
     dead_payload,
     delivery_of,
     nak_after,
+    owner_token,
     payload_of,
     pull_request,
     status_of,
@@ -114,6 +116,7 @@ class NatsBroker(Broker):
         self._asking: set[_Inbox] = set()
         self._idle: list[_Inbox] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._bounds = OwnerBounds(self._live_tokens, self._send)
         self._closed = False
 
     @classmethod
@@ -141,7 +144,9 @@ class NatsBroker(Broker):
     # Sending.
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
+        """What an owner may not send now is sent later, and counts as not new."""
         kept = [send for send in sends if send.delay_ms <= self._longest_delay_ms]
+        kept = await self._bounds.admit(kept)
         new = 0
         for start in range(0, len(kept), SENDS_AT_ONCE):
             chunk = kept[start : start + SENDS_AT_ONCE]
@@ -149,7 +154,19 @@ class NatsBroker(Broker):
         return new
 
     async def _send(self, send: Send) -> bool:
-        return await self._publish(self.place.subject_of(token_of(send.key)), payload_of(send))
+        return await self._publish(self.place.subject_of(token_of(send)), payload_of(send))
+
+    async def _live_tokens(self, owner: str) -> set[str]:
+        self._check_connected()
+        every = self.place.subject_of(f"{owner_token(owner)}.*")
+        with translate_errors(self.place.shown):
+            try:
+                found = await self._js.stream_info(self.place.work, subjects_filter=every)
+            except NotFoundError:
+                await self._create_again()
+                return set()
+        start = len(self.place.subject_of(""))
+        return {subject[start:] for subject in found.state.subjects or ()}
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
         """False if the subject has its message already. Missing streams are made, once."""
@@ -389,6 +406,7 @@ class NatsBroker(Broker):
         if self._closed:
             return
         self._closed = True
+        await self._bounds.close()
         for inbox in self._asking:
             inbox.answers.put_nowait(None)
         await asyncio.gather(*self._tasks, return_exceptions=True)

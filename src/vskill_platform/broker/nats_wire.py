@@ -47,9 +47,17 @@ _dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
 # To the server.
 
 
-def token_of(key: str | None) -> str:
-    """A subject's last part: the same for the same key, and fresh where there is none."""
-    return f"one.{token_hex(16)}" if key is None else f"key.{hashlib.sha256(key.encode()).hexdigest()[:40]}"
+def token_of(send: Send) -> str:
+    """A subject's last part: the same for the same key and owner, and fresh where there is no key."""
+    if send.key is None:
+        return f"one.{token_hex(16)}"
+    key = hashlib.sha256(send.key.encode()).hexdigest()[:40]
+    return f"{owner_token(send.owner)}.{key}" if send.owner else f"key.{key}"
+
+
+def owner_token(owner: str) -> str:
+    """What the subjects of an owner's messages begin with, so that they can be counted."""
+    return f"own.{hashlib.sha256(owner.encode()).hexdigest()[:16]}"
 
 
 def payload_of(send: Send) -> bytes:

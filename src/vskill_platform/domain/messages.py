@@ -14,8 +14,11 @@ class Send(msgspec.Struct, frozen=True):
     #: For work that was begun, without a delay: a message of this key that was handed out, and that nobody holds any
     #: more, goes to the place where it stood when it was sent.
     first: bool = False
-    #: Whose work it is; empty: nobody's. One owner's many messages leave room for others'.
+    #: Whose work it is, the same for every message of a key; empty: nobody's. One owner's many messages leave room for
+    #: others'.
     owner: str = ""
+    #: The sender comes again until the work is done, so an engine may drop it.
+    repeated: bool = False
 
 
 class SubmissionMessage(msgspec.Struct, frozen=True, tag_field="kind", tag="submission"):

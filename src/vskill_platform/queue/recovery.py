@@ -10,7 +10,7 @@ import msgspec
 
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.messages import submission_send, task_send
+from vskill_platform.domain.messages import Send, submission_send, task_send
 from vskill_platform.domain.states import ACTIVE_STATES, State
 from vskill_platform.domain.submission import (
     CLAIM_MS,
@@ -173,7 +173,13 @@ async def _send_page(env: Env, skips: Skips, page: EntryPage) -> tuple[int, int]
         for one in owed
         if one is not None
     ]
-    return len(sends), await env.broker.send_batch(sends) if sends else 0
+    return len(sends), await _send_again(env, sends)
+
+
+async def _send_again(env: Env, sends: Sequence[Send]) -> int:
+    """How many are new. Each comes again in a later round, for as long as it is owed."""
+    again = [msgspec.structs.replace(send, repeated=True) for send in sends]
+    return await env.broker.send_batch(again) if again else 0
 
 
 def _goes_first(owed: Interruptible) -> bool:
@@ -233,4 +239,4 @@ async def _select_tasks(env: Env, due: Between, after: str | None, limit: int) -
 
 async def _send_tasks(env: Env, tasks: Sequence[_OwedTask | Task | None]) -> tuple[int, int]:
     sends = [task_send(one.kind, one.id, one.run, first=_goes_first(one)) for one in tasks if one is not None]
-    return len(sends), await env.broker.send_batch(sends) if sends else 0
+    return len(sends), await _send_again(env, sends)
