@@ -679,8 +679,9 @@ async def stop_at(env: Env, hooked: HookedKV, moment: str, number: int) -> None:
         (2, RuntimeError("the scanner broke")),
         (2, SourceUnavailable("down", host="github.com")),
         (2, TimeoutError("a step")),
+        (2, OSError(errno.EMFILE, "too many open files")),
     ],
-    ids=["the claim", "a failure", "an outage", "a time-out"],
+    ids=["the claim", "a failure", "an outage", "a time-out", "a shortage"],
 )
 async def test_a_stop_in_the_middle_of_a_write_leaves_no_claim(clock, moment, number, error):
     """Seed 9004929: stopped while it wrote how an attempt had ended, a worker kept its claim to the end."""

@@ -1,6 +1,7 @@
 """Tasks: queued work other than submissions keeps the same promises."""
 
 import asyncio
+import errno
 
 import msgspec
 import pytest
@@ -185,10 +186,19 @@ async def test_a_stopping_worker_that_has_lost_it_leaves_it_to_the_one_who_has_i
     assert await task() == taken
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(
-    ("number", "step"), [(1, "did it"), (2, RuntimeError("broke")), (2, SourceUnavailable("down", host="h"))]
+    ("number", "step"),
+    [
+        (1, "did it"),
+        (2, RuntimeError("broke")),
+        (2, SourceUnavailable("down", host="h")),
+        (2, TimeoutError("a step")),
+        (2, OSError(errno.EMFILE, "too many open files")),
+    ],
+    ids=["the claim", "a failure", "an outage", "a time-out", "a shortage"],
 )
-async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim(env, number, step):
+async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim(env, moment, number, step):
     await ask_for("demo", "one", {})
     hooked, reached, left = HookedKV(env.kv), asyncio.Event(), number
 
@@ -200,7 +210,7 @@ async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim
             # As a write that is under way: cancelled or not, it ends.
             await asyncio.sleep(0.01)
 
-    hooked.after_commit = hold
+    setattr(hooked, f"{moment}_commit", hold)
     stopping = msgspec.structs.replace(env, kv=hooked)
     working = asyncio.create_task(run_with_worker_env(stopping, lambda: work(stopping, kind(step))))
     await asyncio.wait_for(reached.wait(), PATIENCE_S)

@@ -108,6 +108,25 @@ async def test_waiting_for_a_child_is_not_counted():
     assert {report.status for report in reports} == {ScanStatus.COMPLETE}
 
 
+async def test_the_start_of_a_child_is_not_counted():
+    """A scanner's start-up was charged to the first submission."""
+
+    def check(data: bytes) -> Manifest:
+        raise NotImplementedError
+
+    check.__module__, check.__qualname__ = "tests.scan.starting_slowly", "check"
+    with TemporaryDirectory() as folder:
+        await asyncio.to_thread(keep_compiled_rules, Path(folder))
+        scanner = await PooledScanner.open(
+            check, processes=1, limits=Limits(cpu_s=1.0, wall_s=1.0), cache=Path(folder, "scanner")
+        )
+        began = time.monotonic()
+        report = await scanner.scan(skill("fine"))
+        await scanner.close()
+    assert report.status is ScanStatus.COMPLETE
+    assert time.monotonic() - began > 2.0, "longer than the scan itself may take"
+
+
 async def test_the_event_loop_is_never_blocked():
     async with pool() as scanner:
         longest, stop = 0.0, False

@@ -1,5 +1,6 @@
 """Errors are problem documents, rendered in one place, with what a client and an operator need."""
 
+import errno
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -89,6 +90,29 @@ async def test_an_error_of_ours_is_a_problem_document_with_its_facts(client):
 async def test_facts_of_an_error_on_our_side_stay_inside(client):
     answer = await client.get("/corrupt")
     assert (answer.status_code, answer.json()["code"]) == (500, "store_corrupt")
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (OSError(errno.EMFILE, "Too many open files", "/srv/secret"), "open files"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "processes"),
+        (OSError(errno.ENOSPC, "No space left on device", "/srv/secret"), "disk space"),
+        (MemoryError(), "memory"),
+    ],
+)
+async def test_what_this_machine_lacks_is_a_503_that_says_what_and_when_to_come_again(env, error, lacks):
+    async def short(_request: Request) -> Response:
+        raise error
+
+    transport = httpx2.ASGITransport(create_app(env, [get("/short", short)]), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
+        answer = await client.get("/short")
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert f"it lacks {lacks}." in answer.json()["detail"]
     assert "secret" not in answer.text
 
 

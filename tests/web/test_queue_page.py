@@ -12,6 +12,7 @@ from tests.support.envs import make_submission, open_test_env, put_record, run_u
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
+from tests.support.people import signed_in
 from tests.support.streams import listening, serving
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.identity import normalise
@@ -20,6 +21,9 @@ from vskill_platform.domain.submission import Step, move
 from vskill_platform.env import Env, Pace
 from vskill_platform.kv.entries import EntryPage
 from vskill_platform.queue.control import pause_queue
+from vskill_platform.store.accounts import Role
+from vskill_platform.store.workers import give_sign
+from vskill_platform.web.app import create_app
 from vskill_platform.web.pages.queue import LABELS
 from vskill_platform.web.render import UNKNOWN
 
@@ -194,6 +198,21 @@ async def test_the_invariant_is_a_green_line_or_the_list_of_what_breaks_it(env: 
     assert "Nothing is stuck." not in text
     assert broken.key in text
     assert "neither claim nor next attempt" in text
+
+
+async def test_B7_with_no_worker_alive_no_page_is_green(env: Env):
+    """Four minutes long a green "Nothing is stuck" stood over eight warnings."""
+    assert isinstance(env.clock, ManualClock)
+    await give_sign()
+    async with signed_in(create_app(env), env, "ada", Role.ADMIN) as ada:
+        pages = ("/", "/queue", "/admin", "/admin/queue")
+        before = [(await ada.get(page)).text for page in pages]
+        assert ["Nothing is stuck" in text for text in before] == [True, True, True, False]
+        env.clock.advance(30_000)
+        for page in pages:
+            text = (await ada.get(page)).text
+            assert "Nothing is stuck" not in text, page
+            assert page == "/admin/queue" or "o worker is alive" in text, page
 
 
 async def test_a_pause_and_alerts_are_shown(env: Env):

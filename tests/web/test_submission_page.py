@@ -30,11 +30,13 @@ from vskill_platform.domain.scan import (
     StaticReport,
 )
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Claim, RecordedDecision, Submission
+from vskill_platform.domain.submission import Claim, RecordedDecision, Step, Submission, move
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
+from vskill_platform.web.render import when
 
 pytestmark = pytest.mark.anyio
 
@@ -101,6 +103,39 @@ async def test_every_step_is_shown_with_its_duration_actor_and_reason(env: Env):
     for words in ("Waiting", "Scanning", "Publishing", "Published", "attempt 1 begins", "by a worker"):
         assert words in text
     assert 'href="/skills/upload~tests/skills/shown"' in text
+
+
+async def test_a_submission_that_waits_says_that_the_queue_is_paused_and_until_when(env: Env):
+    waiting = await submit_skill("waits")
+    assert waiting.submission is not None
+    address = f"/submissions/{waiting.submission.id}"
+    async with browsing(env) as client:
+        assert "paused" not in (await client.get(address)).text
+        pause = await pause_queue(10 * 60_000, reason="an upgrade", by="admin:eve")
+        text = (await client.get(address)).text
+        assert f"The queue is paused. It resumes by itself at {when(pause.until)}." in text
+        assert "the wait time is not known yet" in text, "nothing has ended lately"
+        await resume_queue(by="admin:eve")
+        assert "paused" not in (await client.get(address)).text
+
+
+async def test_the_estimate_of_a_submission_holds_the_rest_of_the_pause(env: Env):
+    """An idle registry that worked for 10 s lately and is paused for ten minutes: so long, and its own 10 s."""
+    assert isinstance(env.clock, ManualClock)
+    record = make_submission("done", at=NOW - 60_000)
+    for to, at in ((State.TIER1_SCANNING, NOW - 60_000), (State.AUTO_APPROVED, NOW - 50_000)):
+        record = move(record, to, Step(to, at, "worker:test", "made by a test"))
+    await put_record(
+        env, move(record, State.PUBLISHED, Step("end", NOW - 50_000, "worker:test", "published"))
+    )
+    waiting = await submit_skill("waits")
+    assert waiting.submission is not None
+    await pause_queue(10 * 60_000, reason="an upgrade", by="admin:eve")
+    async with browsing(env) as client:
+        address = f"/submissions/{waiting.submission.id}"
+        assert "it starts in about 10 min 10 s" in (await client.get(address)).text
+        env.clock.advance(4 * 60_000)
+        assert "it starts in about 6 min 10 s" in (await client.get(address)).text
 
 
 async def test_E6_names_are_for_those_who_may_know(env: Env):
