@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,11 @@ from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.broker.sqlite import SqliteBroker
 from vskill_platform.clock import SystemClock
 from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.writer import Tx, WriteKind
 from vskill_platform.domain.errors import CursorGone
 from vskill_platform.domain.messages import Send
 from vskill_platform.kv.entries import Add
+from vskill_platform.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +106,30 @@ async def test_two_processes_write_at_once_and_nothing_is_lost(kv, path):
     assert len(set(ours)) == 100
     assert (await kv.get("counter")).value == b"300"
     assert len((await kv.list("mine:")).items) == 200
+
+
+async def test_a_process_with_slow_writes_does_not_keep_another_from_writing(database, path, clock):
+    """As on a slow disk: without a pause between two of its transactions, the other one waited for all of them."""
+    done: list[int] = []
+
+    def run(tx: Tx, arguments: Sequence[int]) -> Sequence[int]:
+        time.sleep(0.2)
+        done.extend(arguments)
+        return arguments
+
+    slow: WriteKind[int, int] = WriteKind("slow", run, at_once=1)
+    other = SqliteKV(await SqliteDatabase.open(path, clock, busy_ms=int(PATIENCE_S * 1000)))
+    writing = [database.submit(slow, number) for number in range(15)]
+    await asyncio.sleep(0.1)
+    waited = []
+    for number in range(3):
+        before = len(done)
+        await other.put(f"key-{number}", b"1")
+        waited.append(len(done) - before)
+    assert max(waited) < 6, "it had its turn after a few of them"
+    for future in writing:
+        future.cancel()
+    await other.close()
 
 
 async def test_a_cursor_that_was_swept_by_another_process_is_gone(kv, path, clock):

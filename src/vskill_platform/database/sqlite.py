@@ -33,8 +33,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 P = ParamSpec("P")
 
-#: How long a write waits for another process before it fails as busy.
-BUSY_MS = 5_000
+#: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
+BUSY_MS = 10_000
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)

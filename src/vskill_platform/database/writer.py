@@ -41,6 +41,10 @@ R = TypeVar("R")
 #: A transaction takes no more operations than this, and no new ones after this long.
 MAX_OPERATIONS = 256
 MAX_SECONDS = 0.005
+#: After a transaction that took longer than this, other processes have a tenth of its time to begin theirs, up to the
+#: pause: who waits for the file looks at least every 13 ms.
+SLOW_S = 0.05
+PAUSE_S = 0.03
 
 
 class Tx:
@@ -101,6 +105,8 @@ class Writer:
         self._normal: deque[WriteJob] = deque()
         #: Taken out of the queues and not answered yet.
         self._in_hand: list[WriteJob] = []
+        #: How long the last transaction kept others from writing.
+        self._held_s = 0.0
         self._stopping = False
         self._asked_to_end = False
         self._ended = False
@@ -170,6 +176,7 @@ class Writer:
                 self._files.check()
                 self._deliver(results)
                 self._in_hand = []
+                self._let_others_write()
         except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
             self._death = error
             _log.critical("the thread that writes has died", file=str(self._path), exc_info=True)
@@ -178,6 +185,12 @@ class Writer:
         if self._death is not None:
             self._deliver([(job, self._closed_error()) for job in self._in_hand])
             self._refuse_rest()
+
+    def _let_others_write(self) -> None:
+        """Without a pause this thread would have begun again before another process looks, and on a slow disk that one
+        would wait for as long as there is work here."""
+        if self._held_s > SLOW_S:
+            time.sleep(min(self._held_s / 10, PAUSE_S))
 
     def _close_connection(self) -> None:
         if isinstance(self._death, StoreReplaced) and not self._files.can_be_saved():
@@ -246,9 +259,11 @@ class Writer:
 
     def _finish(self, jobs: list[WriteJob]) -> tuple[_Results, set[str]]:
         """Execute and commit; what there was no time for goes back to the front of its queue."""
+        began = time.monotonic()
         tx = Tx(self._connection)
         results = self._execute(tx, jobs)
         self._connection.execute("COMMIT")
+        self._held_s = time.monotonic() - began
         if len(results) < len(jobs):
             self._put_back(jobs, {job for job, _ in results})
         return results, tx.signals
