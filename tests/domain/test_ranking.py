@@ -43,7 +43,15 @@ def order(text: str, *skills: PublishedSkill) -> list[str]:
         ("pdf", [skill("a-pdfium", weight=1), skill("b", "pdf")]),
         # Every word counts.
         ("pdf forms", [skill("pdf", "forms"), skill("pdf-x", weight=63)]),
-        ("merge pdf files", [skill("a", "merge pdf files"), skill("pdf", "merge", weight=63)]),
+        ("merge pdf zebras", [skill("a", "merge pdf zebras"), skill("pdf", "merge", weight=63)]),
+        # Two words that are one in the name.
+        ("change log rules", [skill("changelog", "rules"), skill("change", "rules log", weight=63)]),
+        # What may answer a word comes behind what means the same, and before what lacks it.
+        ("chocolate honeymoon", [skill("a", "chocolate travel"), skill("chocolate", weight=63)]),
+        ("vacation", [skill("holiday"), skill("a-itinerary", weight=9), skill("b", "holiday", weight=9)]),
+        # A light word counts less than another.
+        ("make zebra", [skill("zebra-x"), skill("make-x", weight=63)]),
+        ("make zebra", [skill("a", "zebra"), skill("maker", weight=63)]),
         # Where they fit equally well, the more established; then the name.
         ("pdf", [skill("b-pdf", weight=3), skill("a-pdf", weight=2)]),
         ("pdf", [skill("a-pdf"), skill("b-pdf")]),
@@ -56,6 +64,20 @@ def order(text: str, *skills: PublishedSkill) -> list[str]:
 )
 def test_the_better_fit_comes_first(text, skills):
     assert order(text, *skills) == [one.slug for one in skills]
+
+
+def test_a_rare_word_counts_more_where_its_weight_is_known():
+    common, rare = skill("common", weight=9), skill("rare")
+    assert order("rare common", common, rare) == ["common", "rare"]
+    assert [one.slug for one in rank((common, rare), "rare common", {"rare": 5, "common": 1})] == [
+        "rare",
+        "common",
+    ]
+    # A weight of 0 is none: the word counts as usual.
+    assert [one.slug for one in rank((common, rare), "rare common", {"rare": 0, "common": 3})] == [
+        "common",
+        "rare",
+    ]
 
 
 def test_a_name_is_also_what_the_front_matter_calls_it():
@@ -80,8 +102,10 @@ def test_of_copies_the_holder_of_the_name_comes_first_then_the_oldest():
         ),
         ("PDF: a pdf-reader", "pdf", (("PDF", True), (": a ", False), ("pdf", True), ("-reader", False))),
         ("kubernetes", "kube", (("kubernetes", True),)),
-        ("kube kubernetes", "kube pods", (("kube", True), (" kubernetes", False))),
+        ("kube kubernetes", "kube zebras", (("kube", True), (" kubernetes", False))),
         ("Résumé", "resume", (("Résumé", True),)),
+        ("a Changelog", "change log", (("a ", False), ("Changelog", True))),
+        ("Travel light", "honeymoon", (("Travel", True), (" light", False))),
         ("", "pdf", ()),
         ("nothing here", "pdf", (("nothing here", False),)),
         ("nothing here", "", (("nothing here", False),)),

@@ -8,19 +8,25 @@ from hypothesis import strategies as st
 
 from vskill_platform.domain.search import (
     FILLERS,
+    LIGHT,
     MOST_LOOSENED,
+    MOST_WIDENED,
     Lexeme,
     SearchStep,
+    WantedWord,
     field_terms,
     plan_search,
     significant_words,
     step_of,
+    telling_words,
+    wanted_words,
     whole,
 )
+from vskill_platform.domain.stems import STEM
 from vskill_platform.domain.terms import MAX_TERM
 
 
-def place(text: str, name: str, description: str = "", *, loosely: bool = False) -> int | None:
+def place(text: str, name: str, description: str = "", loosely: dict[str, int] | None = None) -> int | None:
     named = field_terms(name, is_name=True)
     terms = {*named, *field_terms(description, is_name=False)}
     return step_of(plan_search(text, loosely=loosely), named, terms)
@@ -53,6 +59,7 @@ def test_a_whole_name_has_no_gaps_and_is_cut():
     ("text", "words"),
     [
         ("why does my pod not start", ("pod", "start")),
+        ("I don't know what it's for", ("know",)),
         ("to do", ("to", "do")),
         ("the pdf skill", ("pdf",)),
         ("", ()),
@@ -62,8 +69,56 @@ def test_words_that_say_nothing_are_left_out_where_others_are_left(text, words):
     assert significant_words(text) == words
 
 
-def test_fillers_are_single_words():
+def test_fillers_and_light_words_are_single_words():
     assert all(word.isalpha() and word.islower() for word in FILLERS)
+    assert all(word.strip(STEM).isalpha() for word in LIGHT)
+
+
+def test_a_wanted_word_knows_its_forms_synonyms_and_answers():
+    dollars, podman = wanted_words("my dollars podman")
+    assert dollars == WantedWord(
+        "dollars", False, ("≈dollar", "≈mydollar", "≈dollarspodman"), (), ("≈currenc",)
+    )
+    assert podman == WantedWord("podman", True, ("≈podman", "≈dollarspodman"), ("≈contain", "≈dock"), ())
+
+
+def test_what_a_query_says_itself_answers_no_other_word_of_it():
+    assert wanted_words("dollars")[0].related == ("≈currenc",)
+    assert wanted_words("dollars currencies")[0].related == ()
+
+
+def test_two_words_are_also_one_and_lead_where_it_leads():
+    (log,) = wanted_words("log in")
+    assert log.forms == ("log", "≈login") and "≈oauth" in log.synonyms and "≈sess" in log.related
+    assert len(wanted_words("a" * 30 + " " + "b" * 30)[0].forms[1]) == MAX_TERM + 1
+
+
+def test_very_many_words_have_no_other_words():
+    few, many = (" ".join(["podman", *map(str, range(n))]) for n in (MOST_WIDENED - 1, MOST_WIDENED))
+    assert wanted_words(few)[0].synonyms and len(wanted_words(few)[0].forms) == 2
+    assert wanted_words(many)[0] == WantedWord("podman", False, ("≈podman",))
+    assert wanted_words(many)[-1] == WantedWord(str(MOST_WIDENED - 1), True, (str(MOST_WIDENED - 1),))
+
+
+@pytest.mark.parametrize(
+    ("text", "telling"),
+    [("make slides", ["slides"]), ("writing tests", ["tests"]), ("fix it quickly", ["fix", "quickly"])],
+)
+def test_light_words_are_left_out_where_others_are_left(text, telling):
+    assert [word.text for word in telling_words(wanted_words(text))] == telling
+
+
+def test_a_word_is_looked_for_as_it_is_written_by_its_forms_and_by_others():
+    word = WantedWord("tests", True, ("≈test", "≈mytest"), ("qa",), ("≈check",))
+    meant = (
+        Lexeme("tests", is_prefix=True),
+        *map(Lexeme, ("test", "≈test", "mytest", "≈mytest", "qa", "qas")),
+    )
+    assert word.lexemes() == meant
+    assert word.lexemes(widely=True) == (*meant, Lexeme("check"), Lexeme("≈check"))
+    assert WantedWord("qa", False, ("qa",), ("≈test",)).lexemes() == tuple(
+        map(Lexeme, ("qa", "qas", "test", "≈test"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,6 +145,14 @@ def test_fillers_are_single_words():
         ("pdf word", "pdf", "", None),
         ("df", "pdf", "", None),
         ("start pod", "kube", "why a pod does not start", 3),
+        ("change log rules", "git", "rules of a changelog", 4),
+        ("make slides", "pptx", "", 5),
+        ("create slides quickly", "pptx", "", 5),
+        ("make", "pptx", "", None),
+        ("note taking", "a", "does not take", None),
+        ("honeymoon", "planner", "a trip, a journey, travel", 5),
+        ("travel", "planner", "honeymoon", None),
+        ("make honeymoon plans", "travel", "plan routes", 5),
     ],
 )
 def test_a_record_is_found_by_the_closest_step(text, name, description, expected):
@@ -97,25 +160,45 @@ def test_a_record_is_found_by_the_closest_step(text, name, description, expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "missed"),
+    ("weights", "places"),
     [
-        ("alpha beta", "alpha", "gamma"),
-        ("alpha beta gamma", "alpha gammas", "alpha"),
-        ("alpha beta gamma delta", "delta alpha", "beta"),
-        ("alpha beta gamma delta epsilon", "alpha beta gamma", "alpha beta"),
+        # Equal words: two of three, then one. All of them were looked for before.
+        ((2, 2, 2), {"alpha beta": 0, "gamma alpha": 0, "alpha": 2, "gamma": 2}),
+        # A rare word says more than two common ones.
+        ((6, 1, 1), {"alpha": 0, "beta gamma": None}),
+        ((4, 2, 2), {"alpha beta": 0, "alpha": 1, "beta gamma": 1, "beta": None}),
+        # A word that no public skill has is not needed, and enough.
+        ((0, 3, 3), {"beta": 1, "alpha": 1, "beta gamma": 0, "alpha beta": 0}),
+        ((0, 0, 0), {"alpha beta": 0, "alpha": 2}),
+        # Nothing known at all, as before the first vocabulary.
+        ((), {"alpha beta": 0, "alpha": 2}),
     ],
 )
-def test_loosely_half_of_the_words_are_enough(text, found, missed):
-    assert place(text, found, loosely=True) == 0
-    assert place(text, missed, loosely=True) is None
+def test_loosely_words_may_be_missing_by_their_weight(weights, places):
+    known = dict(zip(("alpha", "beta", "gamma"), weights, strict=False))
+    found = {name: place("alpha beta gamma", name, loosely=known) for name in places}
+    assert found == places
+    assert place("alpha beta gamma", "delta", loosely=known) is None
 
 
-def test_one_word_and_very_many_are_never_loosened():
-    assert plan_search("pdf", loosely=True) == ()
-    many = " ".join(f"word{n}" for n in range(MOST_LOOSENED))
-    assert len(plan_search(many, loosely=True)) == 1
-    assert plan_search(f"{many} more", loosely=True) == ()
-    assert plan_search("", loosely=True) == plan_search("- -") == ()
+def test_loosely_light_words_do_not_count_and_others_are_widened():
+    known = {"make": 9, "slides": 2, "honeymoon": 2}
+    assert place("make slides honeymoon", "make", loosely=known) is None
+    assert place("make slides honeymoon", "pptx", loosely=known) == 0
+    assert place("make slides honeymoon", "travel", loosely=known) == 0
+
+
+def test_one_word_is_never_loosened_and_of_very_many_only_the_most_telling():
+    assert plan_search("pdf", loosely={}) == plan_search("make pdf", loosely={}) == ()
+    assert plan_search("", loosely={}) == plan_search("- -") == ()
+    words = [f"word{n}" for n in range(MOST_LOOSENED + 1)]
+    known = {word: 2 + n for n, word in enumerate(words)}
+    steps = plan_search(" ".join(words), loosely=known)
+    texts = {one.text for step in steps for way in step.ways for part in way for one in part}
+    assert "word0" not in texts and set(words[1:]) <= texts
+    equal = plan_search(" ".join(words), loosely={})
+    # Of six, every choice of four, of three and of two.
+    assert [len(step.ways) for step in equal] == [15, 20, 15]
 
 
 def test_a_step_needs_all_parts_of_one_way_and_any_term_of_a_part():

@@ -23,6 +23,9 @@ KNOWN = Vocabulary(
         "playwright": 1,
         "charts": 5,
         "chairs": 7,
+        "marts": 9,
+        "zebra": 6,
+        "pip": 1,
     }
 )
 
@@ -47,7 +50,24 @@ KNOWN = Vocabulary(
         ("tezt", "test"),
         ("tsets", ""),
         ("charrs", "chairs"),
+        # The first letter is seldom wrong.
+        ("carts", "charts"),
+        # Two words written as one, and a number behind one.
+        ("chairtest", "chair test"),
+        ("testzebras", "test zebras"),
+        ("chairtent", "chair tent"),
+        ("zebra2024", "zebra"),
+        ("zebrapip", "zebra pip"),
+        ("pipzebra", "pip zebra"),
+        ("pizebra", "zebra"),
+        # Known by a synonym or by what answers it, and a slip of such a word.
         ("excel", ""),
+        ("honeymoon", ""),
+        ("honeymon", "honeymoon"),
+        ("spredsheet", "spreadsheet"),
+        # Only a word of some length: "plan" is not meant.
+        ("plai terrafrom", "plai terraform"),
+        ("podmn", "podman"),
         ("please", ""),
         ("xylophone", ""),
         ("", ""),
@@ -57,8 +77,34 @@ def test_a_slip_is_corrected_and_nothing_else(text, meant):
     assert Speller(KNOWN).correct(text) == meant
 
 
-def test_without_a_vocabulary_nothing_is_suggested():
-    assert Speller(Vocabulary()).correct("terrafrom") == ""
+def test_without_a_vocabulary_only_words_with_others_are_suggested():
+    assert Speller(Vocabulary()).correct("xylofone chiars") == ""
+    assert Speller(Vocabulary()).correct("spredsheet chiars") == "spreadsheet chiars"
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("kubernetes", {"kubernetes": 1}),
+        ("chair tests", {"chair": 1, "tests": 1}),
+        ("tents", {"tents": 3}),
+        ("pip changelogs", {"pip": 4, "changelogs": 2}),
+        # By what means it, or answers it.
+        ("k8s", {"k8s": 1}),
+        ("helm", {"helm": 1}),
+        ("pumpkin", {"pumpkin": 0}),
+        # A light word tells little, whether any skill has it or not.
+        ("write pumpkins", {"write": 1, "pumpkins": 0}),
+        ("to do", {"to": 0, "do": 0}),
+    ],
+)
+def test_the_rarer_a_word_is_the_more_it_tells(text, weights):
+    assert Speller(KNOWN).weigh(text) == weights
+
+
+def test_a_weight_has_a_limit():
+    known = Speller(Vocabulary({"alpha": 1_000, "beta": 8, "gamma": 7, "delta": 1}))
+    assert known.weigh("alpha beta gamma delta") == {"alpha": 1, "beta": 7, "gamma": 8, "delta": 8}
 
 
 @pytest.mark.parametrize(
@@ -83,12 +129,12 @@ def test_slips_are_letters_left_out_added_mistyped_or_swapped(written, meant, sl
     assert count_slips(written, meant) == slips
 
 
-def test_each_word_of_a_skill_counts_once_and_short_ones_do_not():
+def test_each_word_of_a_skill_counts_once_and_single_letters_do_not():
     counts: Counter[str] = Counter()
-    count_words(counts, ("Test the tests", "a TEST of pods"))
+    count_words(counts, ("Test js tests", "a TEST pods"))
     count_words(counts, ("test",))
-    assert counts == {"test": 2, "tests": 1, "pods": 1}
-    assert vocabulary_of(counts) == Vocabulary({"test": 2, "pods": 1, "tests": 1})
+    assert counts == {"test": 2, "tests": 1, "pods": 1, "js": 1}
+    assert vocabulary_of(counts) == Vocabulary({"test": 2, "js": 1, "pods": 1, "tests": 1})
 
 
 def test_the_most_frequent_words_are_kept():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.stems import stem
+from vskill_platform.domain.stems import form_of, stem, terms_of_form
 
 FORMS = [
     ("slid", "slide slides sliding"),
@@ -95,3 +95,23 @@ def test_a_stem_is_the_beginning_of_its_word_or_of_its_form(word):
     assert found
     assert word.startswith(found[:-1])
     assert len(found) <= len(word)
+
+
+@pytest.mark.parametrize(
+    ("words", "form", "terms"),
+    [
+        ("tests test testing", "≈test", ("test", "≈test")),
+        ("pdf pdfs", "pdf", ("pdf", "pdfs")),
+        ("rar rars", "rar", ("rar", "rars")),
+        ("rare rarely", "≈rar", ("≈rar",)),
+        ("note notes", "≈not", ("≈not",)),
+        ("not", "not", ("not", "nots")),
+        ("k8s", "k8s", ("k8s", "k8ss")),
+        ("maps map", "map", ("map", "maps")),
+        ("boss", "≈boss", ("boss", "≈boss")),
+        ("bus", "bus", ("bus", "buss")),
+    ],
+)
+def test_a_form_is_that_of_one_word_and_of_no_other(words, form, terms):
+    assert {form_of(word) for word in words.split()} == {form}
+    assert terms_of_form(form) == terms

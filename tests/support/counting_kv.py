@@ -85,7 +85,7 @@ class CountingKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: bool = False,
+        loosely: Mapping[str, int] | None = None,
     ) -> Found:
         self.calls["search"] += 1
         return await self._inner.search(

@@ -99,7 +99,7 @@ class HookedKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: bool = False,
+        loosely: Mapping[str, int] | None = None,
     ) -> Found:
         self._maybe_fail("search")
         return await self.inner.search(

@@ -5,27 +5,46 @@ first ones in the order of the steps; so every engine gives the same. Beside its
 whole name without its gaps, and the stems of words.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, combinations, pairwise
 
 import msgspec
 
-from vskill_platform.domain.stems import stem
+from vskill_platform.domain.related_words import related_to
+from vskill_platform.domain.stems import STEM, form_of, stem, terms_of_form
 from vskill_platform.domain.synonyms import synonyms_of
 from vskill_platform.domain.terms import MAX_TERM, cut_terms
 
-#: No letter or digit, so no word begins with one; beyond ASCII, where SQLite's tokenizer does not split.
-WHOLE, STEM = "¶", "≈"
-#: More words of a query than this are looked for all together or not at all.
-MOST_LOOSENED = 8
+#: Before a whole name; like the mark of stems, nothing that a word begins with.
+WHOLE = "¶"
+#: Of longer queries each word is looked for as it is written and by its stem alone: every other word for it is one
+#: more look for the engine.
+MOST_WIDENED = 12
+#: As many words of a query are combined when it is loosened, the most telling ones.
+MOST_LOOSENED = 6
+#: Which part of the weight of a loosened query a record must hold, the closest first.
+_PARTS = ((2, 3), (1, 2), (1, 3))
 #: Words of a question that say nothing about the skill, where other words are left.
 _FILLERS = """
-a about all am an and any are as at be been best by can could did do does doing done for from get give good had has
-have help how i if in into is it its let like looking me my need no not of on one or our out please should skill skills
-some so that the their them then there these they this to too up us use using want was way we were what when where which
-who why will with without would you your
+a about all also am an and any anything are as at be because been being best but by can cannot could couldn d did do
+does doesn doing don done each else etc ever every everything for from get getting give go going good got had has have
+having hello help here hey how i if in into is isn it its just let lets like ll looking lot m many may me might more
+most much my need needed never no not of off on one onto or other our out over own per please re really s same should
+skill skills so some somebody someone something such sure t than thanks that the their them then there these they this
+those to too up us use used using ve very via want wants was way we were what when where whether which while who whom
+whose why will with within without won would you your yours
 """
 FILLERS = frozenset(_FILLERS.split())
+#: Words that many queries have and that tell little: a skill that lacks them may still be the one.
+_LIGHT = """
+add app application apply automatically bad basic begin better big build change check clean code complete correct create
+custom draft easily easy effective efficient ensure example expert explain fast file find fix full generate great
+guide handle helper helpful idea improve improvement keep kind learn list make manage modern new nice old perfect
+prepare problem produce professional program project proper properly provide put quick quickly right run safely set
+setup show simple simply small software solve start starter step stuff support system take task tell template thing tip
+tool try turn understand update work write
+"""
+LIGHT = frozenset(map(form_of, _LIGHT.split()))
 
 
 class Lexeme(msgspec.Struct, frozen=True):
@@ -55,6 +74,29 @@ class SearchStep(msgspec.Struct, frozen=True):
         return any(all(any(one.is_among(held) for one in part) for part in way) for way in self.ways)
 
 
+class WantedWord(msgspec.Struct, frozen=True):
+    """One word of a query, and what else counts as it."""
+
+    text: str
+    #: It may be the beginning of a word.
+    is_last: bool
+    #: Of the word itself, and of it and a neighbour written as one: "change log" is also "changelog".
+    forms: tuple[str, ...]
+    #: Forms of words that mean the same, and of those that may answer it.
+    synonyms: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+
+    @property
+    def is_light(self) -> bool:
+        return self.forms[0] in LIGHT
+
+    def lexemes(self, *, widely: bool = False) -> AnyOf:
+        """The word in all its forms and what means the same; widely, what may answer it too."""
+        forms = (*self.forms, *self.synonyms, *(self.related if widely else ()))
+        terms = dict.fromkeys(term for form in forms for term in terms_of_form(form) if term != self.text)
+        return (Lexeme(self.text, self.is_last), *map(Lexeme, terms))
+
+
 # Records.
 
 
@@ -80,41 +122,77 @@ def significant_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in FILLERS) or words
 
 
-def plan_search(text: str, *, loosely: bool = False) -> tuple[SearchStep, ...]:
+def wanted_words(text: str) -> tuple[WantedWord, ...]:
+    """The words of a query that a skill is compared with."""
+    words = significant_words(text)
+    if len(words) > MOST_WIDENED:
+        return tuple(WantedWord(word, word == words[-1], (form_of(word),)) for word in words)
+    written = {word: [word] for word in words}
+    for pair in pairwise(cut_terms(text)):
+        for word in pair:
+            written.get(word, []).append("".join(pair)[:MAX_TERM])
+    # What the query says itself answers no other word of it.
+    said = frozenset(map(form_of, words))
+    return tuple(_wanted(written[word], said, is_last=word == words[-1]) for word in words)
+
+
+def _wanted(written: Sequence[str], said: Collection[str], *, is_last: bool) -> WantedWord:
+    forms = tuple(dict.fromkeys(map(form_of, written)))
+    synonyms = dict.fromkeys(chain.from_iterable(map(synonyms_of, written)))
+    related = dict.fromkeys(chain.from_iterable(map(related_to, written)))
+    return WantedWord(
+        written[0], is_last, forms, tuple(synonyms), tuple(one for one in related if one not in said)
+    )
+
+
+def telling_words(words: Sequence[WantedWord]) -> tuple[WantedWord, ...]:
+    """Those that are not light, unless there are no others."""
+    return tuple(word for word in words if not word.is_light) or tuple(words)
+
+
+def plan_search(text: str, *, loosely: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:
     """The steps of a search, the closest first; none where the text has no words.
 
-    A whole name, all words in the name, the beginning of a whole name, all words anywhere, and all words by their stems
-    and synonyms. The last word may be the beginning of one. Loosely, half of the words may be missing.
+    A whole name, all words in the name, the beginning of a whole name, all words anywhere, all words by their stems and
+    synonyms, and all telling words by what may answer them. The last word may be the beginning of one. Loosely, the
+    weights of words are given, and words may be missing.
     """
-    words = significant_words(text)
+    words = wanted_words(text)
     if not words:
         return ()
-    if loosely:
-        ways = tuple(_loosened(tuple(_related(word, is_last=word == words[-1]) for word in words)))
-        return (SearchStep(ways),) if ways else ()
-    wholes = dict.fromkeys((whole(text), "".join(words)[:MAX_TERM]))
-    every = (tuple((Lexeme(word, word == words[-1]),) for word in words),)
-    related = tuple(_related(word, is_last=word == words[-1]) for word in words)
+    if loosely is not None:
+        return tuple(_loosened(telling_words(words), loosely))
+    wholes = dict.fromkeys((whole(text), "".join(word.text for word in words)[:MAX_TERM]))
+    every = (tuple((Lexeme(word.text, word.is_last),) for word in words),)
+    meant = tuple(word.lexemes() for word in words)
+    answered = tuple(word.lexemes(widely=True) for word in telling_words(words))
     return (
         SearchStep(((tuple(Lexeme(WHOLE + one) for one in wholes),),)),
         SearchStep(every, in_name=True),
         SearchStep(((tuple(Lexeme(WHOLE + one, is_prefix=True) for one in wholes),),)),
         SearchStep(every),
-        SearchStep((related,)),
+        SearchStep((meant,)),
+        *((SearchStep((answered,)),) if answered != meant else ()),
     )
 
 
-def _related(word: str, *, is_last: bool) -> AnyOf:
-    """The word, its stem, and what else is called so. A plain term may be the stem itself."""
-    stems = dict.fromkeys((stem(word), *synonyms_of(word)))
-    plain = (Lexeme(one) for one in stems if one != word)
-    return (Lexeme(word, is_last), *plain, *(Lexeme(STEM + one) for one in stems))
-
-
-def _loosened(parts: Sequence[AnyOf]) -> Iterator[tuple[AnyOf, ...]]:
-    """Every choice of parts that is enough: half of them or more."""
-    if 1 < len(parts) <= MOST_LOOSENED:
-        yield from combinations(parts, (len(parts) + 1) // 2)
+def _loosened(words: Sequence[WantedWord], weights: Mapping[str, int]) -> Iterator[SearchStep]:
+    """For each part of the weight, every choice of words that is enough and leaves out as many as it can. A word of
+    weight 0 is in no public skill: no record needs it, and one that has it is worth as much as with the heaviest."""
+    heaviest = max((weights.get(word.text, 0) for word in words), default=0) or 1
+    valued = [(weights.get(word.text, 0) or heaviest, word) for word in words]
+    valued = sorted(valued, key=lambda pair: -pair[0])[:MOST_LOOSENED]
+    total = sum(weights.get(word.text, 0) for _, word in valued) or sum(value for value, _ in valued)
+    for part, whole_of in _PARTS:
+        least = -(-total * part // whole_of)
+        ways = tuple(
+            tuple(word.lexemes(widely=True) for _, word in chosen)
+            for size in range(1, len(words))
+            for chosen in combinations(valued, size)
+            if 0 <= sum(value for value, _ in chosen) - least < min(value for value, _ in chosen)
+        )
+        if ways:
+            yield SearchStep(ways)
 
 
 def step_of(steps: Sequence[SearchStep], named: Collection[str], terms: Collection[str]) -> int | None:

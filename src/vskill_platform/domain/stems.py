@@ -4,6 +4,11 @@ A stem is no word, and only compared with other stems. Endings are taken off in 
 of the word is left; a word of another language or with digits mostly stays as it is.
 """
 
+from functools import lru_cache
+
+#: Before a stem that stands for all forms of a word. No letter or digit, so no word begins with it; beyond ASCII, where
+#: SQLite's tokenizer does not split.
+STEM = "≈"
 #: Shorter words have no ending that could be told from the word itself.
 _SHORTEST = 4
 _VOWELS = frozenset("aeiouy")
@@ -31,6 +36,7 @@ _ENDINGS = (
 )
 
 
+@lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
     """The word without its ending; the same for most forms of one word."""
     if len(word) < _SHORTEST or not word.isascii() or not word.isalpha():
@@ -41,6 +47,24 @@ def stem(word: str) -> str:
             word = _single(word.removesuffix(ending))
             break
     return _without_vowel(word)
+
+
+def form_of(word: str) -> str:
+    """The same for all forms of one word, and for no other word. A short word has only its plural: "rar" is not what
+    "rare" begins with, and "not" no form of "note"."""
+    if len(word) < _SHORTEST:
+        return word
+    if len(word) == _SHORTEST and word.endswith("s") and stem(word) == word[:-1]:
+        return word[:-1]
+    return STEM + stem(word)
+
+
+def terms_of_form(form: str) -> tuple[str, ...]:
+    """The terms by which a record has a word of this form: stems are marked, but for words that are their own stem."""
+    if not form.startswith(STEM):
+        return (form, f"{form}s")
+    stemmed = form.removeprefix(STEM)
+    return (stemmed, form) if len(stemmed) >= _SHORTEST else (form,)
 
 
 def _without_plural(word: str) -> str:

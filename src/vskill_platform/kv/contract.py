@@ -201,10 +201,11 @@ class KV(ABC):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: bool = False,
+        loosely: Mapping[str, int] | None = None,
     ) -> Found:
         """Entries of these audiences whose searched fields hold every word of the text, the last one as a beginning, or
-        its stem or a synonym; loosely, some words may be missing (`domain.search.plan_search`).
+        its stem or a synonym, light words aside; loosely, with the weights of words, some may be missing
+        (`domain.search.plan_search`).
 
         Those of an earlier step come first, in a step the greatest weight, then the key: the same on every engine.
         """

@@ -289,7 +289,7 @@ class PostgresKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: bool = False,
+        loosely: Mapping[str, int] | None = None,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)

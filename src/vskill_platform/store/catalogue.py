@@ -25,7 +25,7 @@ from vskill_platform.domain.catalogue import (
 from vskill_platform.domain.names import holder_for
 from vskill_platform.domain.naming import hyphenate
 from vskill_platform.domain.ranking import rank
-from vskill_platform.domain.search import significant_words
+from vskill_platform.domain.search import telling_words, wanted_words
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.entries import Entry, Found
@@ -86,9 +86,11 @@ async def search_skills(
         items = await _with_holder(text, items, audiences)
     ranked, meant = rank(items, text), ""
     if len(found.items) < FEW:
-        meant = (await read_speller()).correct(text)
-        more = await _search_further(text, meant, found, where, audiences)
-        further = rank(_decode_all(more, skips), meant or text)
+        speller = await read_speller()
+        meant = speller.correct(text)
+        weights = speller.weigh(meant or text)
+        more = await _search_further(text, meant, weights, found, where, audiences)
+        further = rank(_decode_all(more, skips), meant or text, weights)
         ranked, meant = (*ranked, *further), meant if further else ""
     skips.report(env)
     return SkillHits(ranked[:limit], found.truncated or len(ranked) > limit, skips.count, meant)
@@ -100,7 +102,7 @@ async def _search(
     audiences: Audiences,
     most: int = MOST_CANDIDATES,
     *,
-    loosely: bool = False,
+    loosely: Mapping[str, int] | None = None,
 ) -> Found:
     return await require_env("kv").kv.search(
         SKILLS.prefix, text, audiences=audiences, where=where, limit=most, loosely=loosely
@@ -108,16 +110,21 @@ async def _search(
 
 
 async def _search_further(
-    text: str, meant: str, found: Found, where: Mapping[str, Condition], audiences: Audiences
+    text: str,
+    meant: str,
+    weights: Mapping[str, int],
+    found: Found,
+    where: Mapping[str, Condition],
+    audiences: Audiences,
 ) -> tuple[Entry, ...]:
-    """What fits a corrected text, or most of the words, without what was found already."""
+    """What fits a corrected text, or most of the words by their weight, without what was found already."""
     more: list[Entry] = []
     if meant:
         more += (await _search(meant, where, audiences)).items
     # One of two words alone says little: that is looked for only where there is nothing else.
-    is_long = len(significant_words(text)) > PAIR
+    is_long = len(telling_words(wanted_words(meant or text))) > PAIR
     if not (more or found.items) or (is_long and len(more) + len(found.items) < FEW):
-        more += (await _search(meant or text, where, audiences, loosely=True)).items
+        more += (await _search(meant or text, where, audiences, loosely=weights)).items
     known = {one.key for one in found.items}
     return tuple({one.key: one for one in more if one.key not in known}.values())
 
