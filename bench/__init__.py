@@ -10,5 +10,6 @@ Each serves a sentence that the project says elsewhere; one that no sentence nee
 - `reads` (with `driver_reads`) and `engine_reads`: decision record 0002, how records are read on each engine.
 - `door` (with `door_server`) and `backlog`: decision records 0019 and 0017, crowds, and a kill with a backlog.
 - `web` (with `web_store`): the marketplace is fast with hundreds of thousands of skills (US-002).
+- `search` (with `search_texts`): decision record 0021, what a search takes as a registry grows.
 - `scaling` and `postgres_scale` (with the other `postgres_` modules): sizing and query plans.
 """

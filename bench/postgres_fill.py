@@ -15,7 +15,6 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from bench.postgres_records import Drafts, records
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.states import State
@@ -54,8 +53,8 @@ FROM records AS one, counted_fields(one) AS counted WHERE one.collection IS NOT 
 Counted = Counter[tuple[str, str, str | None]]
 
 
-async def fill(location: str, drafts: Drafts, count: int, stuck: int, now: int) -> Counted:
-    """Rows, then what is made of them; the schema is there already, and empty."""
+async def fill(location: str, made: Iterator[tuple[str, str]], now: int) -> Counted:
+    """Rows of these keys and values, then what is made of them; the schema is there already, and empty."""
     counted: Counted = Counter()
     connection = await asyncpg.connect(location)
     try:
@@ -64,10 +63,10 @@ async def fill(location: str, drafts: Drafts, count: int, stuck: int, now: int) 
         for name, _ in indexes:
             await connection.execute(f"DROP INDEX {name}")
         await connection.execute("ALTER TABLE records DISABLE TRIGGER USER")
-        await _copy(connection, records(drafts, count, stuck, now), counted)
+        await _copy(connection, made, counted)
         await connection.execute("ALTER TABLE records ENABLE TRIGGER USER")
-        for _, made in indexes:
-            await connection.execute(made)
+        for _, definition in indexes:
+            await connection.execute(definition)
         await connection.execute(_COUNTS)
         await connection.execute(_AUDIENCE_COUNTS)
         await connection.execute(_CHANGES, now - CHANGES_KEPT_MS)

@@ -19,7 +19,7 @@ from bench.machine import Machine
 from bench.postgres_fill import check, fill, send_waiting
 from bench.postgres_plans import Plans, explain, to_markdown
 from bench.postgres_questions import Place, Question, questions
-from bench.postgres_records import PER_SKILL, Drafts, make_drafts
+from bench.postgres_records import PER_SKILL, Drafts, make_drafts, records
 from bench.results import Figure, Report, at_most
 from bench.scale import FULL
 from bench.workshop import Workshop
@@ -101,7 +101,7 @@ async def _filled(
     async with env_for(settings, clock=StandingClock(now)) as env:
         say(f"filling {count:,} submissions")
         began = time.monotonic()
-        counted = await fill(location, drafts, count, stuck, now)
+        counted = await fill(location, records(drafts, count, stuck, now), now)
         await send_waiting(env)
         await check(env, location, counted)
         say(f"filled and checked after {time.monotonic() - began:.0f} s: {await _sizes(location)}")

@@ -39,7 +39,7 @@ def submission_puts(count: int, stuck: int, now: int) -> Iterator[Put]:
 
 def skill_puts(count: int, now: int) -> Iterator[Put]:
     """`count` published skills, each with its alias beside it."""
-    draft = _skill(now)
+    draft = draft_skill(now)
     for number in range(count):
         identity = _identity(number)
         canonical = f"owner-{number % 997}/repo-{number}/skill-{number}"
@@ -106,7 +106,8 @@ def _draft(state: State, now: int) -> Submission:
     return submission.move(held, state, step, **known)
 
 
-def _skill(now: int) -> PublishedSkill:
+def draft_skill(now: int) -> PublishedSkill:
+    """A published skill, to be copied with another name."""
     manifest = (FileEntry("SKILL.md", "100644", 1_234, "3" * 64),)
     version = SkillVersion(
         canonical="owner/repo/skill",

@@ -26,6 +26,10 @@ class Scale(msgspec.Struct, frozen=True):
     skills: int = 10_000
     #: Published skills of the larger store that pages are asked of.
     listed: int = 100_000
+    #: Published skills of the stores that are searched, of the one that only PostgreSQL has, and searches of each kind.
+    searched: tuple[int, ...] = (1_000, 100_000)
+    most_searched: int = 1_000_000
+    searches: int = 200
     #: Keys that are read on each engine, and those that are read with an injected latency.
     engine_keys: int = 5_000
     slow_keys: int = 500
@@ -52,6 +56,8 @@ QUICK = Scale(
     small=1_000,
     skills=3_000,
     listed=10_000,
+    searched=(1_000, 10_000),
+    searches=40,
     engine_keys=1_000,
     slow_keys=60,
     jobs=2_000,
@@ -72,6 +78,8 @@ TINY = Scale(
     stuck=5,
     skills=60,
     listed=600,
+    searched=(60,),
+    searches=4,
     engine_keys=30,
     slow_keys=6,
     jobs=60,

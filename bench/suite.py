@@ -17,6 +17,7 @@ from bench import (
     queue,
     reads,
     scanner,
+    search,
     web,
 )
 from bench.machine import Machine, describe
@@ -39,6 +40,7 @@ BENCHES: dict[str, Bench] = {
     "web": web.run,
     "documents": documents.run,
     "lists": git_lists.run,
+    "search": search.run,
     "scanner": scanner.run,
 }
 

@@ -1,0 +1,151 @@
+"""Searches as the marketplace makes them, from the text to the ranked skills, in stores of several sizes: for a name, a
+common word, a question, a word with a typing error, and words that no skill has together."""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from bench.engine_reads import POSTGRESQL, SQLITE
+from bench.queue_peers.servers import Servers, open_servers
+from bench.results import Figure, Goal, Plot, Report, Table, at_most, readable
+from bench.search_texts import KINDS, queries, skill_records
+from bench.workshop import Workshop
+from vskill_platform.bootstrap import env_for
+from vskill_platform.cli.process import run_async
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Put
+from vskill_platform.settings import Settings
+from vskill_platform.store.catalogue import search_skills
+from vskill_platform.store.vocabulary import write_vocabulary
+from vskill_platform.worker_context import run_with_worker_env
+
+_MS = 1000
+#: Milliseconds that half of the searches of a kind may take, and 99 of 100, in a store of 100,000 skills.
+MOST_MS, MOST_P99_MS = 50.0, 250.0
+_GOAL_AT = 100_000
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """Searches of one kind in one store."""
+
+    engine: str
+    size: int
+    kind: str
+    taken_ms: list[float]
+    #: The share of them that found something, in per cent.
+    found: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.engine}, {self.size:,} skills: {self.kind}"
+
+    @property
+    def p99(self) -> float:
+        return statistics.quantiles(self.taken_ms, n=100, method="inclusive")[98]
+
+
+def run(workshop: Workshop) -> Report:
+    searched: list[Searched] = []
+    with open_servers() as servers:
+        for engine, size in _stores(workshop):
+            settings = _fill(workshop, servers, engine, size)
+            searched += workshop.run(_measure(workshop, settings, engine, size))
+    return Report(
+        name="search",
+        title="Searching among skills, from the text to the ranked answer",
+        figures=tuple(Figure.of(one.name, "ms", one.taken_ms) for one in searched),
+        goals=tuple(_goals(searched)),
+        notes=(
+            "Texts are made up, with words used as unevenly as in real ones and with all words that have synonyms.",
+            f"Each kind has {workshop.scale.searches} searches, each for another text where there are as many.",
+            *(() if workshop.scale.name == "full" else ("PostgreSQL is left out of a run of this size.",)),
+        ),
+        tables=(_table(searched),),
+        plots=tuple(
+            Plot(f"search-{size}", f"Searching among {size:,} skills", "ms", f", {size:,} skills")
+            for size in dict.fromkeys(one.size for one in searched)
+        ),
+    )
+
+
+def _stores(workshop: Workshop) -> Iterator[tuple[str, int]]:
+    """A quick run starts no server; only PostgreSQL has the largest store."""
+    scale = workshop.scale
+    yield from ((SQLITE, size) for size in scale.searched)
+    if scale.name == "full":
+        yield from ((POSTGRESQL, size) for size in (*scale.searched, scale.most_searched))
+
+
+def _goals(searched: Sequence[Searched]) -> Iterator[Goal]:
+    """For the stores of the size that the goals are about, or the largest of a smaller run."""
+    size = min(_GOAL_AT, max(one.size for one in searched))
+    for engine in dict.fromkeys(one.engine for one in searched):
+        among = [one for one in searched if (one.engine, one.size) == (engine, size)]
+        slowest = max(statistics.median(one.taken_ms) for one in among)
+        yield at_most(f"{engine}, {size:,} skills: p50 of the slowest kind", slowest, MOST_MS, unit=" ms")
+        latest = max(one.p99 for one in among)
+        yield at_most(f"{engine}, {size:,} skills: p99 of the slowest kind", latest, MOST_P99_MS, unit=" ms")
+
+
+def _table(searched: Sequence[Searched]) -> Table:
+    rows = tuple(
+        (
+            one.name,
+            f"{readable(statistics.median(one.taken_ms))} ms",
+            f"{readable(one.p99)} ms",
+            f"{one.found:.0f} %",
+        )
+        for one in searched
+    )
+    return Table(("search", "p50", "p99", "with results"), rows)
+
+
+# Filling and measuring.
+
+
+def _fill(workshop: Workshop, servers: Servers, engine: str, size: int) -> Settings:
+    now = SystemClock().now()
+    if engine == SQLITE:
+        made = (Put(key, value.encode()) for key, value in skill_records(size, now))
+        path = workshop.fill(f"{size:,} skills with texts", made)
+        return Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
+    place = servers.place(engine)
+    settings = Settings(data_dir=str(workshop.folder), store=place, blobs="memory:")
+    workshop.say(f"filling {engine} with {size:,} skills with texts")
+    run_async(_copy(settings, place, size, now))
+    return settings
+
+
+async def _copy(settings: Settings, place: str, size: int, now: int) -> None:
+    from bench.postgres_fill import fill  # noqa: PLC0415 - its driver is an extra
+
+    async with env_for(settings):
+        await fill(place, skill_records(size, now), now)
+
+
+async def _measure(workshop: Workshop, settings: Settings, engine: str, size: int) -> list[Searched]:
+    async with env_for(settings) as env:
+        await run_with_worker_env(env, write_vocabulary)
+        return [await _search_all(env, engine, size, kind, workshop.scale.searches) for kind in KINDS]
+
+
+async def _search_all(env: Env, engine: str, size: int, kind: str, samples: int) -> Searched:
+    """Every text once, after one that does not count."""
+    taken: list[float] = []
+    found = 0
+    texts = queries(kind, size, samples)
+    for number, text in enumerate([texts[0], *texts]):
+
+        async def search(text: str = text) -> bool:
+            return bool((await search_skills(text, audiences=PUBLIC_ONLY)).items)
+
+        began = time.perf_counter()
+        has_results = await run_with_worker_env(env, search)
+        if number:
+            taken.append((time.perf_counter() - began) * _MS)
+            found += has_results
+    return Searched(engine, size, kind, taken, 100 * found / len(taken))
