@@ -49,7 +49,7 @@ elif ! is_new_enough "$venv/bin/python"; then
     exit 1
 fi
 
-say "installing $(grep -c '==' "$lock") locked packages (the first time takes a minute)"
+say "installing $(grep -c '==' "$lock") locked packages (the first time takes one to five minutes, as fast as the network and this machine are)"
 run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check --require-hashes -r "$lock"
 say "installing vskill-platform in editable mode"
 run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check \

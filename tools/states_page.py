@@ -29,8 +29,8 @@ _TOP, _BOTTOM = 150, 330
 
 def flags() -> str:
     return table(
-        ("state", "flags", "category", "meaning"),
-        ((state, _flags(state), category_of(state), state.meaning) for state in State),
+        ("state", "people read", "flags", "category", "meaning"),
+        ((state, state.label, _flags(state), category_of(state), state.meaning) for state in State),
     )
 
 

@@ -51,6 +51,13 @@ QueueLocation = Annotated[
 BlobLocation = Annotated[
     str, msgspec.Meta(min_length=1, description="a location such as files:FOLDER or memory:")
 ]
+Contact = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^((mailto:|https://|tel:)[!-~]+)?$",
+        description="an address such as mailto:security@example.org or https://example.org/report",
+    ),
+]
 Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path")]
 FilePath = Annotated[str, msgspec.Meta(description="a file's path")]
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
@@ -156,6 +163,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: Port = 8080
     #: Address that people use, such as `https://skills.example.org`; required behind a proxy and for GitHub sign-in.
     public_url: Address = ""
+    #: Where to report a weakness of this registry, for `/.well-known/security.txt`; without it there is no such file.
+    security_contact: Contact = ""
     #: Proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: tuple[Network, ...] = ()
     #: Rate limiting: `on`, `remote` (all but localhost) or `off`.

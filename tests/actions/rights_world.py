@@ -28,11 +28,12 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team
 from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.domain.submission import EntryPoint, RecordedDecision, Submission
 from vskill_platform.domain.token import SCOPES, SCOPES_OF
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.collections import create_collection
+from vskill_platform.store.hand_ins import HandedIn, keep_hand_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.reports import file_report
@@ -228,6 +229,9 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     waiting = await _put(shelf, "waiting", State.NEEDS_REVIEW, digest)
     received = await _put(shelf, "received", State.RECEIVED, digest)
     failed = await _put(shelf, "failed", State.TIER1_FAILED, digest)
+    refused = HandedIn("refused", repo_url=REPO, reason="There is no SKILL.md.")
+    handed = (HandedIn("created", waiting.id, REPO, waiting.skill_path), refused)
+    hand_in = await keep_hand_in(handed, source=EntryPoint.API, submitter="ann", anonymous=False)
     return {
         "skill": skill.canonical,
         "digest": digest,
@@ -237,6 +241,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
         "waiting": waiting.id,
         "received": received.id,
         "failed": failed.id,
+        "hand_in": hand_in.id,
     }
 
 

@@ -64,6 +64,7 @@ MATRIX = {
     "submission.submit-many": Row(EVERYBODY, "submit", {"submissions": [{"repoUrl": REPO}]}),
     "submission.discover": Row(EVERYBODY, "submit", {"repo_url": REPO}),
     "submission.upload": Row(ACCOUNTS, "submit", {"archive": b"no archive", "name": "mine"}),
+    "hand-in.show": Row(EVERYBODY, "read", {"hand_in_id": "{hand_in}"}),
     "submission.cancel": Row(SUBMITTER, "submit", {"submission_id": "{received}", **WHY}),
     "submission.rerun": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
     "submission.appeal": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),

@@ -39,6 +39,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.team("core"), "team:core"),
         (keys.usage("upload~mia", "bytes"), "usage:upload~mia:bytes"),
         (keys.owner_proof(PLACE, "ann"), "owner_proof:git.example.com_8443/a/b:ann"),
+        (keys.hand_in("01J"), "hand_in:01J"),
         (keys.repohealth(PLACE), "repohealth:git.example.com_8443/a/b"),
         (keys.block(place_target(PLACE)), "block:place:git.example.com_8443/a/b/x%3Ay/z"),
         (keys.block(name_target("100%")), "block:name:100%25"),

@@ -69,3 +69,9 @@ def test_C14_every_state_is_in_exactly_one_category():
 
 def test_E3_the_category_of_what_runs_holds_every_state_of_running_work():
     assert states_in(StateCategory.RUNNING) | states_in(StateCategory.WAITING) == ACTIVE_STATES
+
+
+def test_every_state_has_a_name_for_people_and_no_two_share_one():
+    labels = [state.label for state in State]
+    assert len(set(labels)) == len(labels)
+    assert not {label.upper() for label in labels} & {"RECEIVED", "TIER1_FAILED", "NEEDS_REVIEW", "DEQUEUED"}

@@ -32,6 +32,8 @@ PLAIN_PARTS = {
     "provider": "bandit",
     "rule": RULE,
     "ticket": "3-ab",
+    # A hand-in's id cannot be guessed or computed; `tests/web/test_hand_ins.py` asks with one that exists.
+    "hand_in_id": "01handin00000000000000000x",
     "token_id": "01token",
     "webhook_id": "01webhook",
     "letter_id": "1",

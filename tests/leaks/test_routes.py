@@ -25,6 +25,7 @@ _FRESH = (
     re.compile(r'data-cursor="[^"]+"'),
     re.compile(r"(vskill-owner-|vsk_)[\w-]{43}"),
     re.compile(r'"id":"[0-9a-hjkmnp-tv-z]{26}"'),
+    re.compile(r"/hand-ins/[0-9a-hjkmnp-tv-z]{26}"),
     re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
 )
 #: What a page says after a form, in the clear, and its signature.

@@ -60,7 +60,7 @@ async def test_a_decision_is_mailed_once_to_the_operator(env, room):
     ((sender, to, text),) = room.mails
     assert (sender, to) == (FROM, OPERATOR)
     message = email.message_from_string(text, policy=email.policy.default)
-    assert message["Subject"] == "[vskill-platform] demo: PUBLISHED"
+    assert message["Subject"] == "[vskill-platform] demo: published"
     body = message.get_content()
     assert record.id in body and "Why: " in body and "upload~tests/skills/demo 1.0.0" in body
     task = await task_of(record)

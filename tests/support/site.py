@@ -1,6 +1,7 @@
 """The whole site over a real environment, for tests of pages: skills are submitted through the one door, worked by the
 real consumer, and looked at through the application without a network."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
+from vskill_platform.settings import Settings
+from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import create_app
 
@@ -81,3 +84,13 @@ async def open_site(engine: str, tmp_path: Path, **overrides: Any) -> AsyncItera
         transport = httpx2.ASGITransport(create_app(env))
         async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
             yield Site(env, client, transport)
+
+
+@asynccontextmanager
+async def open_example_site(folder: Path) -> AsyncIterator[Site]:
+    """A site whose examples' repositories stand in for the public host."""
+    root = examples_folder(Settings(data_dir=str(folder)))
+    for repository in await asyncio.to_thread(bundled_repositories):
+        await asyncio.to_thread(write_commit, repository, root, repository.commits)
+    async with open_site("sqlite", folder) as opened:
+        yield opened

@@ -1,6 +1,5 @@
 """Submitting by hand: an address, the skills found there, what became of each; and archives of one's own."""
 
-import asyncio
 import io
 import zipfile
 
@@ -8,12 +7,10 @@ import pytest
 
 from tests.support.envs import run_until_quiet
 from tests.support.html import Page
-from tests.support.site import open_site
+from tests.support.site import open_example_site
 from tests.support.system_reads import get_submission
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.states import State
-from vskill_platform.settings import Settings
-from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
 from vskill_platform.store.accounts import Role, create_user
 from vskill_platform.store.sessions import open_session
 from vskill_platform.submission_store import list_submissions
@@ -26,11 +23,7 @@ TOUR = "https://github.com/vskill-examples/tour"
 
 @pytest.fixture
 async def site(tmp_path):
-    """A site whose examples' repositories stand in for the public host."""
-    root = examples_folder(Settings(data_dir=str(tmp_path)))
-    for repository in await asyncio.to_thread(bundled_repositories):
-        await asyncio.to_thread(write_commit, repository, root, repository.commits)
-    async with open_site("sqlite", tmp_path) as opened:
+    async with open_example_site(tmp_path) as opened:
         yield opened
 
 
@@ -59,20 +52,6 @@ async def test_one_chosen_skill_leads_to_its_timeline(site):
     record = await get_submission(place.rpartition("/")[2])
     assert record.state is State.PUBLISHED
     assert record.source.value == "web"
-
-
-async def test_several_are_listed_each_with_its_own_outcome(site):
-    page = await found(site, "https://github.com/vskill-rough/experiments")
-    paths = [one["value"] for one in page.all("input") if one.get("name") == "path"]
-    response = await site.post(
-        "/submit/send",
-        {"repo": "https://github.com/vskill-rough/experiments", "path": [*paths, "no/such"]},
-        seen="/submit",
-    )
-    assert response.status_code == 200, response.text
-    done = Page(response.text)
-    assert len([link for link in done.links if link.startswith("/submissions/")]) == len(paths)
-    assert "refused" in done.text
 
 
 async def test_a_folder_in_the_address_narrows_what_is_found_and_what_is_sent(site):

@@ -10,6 +10,7 @@ import pytest
 from tests.support.browsing import browsing, marked, tags
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.html import Page
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from tests.support.people import signed_in
@@ -317,3 +318,12 @@ async def test_C1_the_stream_begins_where_the_first_paint_ended(tmp_path: Path):
                 assert marked(again, "data-count")["published"] == "1"
                 await submit_skill("next")
                 assert (await events.next("counts")).data["waiting"] == 1
+
+
+async def test_people_read_names_of_states_that_are_words(env: Env):
+    """What programs call `TIER1_FAILED` stands in addresses and in the API, not in what is read."""
+    await one_of_each(env)
+    async with browsing(env) as client:
+        text = Page((await client.get("/queue")).text).text
+    assert State.TIER1_FAILED.label in text
+    assert not [state for state in State if "_" in state and state.value in text]

@@ -1,6 +1,7 @@
 """What search engines and marketplaces read of the whole registry: every skill, and nothing that is blocked."""
 
 import xml.etree.ElementTree as ET  # our own documents only
+from datetime import datetime
 
 import httpx2
 import msgspec
@@ -55,6 +56,28 @@ async def test_robots_name_the_sitemap_and_close_what_is_no_page(client):
     assert lines[0] == "User-agent: *" and "Disallow: /admin" in lines
     assert lines[-1] == f"Sitemap: {BASE}/sitemap.xml"
     assert not [line for line in lines if line.removeprefix("Disallow: ") in PAGES]
+
+
+async def test_whoever_finds_a_weakness_is_told_whom_to_tell(tmp_path):
+    """RFC 9116: `Contact` and `Expires`, and the address of the file itself where it is known."""
+    settings = {
+        "security_contact": "mailto:security@example.org",
+        "public_url": "https://skills.example.org/",
+    }
+    async with open_shelf(tmp_path, "memory", **settings) as shelf:
+        answer = await shelf.client.get("/.well-known/security.txt")
+        now = shelf.env.clock.now()
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    fields = dict(line.split(": ", 1) for line in answer.text.splitlines())
+    assert fields["Contact"] == "mailto:security@example.org"
+    assert fields["Canonical"] == "https://skills.example.org/.well-known/security.txt"
+    until = datetime.fromisoformat(fields["Expires"]).timestamp() * 1000
+    assert now + 170 * 86_400_000 < until < now + 181 * 86_400_000
+
+
+async def test_without_a_contact_there_is_no_such_file(client):
+    answer = await client.get("/.well-known/security.txt")
+    assert answer.status_code == 404
 
 
 async def test_the_sitemap_lists_every_page_and_skill_with_its_last_change(shelf):

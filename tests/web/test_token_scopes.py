@@ -103,6 +103,7 @@ NEEDS = {
     "POST /submissions/{submission_id}/cancel": "submit",
     "POST /submissions/{submission_id}/review": "submit",
     "POST /submissions/{submission_id}/resubmit": "submit",
+    "POST /submissions/{submission_id}/upload": "submit",
     "POST /account/claim": "own",
     "POST /account/check": "own",
     "POST /account/transfer": "own",

@@ -154,7 +154,10 @@ def remedies_of(record: Submission) -> tuple[str, ...]:
     """What to do about a refusal that rests on no rule of the scan."""
     if record.decision is None or not record.state.failure:
         return ()
-    return tuple(REMEDIES[code] for code in record.decision.rule_ids if code in REMEDIES)
+    remedies = (REMEDIES[code] for code in record.decision.rule_ids if code in REMEDIES)
+    if not record.identity.is_upload:
+        return tuple(remedies)
+    return tuple(one.replace("then submit it again", "then upload it again") for one in remedies)
 
 
 def finding_view(finding: Finding) -> FindingView:

@@ -10,6 +10,7 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
 from vskill_platform.actions.checks import ActionRequest
+from vskill_platform.actions.hand_ins import page_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS
@@ -27,6 +28,7 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
     Unsupported,
 )
+from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.naming import name_note, slugify
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
@@ -41,6 +43,7 @@ from vskill_platform.intake.submit import (
     submit_upload,
 )
 from vskill_platform.sources.archive import read_archive
+from vskill_platform.store.hand_ins import HandedIn
 
 MOST_BULK = 200
 #: The namespace of what an operator uploads without naming one.
@@ -98,6 +101,8 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
     truncated: bool = False
     #: folders whose names no address can hold
     skipped: tuple[str, ...] = ()
+    #: the path of the page on which people follow it: the submission's, or of several skills the hand-in's
+    page: str | None = None
 
     @property
     def outcome(self) -> str:
@@ -134,6 +139,8 @@ class PlaceOutcomes(Wire, frozen=True):
     """In the order in which they were sent."""
 
     results: tuple[PlaceOutcome, ...]
+    #: the path of the page on which people follow them
+    page: str
 
 
 class DiscoverSkills(ActionRequest, frozen=True, kw_only=True):
@@ -190,7 +197,8 @@ async def submit(_services: Services, actor: Principal, request: SubmitSkill) ->
     if path is None and request.skill_name:
         path = await _path_of(request.repo_url, request.skill_name, by)
     if path is not None and not request.every:
-        return outcome_view(await submit_repository(request.repo_url, path, source=source, by=by))
+        done = outcome_view(await submit_repository(request.repo_url, path, source=source, by=by))
+        return await _with_page(actor, done, source, request.repo_url, path)
     found = await discovery.submit_skills(
         request.repo_url, path or "", every=request.every, source=source, by=by
     )
@@ -203,6 +211,7 @@ async def submit(_services: Services, actor: Principal, request: SubmitSkill) ->
         not_submitted=found.not_submitted,
         truncated=found.truncated,
         skipped=found.skipped,
+        page=await page_for(actor, [_handed_in(one) for one in results], source),
     )
 
 
@@ -210,7 +219,8 @@ async def submit_many(_services: Services, actor: Principal, request: SubmitPlac
     wanted = [Wanted(place.repo_url, place.skill_path or "") for place in request.submissions]
     source = source_of(request.submissions[0].source)
     settled = await discovery.submit_many(wanted, source=source, by=submitted_by(actor))
-    return PlaceOutcomes(tuple(map(settled_view, settled)))
+    results = tuple(map(settled_view, settled))
+    return PlaceOutcomes(results, await page_for(actor, [_handed_in(one) for one in results], source))
 
 
 async def discover(_services: Services, actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
@@ -230,7 +240,7 @@ async def upload(services: Services, actor: Principal, request: UploadSkill) -> 
     slug = request.name or _declared_slug(files)
     source = source_of(request.source)
     done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
-    return outcome_view(done)
+    return await _with_page(actor, outcome_view(done), source, upload_identity(namespace, slug).url, "")
 
 
 def _declared_slug(files: tuple[SkillFile, ...]) -> str:
@@ -313,17 +323,42 @@ def outcome_view(done: Submitted) -> PlaceOutcome:
         blocked=done.outcome is IntakeOutcome.BLOCKED,
         reason=done.reason or None,
         name_note=name_note(record.skill_name, record.declared_name) if record else None,
+        page=f"/submissions/{submission_id}" if submission_id else None,
+    )
+
+
+async def _with_page(
+    actor: Principal, outcome: PlaceOutcome, source: EntryPoint, repo_url: str, path: str
+) -> PlaceOutcome:
+    """What is blocked and never had a submission gets a page all the same, which says why."""
+    if outcome.page is not None:
+        return outcome
+    named = msgspec.structs.replace(outcome, repo_url=repo_url, skill_path=path)
+    return msgspec.structs.replace(outcome, page=await page_for(actor, [_handed_in(named)], source))
+
+
+def _handed_in(outcome: PlaceOutcome) -> HandedIn:
+    """As the hand-in keeps it."""
+    return HandedIn(
+        outcome=outcome.outcome,
+        submission_id=outcome.id,
+        repo_url=outcome.repo_url or "",
+        skill_path=outcome.skill_path or "",
+        reason=outcome.error or outcome.reason or "",
     )
 
 
 def settled_view(settled: SettledPlace) -> PlaceOutcome:
-    if settled.submitted is not None:
-        return outcome_view(settled.submitted)
-    error = settled.error
+    done, error = settled.submitted, settled.error
+    if done is not None and done.submission is not None:
+        return outcome_view(done)
+    if done is not None:
+        named = {"repo_url": settled.repo_url, "skill_path": settled.skill_path}
+        return msgspec.structs.replace(outcome_view(done), **named)
     return PlaceOutcome(
         repo_url=settled.repo_url,
         skill_path=settled.skill_path,
-        error=as_written(error.public_message, wire_names(SubmitSkill)) if error else "not submitted",
+        error=as_written(error.in_words, wire_names(SubmitSkill)) if error else "not submitted",
         code=error.code if error else None,
     )
 

@@ -60,7 +60,9 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
-            message = f"The submission is {record.state}; only one that waits for a reviewer can be approved."
+            message = (
+                f"It is {record.state.label.lower()}; only one that waits for a reviewer can be approved."
+            )
             raise TransitionError(message, submission=record.id)
         require_same(record, request)
         require_other_eyes(services, actor, record)

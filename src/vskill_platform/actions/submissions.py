@@ -140,7 +140,7 @@ async def cancel(services: Services, actor: Principal, request: CancelSubmission
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state.terminal:
-            message = f"The submission is already {record.state}; there is nothing to cancel."
+            message = f"The submission is already {record.state.label.lower()}; there is nothing to cancel."
             raise TransitionError(message, submission=record.id)
         return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
 

@@ -33,6 +33,8 @@ class Caller(ABC):
 
     #: The registry's address; empty on this machine.
     registry: str = ""
+    #: Where its pages are; empty where nobody said so.
+    pages: str = ""
 
     @abstractmethod
     async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
@@ -45,6 +47,7 @@ class LocalCaller(Caller):
     def __init__(self, services: Services, principal: Principal) -> None:
         self._services = services
         self._principal = principal
+        self.pages = services.settings.public_url.rstrip("/")
 
     async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
         return await action(self._services, self._principal, request)
@@ -55,7 +58,7 @@ class RemoteCaller(Caller):
 
     def __init__(self, client: httpx2.AsyncClient, registry: str) -> None:
         self._client = client
-        self.registry = registry
+        self.registry = self.pages = registry
 
     async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
         path, rest = fill_path(action, request)

@@ -7,4 +7,4 @@ from vskill_platform.cli.errors import ActionGroup
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.submission_commands")
 def submission() -> None:
-    """List submissions; cancel, rerun or appeal one, and read what was found in it."""
+    """List submissions; cancel, rerun or appeal one, read what was found in it, and what was submitted together."""

@@ -6,6 +6,7 @@ import click
 
 from vskill_platform.actions.appeals import APPEAL
 from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
+from vskill_platform.actions.hand_ins import SHOW_HAND_IN, HandInView
 from vskill_platform.actions.submission_lists import LIST, SubmissionsAnswer
 from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS, RunsAnswer
@@ -24,6 +25,20 @@ def show_submissions(found: SubmissionsAnswer) -> None:
         click.echo(f"More: --after {found.after}")
     if found.unreadable:
         click.echo(f"{found.unreadable} records could not be read; the log names them.", err=True)
+
+
+def show_hand_in(found: HandInView) -> None:
+    rows = [
+        (
+            one.submission.skill_name if one.submission else one.skill_path or one.repo_url,
+            one.submission.state if one.submission else "refused",
+            one.submission.id if one.submission else "",
+            one.submission.reason if one.submission else one.reason,
+        )
+        for one in found.skills
+    ]
+    title = f"{found.id}: {'ended' if found.ended else 'still being checked'}"
+    print_table(title, ("skill", "state", "submission", "why"), rows)
 
 
 def show_state(shown: SubmissionView) -> None:
@@ -73,4 +88,5 @@ COMMANDS = (
     command_for(RUNS, show_runs),
     command_for(FINDINGS, show_findings),
     command_for(SARIF, show_sarif),
+    command_for(SHOW_HAND_IN, show_hand_in),
 )

@@ -42,6 +42,8 @@ class Result(msgspec.Struct, frozen=True):
     outcome: str
     reason: str
     submission: "SubmissionView | None"
+    #: Where a browser follows what was submitted with it; empty where nothing was.
+    page: str = ""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -61,6 +63,8 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
     view: "SubmissionView | None" = None
     error: PlatformError | None = None
     note: str = ""
+    #: Where a browser follows what was submitted with it.
+    page: str = ""
 
 
 @click.command()
@@ -222,6 +226,8 @@ async def _from_repository(caller: "Caller", target: str, options: Options) -> l
         else "",
     ]
     note = "; ".join(filter(None, notes))
+    page = f"{caller.pages}{found.page}"
+    done = [msgspec.structs.replace(one, page=page) for one in done]
     return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]
 
 
@@ -282,7 +288,9 @@ async def _upload(
     wanted = UploadSkill(
         archive=archive, name=options.slug or name, namespace=options.namespace, source=SOURCE
     )
-    return await _read_outcome(caller, target, await caller.call(UPLOAD, wanted))
+    outcome = await caller.call(UPLOAD, wanted)
+    done = await _read_outcome(caller, target, outcome)
+    return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
 
 
 _SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
@@ -301,6 +309,8 @@ def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
             click.echo(_outcome_line(one.path, one.outcome, one.view))
         if one.note:
             click.echo(f"  {one.note}")
+    for page in dict.fromkeys(one.page for one in done if one.page):
+        click.echo(f"  follow it at {page}")
     if status is not None:
         status.start()
 
@@ -324,7 +334,7 @@ def _result(done: SubmittedSkill) -> Result:
     if done.outcome is None:
         return Result(done.path, "refused", str(done.error), None)
     reason = done.outcome.error or done.outcome.reason or ""
-    return Result(done.path, done.outcome.outcome, reason, done.view)
+    return Result(done.path, done.outcome.outcome, reason, done.view, done.page)
 
 
 def _outcome_line(path: str, outcome: "PlaceOutcome", view: "SubmissionView | None") -> str:

@@ -34,6 +34,12 @@ class PlatformError(Exception):
         """What whoever asks may read."""
         return self.message
 
+    @property
+    def in_words(self) -> str:
+        """What is wrong and what to do about it, in one sentence."""
+        fix, said = self._text("fix"), self.public_message
+        return said if not fix or fix in said else f"{said.rstrip('.')}: {fix}."
+
     def __str__(self) -> str:
         return self.message
 

@@ -15,6 +15,8 @@ from vskill_platform.domain.identity import Identity, has_control_characters
 SUB = "sub:"
 SUBRUN = "subrun:"
 SUB_ALIAS = "sub_alias:"
+#: what one request submitted
+HAND_IN = "hand_in:"
 SCAN = "scan:"
 JUDGE = "judge:"
 EXTSCAN = "extscan:"
@@ -96,6 +98,7 @@ PARTS: dict[str, int] = {
     SUB: 1,
     SUBRUN: 2,
     SUB_ALIAS: 1,
+    HAND_IN: 1,
     SCAN: 2,
     JUDGE: 4,
     EXTSCAN: 2,
@@ -157,6 +160,10 @@ def subrun(submission_id: str, run: int) -> str:
 def sub_alias(submission_id: str) -> str:
     """From the id of a place after a redirect to the submission that it belongs to."""
     return _key(SUB_ALIAS, submission_id)
+
+
+def hand_in(hand_in_id: str) -> str:
+    return _key(HAND_IN, hand_in_id)
 
 
 def scan(digest: str, ruleset: str) -> str:

@@ -33,6 +33,11 @@ class State(enum.StrEnum):
     DEQUEUED = "DEQUEUED"
 
     @property
+    def label(self) -> str:
+        """What people call it; only programs see the name itself."""
+        return LABEL[self]
+
+    @property
     def meaning(self) -> str:
         return MEANING[self]
 
@@ -72,6 +77,19 @@ FLAGS: dict[State, Flag] = {
     State.REJECTED: _FAILED,
     State.BLOCKED: _FAILED,
     State.DEQUEUED: Flag.TERMINAL,
+}
+
+LABEL: dict[State, str] = {
+    State.RECEIVED: "Waiting",
+    State.TIER1_SCANNING: "Scanning",
+    State.TIER2_SCANNING: "Judging",
+    State.AUTO_APPROVED: "Publishing",
+    State.NEEDS_REVIEW: "Needs review",
+    State.PUBLISHED: "Published",
+    State.TIER1_FAILED: "Failed the scan",
+    State.REJECTED: "Rejected",
+    State.BLOCKED: "Blocked",
+    State.DEQUEUED: "Cancelled",
 }
 
 MEANING: dict[State, str] = {

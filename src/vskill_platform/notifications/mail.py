@@ -74,8 +74,9 @@ def recipient(submitter: str | None, settings: Settings) -> str | None:
 def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
     """The message; everything that a stranger wrote is one line of plain text in it."""
     data = notice.data
+    state = data.state.label.lower()
     message = EmailMessage()
-    message["Subject"] = f"[{settings.registry_name}] {_plain(data.skill_name)}: {data.state.value}"
+    message["Subject"] = f"[{settings.registry_name}] {_plain(data.skill_name)}: {state}"
     message["From"] = settings.mail_from
     message["To"] = to
     # The same decision is the same message, however often it is sent.
@@ -83,7 +84,7 @@ def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
     message["Date"] = format_datetime(_datetime(notice.at))
     message["Auto-Submitted"] = "auto-generated"
     lines: list[str | None] = [
-        f"{_plain(data.skill_name)} in {_plain(data.repo_url)} is now {data.state.value}: {data.state.meaning}.",
+        f"{_plain(data.skill_name)} in {_plain(data.repo_url)} is now {state}: {data.state.meaning}.",
         "",
         f"Why: {_plain(data.reason)}",
         f"Rules: {', '.join(data.rule_ids)}" if data.rule_ids else None,

@@ -196,13 +196,6 @@ def cut_text(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 
 
-def in_words(error: PlatformError) -> str:
-    """What is wrong and what to do about it, in one sentence."""
-    fix = str(error.details.get("fix", ""))
-    said = error.public_message
-    return said if not fix or fix in said else f"{said.rstrip('.')}: {fix}."
-
-
 def wants_page(request: Request) -> bool:
     """Whether a person's browser asks, for one of our pages."""
     path = request.scope["path"]

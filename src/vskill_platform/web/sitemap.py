@@ -1,5 +1,6 @@
 """What search engines and browsers ask for by themselves: `/robots.txt`, `/sitemap.xml` with every published skill,
-`/opensearch.xml` by which a browser searches here, and `/favicon.ico`.
+`/opensearch.xml` by which a browser searches here, and `/favicon.ico`; and what people who found a weakness ask for,
+`/.well-known/security.txt`.
 
 Beyond 50,000 addresses, the most that one sitemap may hold, `/sitemap.xml` is an index of pages. Blocked and withdrawn
 skills are in none.
@@ -35,7 +36,11 @@ MOST_ADDRESSES = 50_000
 #: Pages that are for everybody and about no skill.
 PAGES = ("/", "/skills", "/queue", "/docs")
 #: Where a crawler finds nothing to show: forms, accounts, and what programs ask for.
-CLOSED = ("/account", "/admin", "/api/", "/clawhub/", "/mcp", "/signin", "/submit")
+CLOSED = ("/account", "/admin", "/api/", "/clawhub/", "/hand-ins/", "/mcp", "/signin", "/submit")
+SECURITY = "/.well-known/security.txt"
+#: For how long what it says may be believed.
+SECURITY_DAYS = 180
+DAY_MS = 24 * 3_600_000
 #: A record that says that it changed then or later is wrong about it.
 _YEAR_10000 = 253_402_300_800_000
 _NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -52,6 +57,24 @@ async def robots_view(request: Request) -> Response:
     lines = ["User-agent: *", *(f"Disallow: {path}" for path in CLOSED)]
     text = "\n".join([*lines, "", f"Sitemap: {public_address(request)}/sitemap.xml", ""])
     return answer_with_tag(request, text.encode(), TEXT_TYPE)
+
+
+async def security_view(request: Request) -> Response:
+    """Whom to tell of a weakness (RFC 9116). It expires half a year after it was read, so it is never out of date."""
+    services = services_of(request)
+    contact = services.settings.security_contact
+    if not contact:
+        message = "This registry names nobody to report a weakness to; its operator can set VSKILL_SECURITY_CONTACT."
+        raise NotFound(message)
+    today = services.clock.now() // DAY_MS * DAY_MS
+    base = services.settings.public_url.rstrip("/")
+    lines = [
+        f"Contact: {contact}",
+        f"Expires: {iso_time(today + SECURITY_DAYS * DAY_MS)}",
+        *([f"Canonical: {base}{SECURITY}"] if base else []),
+        "Preferred-Languages: en",
+    ]
+    return answer_with_tag(request, "\n".join([*lines, ""]).encode(), TEXT_TYPE)
 
 
 async def opensearch_view(request: Request) -> Response:
@@ -139,6 +162,15 @@ def _document(name: str, elements: list[str]) -> bytes:
 
 ENDPOINTS = (
     get("/robots.txt", robots_view, media=TEXT_TYPE, tag="skills", summary="Tell crawlers what to leave out"),
+    get(
+        SECURITY,
+        security_view,
+        media=TEXT_TYPE,
+        stays_open=True,
+        problems=(404,),
+        tag="skills",
+        summary="Whom to tell of a weakness of this registry (RFC 9116)",
+    ),
     get(
         "/favicon.ico",
         favicon_view,

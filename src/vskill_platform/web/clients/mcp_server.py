@@ -61,7 +61,7 @@ from vskill_platform.web.clients import mcp_skills
 from vskill_platform.web.clients.commands import install_commands
 from vskill_platform.web.limits import take
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.problems import cut_text, in_words
+from vskill_platform.web.problems import cut_text
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 PAGE = 100
@@ -226,7 +226,7 @@ async def _call_tool(_context: Context, params: CallToolRequestParams) -> CallTo
     except msgspec.ValidationError as error:
         return _text(f"The arguments are not valid: {error}.", is_error=True)
     except PlatformError as error:
-        return _text(in_words(error), is_error=True)
+        return _text(error.in_words, is_error=True)
     result = _text(msgspec.json.encode(answer).decode())
     result.structured_content = answer
     return result
@@ -279,7 +279,7 @@ async def _read_resource(_context: Context, params: ReadResourceRequestParams) -
 
 
 def _refusal(error: PlatformError) -> MCPError:
-    return MCPError(code=INVALID_PARAMS, message=cut_text(in_words(error)), data={"code": error.code})
+    return MCPError(code=INVALID_PARAMS, message=cut_text(error.in_words), data={"code": error.code})
 
 
 async def _read(uri: str) -> ReadResourceResult:

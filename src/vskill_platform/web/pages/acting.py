@@ -15,7 +15,6 @@ from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import View
 
@@ -40,7 +39,7 @@ def acting(back: str) -> Callable[[View], View]:
                     or not is_person
                 ):
                     raise
-                return see_other(request, await back_of(request, back), in_words(error), "bad")
+                return see_other(request, await back_of(request, back), error.in_words, "bad")
 
         return wrapped
 

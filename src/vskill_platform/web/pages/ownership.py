@@ -14,7 +14,6 @@ from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.account import account_page
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
-from vskill_platform.web.problems import in_words
 from vskill_platform.web.routing import form
 
 ACCOUNT = "/account"
@@ -32,7 +31,7 @@ async def check(request: Request) -> Response:
     try:
         proved = await act_by_form(request, CHECK)
     except SourceUnavailable as error:
-        return see_other(request, ACCOUNT, in_words(error), "bad")
+        return see_other(request, ACCOUNT, error.in_words, "bad")
     return see_other(
         request, ACCOUNT, f"{proved.url} is yours now. You may withdraw versions and delete skills."
     )

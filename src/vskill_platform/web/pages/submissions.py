@@ -1,5 +1,6 @@
 """One submission: every step with its duration, where it stands in the line, when it is tried again, and on failure
-the rule, the file, the line and what to do. With the forms to cancel it, submit it again, or appeal.
+the rule, the file, the line and what to do. With the forms to cancel it, submit it again, upload a corrected
+archive, or appeal.
 
 The page is whole without a script; with one, its parts are loaded again whenever the submission changes.
 """
@@ -12,18 +13,19 @@ from starlette.responses import Response
 
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
-from vskill_platform.actions.intake import SUBMIT, SubmitSkill
+from vskill_platform.actions.intake import SUBMIT, UPLOAD, SubmitSkill, UploadSkill
 from vskill_platform.actions.rights import Right, may
 from vskill_platform.actions.submission_views import PositionView, published_name
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.capability import SkillCapability
+from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EntryPoint, Submission
+from vskill_platform.domain.submission import EXHAUSTED, EntryPoint, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
 from vskill_platform.domain.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
@@ -33,6 +35,7 @@ from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
 from vskill_platform.web.pages.queue import recent_activity
+from vskill_platform.web.pages.submit import MOST_UPLOAD, archive_of
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, get, page, query_of
@@ -56,6 +59,8 @@ class Offers(msgspec.Struct, frozen=True):
 
     cancel: bool = False
     resubmit: bool = False
+    #: An upload is corrected by another archive: the same bytes would end as they did.
+    correct: bool = False
     review: bool = False
     #: Why the others are not offered, where somebody could wonder.
     note: str = ""
@@ -172,12 +177,25 @@ async def _offers(request: Request, record: Submission) -> Offers:
         note = "Its submitters, owners of its repository and reviewers may cancel it or appeal."
     elif has_rights and record.state.failure and refusal is not None:
         note = f"There is no appeal: {refusal[0].lower()}{refusal[1:]}"
+    is_upload = record.identity.is_upload
     return Offers(
         cancel=has_rights and not record.state.terminal,
-        resubmit=record.state.ends_run and (has_rights or not record.identity.is_upload),
+        resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),
+        correct=record.state.ends_run and is_upload and _is_own_upload(request, record),
         review=has_rights and refusal is None,
         note=note,
     )
+
+
+def _may_end_otherwise(record: Submission) -> bool:
+    """Whether the same bytes could end in another way: the last run ended for a reason that is not in them."""
+    exhausted = record.decision is not None and EXHAUSTED in record.decision.rule_ids
+    return record.state is State.DEQUEUED or exhausted
+
+
+def _is_own_upload(request: Request, record: Submission) -> bool:
+    principal = principal_of(request)
+    return UPLOAD.allows(principal) and (principal.account or "").lower() == record.identity.owner
 
 
 # What people do.
@@ -222,6 +240,30 @@ async def resubmit(request: Request) -> Response:
     )
 
 
+@acting("/queue")
+async def correct(request: Request) -> Response:
+    """Another archive for the same place: the next run looks at it."""
+    services, principal = services_of(request), principal_of(request)
+    record, _ = await read_run(services, principal, request.path_params["submission_id"])
+    if not record.identity.is_upload:
+        raise InvalidInput(
+            "This skill was submitted from a repository.", field="archive", fix="correct it there"
+        )
+    done = await UPLOAD(
+        services,
+        principal,
+        UploadSkill(
+            archive=await archive_of(request),
+            name=record.identity.path,
+            namespace=record.identity.owner,
+            source=EntryPoint.WEB.value,
+        ),
+    )
+    if done.already_verified:
+        return see_other(request, _place(request), "This content is already published.")
+    return see_other(request, str(done.page), "Your archive was uploaded. It is checked now.")
+
+
 _OUTCOMES = {
     IntakeOutcome.CREATED: "It was submitted.",
     IntakeOutcome.DUPLICATE: "It is already in the queue.",
@@ -244,4 +286,5 @@ ENDPOINTS = (
     form(f"{_ONE}/cancel", cancel, action=CANCEL),
     form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
     form(f"{_ONE}/resubmit", resubmit, action=SUBMIT, allowance=SUBMIT.allowance),
+    form(f"{_ONE}/upload", correct, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
 )

@@ -3,7 +3,6 @@
 Three forms, each a real one. What goes wrong is said at the field that it is about, with what was typed still in it.
 """
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -17,7 +16,6 @@ from vskill_platform.actions.intake import (
     SUBMIT_MANY,
     UPLOAD,
     DiscoverSkills,
-    PlaceOutcome,
     PlaceToSubmit,
     SubmitPlaces,
     UploadSkill,
@@ -29,7 +27,6 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.web.auth import form_of, text_of, values_of
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.problems import in_words
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 
@@ -56,7 +53,7 @@ async def find(request: Request) -> Response:
     try:
         found = await DISCOVER(services_of(request), principal_of(request), DiscoverSkills(repo_url=repo))
     except PlatformError as error:
-        return _start(request, error.status, {"repo": repo}, {"repo": in_words(error)})
+        return _start(request, error.status, {"repo": repo}, {"repo": error.in_words})
     # The paths are those from the repository's root, whatever folder the address named.
     root = normalise(repo).url
     return render(request, "submit_found.html", repo=root, asked=repo, found=found, most=MOST_BULK)
@@ -72,24 +69,30 @@ async def send(request: Request) -> Response:
         PlaceToSubmit(repo_url=repo, skill_path=path, source=EntryPoint.WEB.value) for path in paths
     )
     done = await SUBMIT_MANY(services_of(request), principal_of(request), SubmitPlaces(submissions=places))
-    return _show_results(request, done.results)
+    return _follow(done.page)
 
 
 async def upload(request: Request) -> Response:
     """An archive of one skill, into the account's own namespace."""
     name = await text_of(request, "name", 100)
     try:
-        archive = (await form_of(request)).get("archive")
-        data = await archive.read() if isinstance(archive, UploadFile) else b""
-        wanted = UploadSkill(archive=data, name=name, source=EntryPoint.WEB.value)
+        archive = await archive_of(request)
+        wanted = UploadSkill(archive=archive, name=name, source=EntryPoint.WEB.value)
         done = await UPLOAD(services_of(request), principal_of(request), wanted)
     except PlatformError as error:
         field = "name" if error.details.get("field") in ("slug", "name") else "archive"
-        return _start(request, error.status, {"name": name}, {field: in_words(error)})
+        return _start(request, error.status, {"name": name}, {field: error.in_words})
+    return _follow(str(done.page))
+
+
+async def archive_of(request: Request) -> bytes:
+    """The bytes of the file in a form; empty where none was chosen."""
+    try:
+        sent = (await form_of(request)).get("archive")
+        return await sent.read() if isinstance(sent, UploadFile) else b""
     finally:
         # What was uploaded may be a file on disk.
         await request.close()
-    return _show_results(request, [done])
 
 
 def _start(
@@ -103,12 +106,9 @@ def _start(
     return render(request, "submit.html", status, values=given, errors=errors or {}, hosts=hosts)
 
 
-def _show_results(request: Request, results: Sequence[PlaceOutcome]) -> Response:
-    """One that was accepted is shown at once; of several, the list."""
-    first = results[0]
-    if len(results) == 1 and first.id is not None:
-        return RedirectResponse(f"/submissions/{first.id}", 303, {"cache-control": "no-store"})
-    return render(request, "submit_done.html", results=results)
+def _follow(address: str) -> Response:
+    """Go to the page that follows what was submitted."""
+    return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 
 ENDPOINTS = (
