@@ -34,6 +34,8 @@ EXEMPT: dict[str, str] = {
             "heading_open",
             "heading_close",
             "link_open",
+            "fence",
+            "code_block",
             "table_open",
             "table_close",
             "th_open",

@@ -7,11 +7,14 @@ Without a Chromium these tests are skipped, and under `CI=true` that is a failur
 import gzip
 import hashlib
 import json
+import re
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import BrowserContext, sync_playwright
 
+from tests.browser.places import TOUR
 from tools.browsing import MISSING, find_chromium, make_admin, open_browser, serving
 
 DESK = {"width": 1280, "height": 900}
@@ -41,6 +44,43 @@ def server(tmp_path_factory, chromium):
 @pytest.fixture(scope="session")
 def password(server):
     return make_admin(server.data, "ada")
+
+
+@pytest.fixture(scope="session")
+def signed_in(chromium, server, password):
+    """The cookies of the admin `ada`."""
+    with chromium.new_context(base_url=server.address) as context:
+        page = context.new_page()
+        page.goto("/signin")
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        page.wait_for_url(re.compile(r"/(account|admin|$)"))
+        return context.storage_state()
+
+
+@pytest.fixture(scope="session")
+def found_places(server) -> dict[str, str]:
+    """Pages whose addresses the server gives: a submission of each fate, what waits for a reviewer, a hand-in."""
+    found: dict[str, str] = {}
+    for category in ("published", "failed", "review"):
+        listed = server.json(f"/api/v1/submissions?category={category}&limit=1")["submissions"]
+        found |= {f"submission {category}": f"/submissions/{one['id']}" for one in listed}
+    found["hand-in"] = submit_many(server, [(TOUR, "no/such"), (TOUR, "skills/tour-of-a-skill")])
+    return found
+
+
+def submit_many(server, places) -> str:
+    """Submit places together; the path of the page that follows them."""
+    body = {"submissions": [{"repoUrl": repo, "skillPath": path} for repo, path in places]}
+    request = Request(
+        f"{server.address}/api/v1/submissions/bulk",
+        json.dumps(body).encode(),
+        {"content-type": "application/json"},
+    )
+    with urlopen(request, timeout=30) as answer:
+        page: str = json.load(answer)["page"]
+        return page
 
 
 @pytest.fixture

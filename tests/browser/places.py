@@ -1,4 +1,6 @@
-"""The main pages, by name, as they are with the bundled examples."""
+"""The main pages, by name, as they are with the bundled examples; and every page of an admin."""
+
+from vskill_platform.web.app import ENDPOINTS
 
 CSV = "/skills/vskill-harbour/data-skills/csv-cleaner"
 TOUR = "https://github.com/vskill-examples/tour"
@@ -22,5 +24,14 @@ PUBLIC = {
     "clients": "/docs/clients",
     "reference": "/docs/api",
     "queue": "/queue",
+    "recalls": "/revocations",
     "sign in": "/signin",
+}
+
+#: Pages that only somebody who signed in sees, as far as their addresses name nothing.
+SIGNED_IN = {
+    one.path.removeprefix("/"): one.path
+    for one in ENDPOINTS
+    if one.method == "GET" and one.media == "text/html" and "{" not in one.path
+    if one.path.startswith(("/admin", "/account", "/namespaces"))
 }

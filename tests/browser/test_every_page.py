@@ -1,15 +1,42 @@
-"""What holds for every main page: it fits a phone, and no serious barrier is found, in both themes."""
+"""What holds for every page: it fits a phone, nothing on it moves while it loads, it is small, and no barrier is found,
+in both themes."""
+
+import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import DESK, PHONE
-from tests.browser.places import PUBLIC
+from tests.browser.places import PUBLIC, SIGNED_IN
 
 pytestmark = pytest.mark.browser
 
 #: WCAG 2.1 A and AA, and what is good practice anyway.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+
+#: How much of a page may move without a hand on it, as browsers measure it; below 0.1 counts as good.
+MOST_SHIFT = 0.05
+#: Bytes of compressed HTML.
+MOST_HTML = 30_000
+UNTIL_PAINTED = """
+    () => new Promise(done => new PerformanceObserver(() => done()).observe({ type: "paint", buffered: true }))
+"""
+#: Adds up what moves without a click or a key, and names it.
+WATCH_SHIFTS = """
+    window.shifts = 0;
+    window.shifted = [];
+    new PerformanceObserver(list => {
+        for (const entry of list.getEntries()) {
+            if (entry.hadRecentInput) continue;
+            window.shifts += entry.value;
+            for (const { node } of entry.sources) {
+                const one = node?.nodeType === 1 ? node : node?.parentElement;
+                if (one) window.shifted.push(`${one.tagName}.${one.className}#${one.id} ${entry.value.toFixed(3)}`);
+            }
+        }
+    }).observe({ type: "layout-shift", buffered: true });
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +60,71 @@ def test_it_fits_with_large_text(phone, name):
     phone.evaluate("document.documentElement.style.fontSize = ''")
 
 
+@pytest.fixture(params=["visitor", "admin"])
+def every_page(request, opened, found_places):
+    """Every page that a visitor or an admin sees, and how to open it."""
+    if request.param == "visitor":
+        return opened, {**PUBLIC, **found_places}
+    signed_in = request.getfixturevalue("signed_in")
+    review = found_places["submission review"].replace("/submissions/", "/admin/review/")
+    places = {**SIGNED_IN, "evidence": review, "own skill": PUBLIC["skill"], "submit": "/submit"}
+    return partial(opened, storage_state=signed_in), places
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_no_serious_barrier_is_found(opened, axe, theme, size):
-    page = opened(theme=theme, viewport=DESK if size == "desk" else PHONE)
+def test_no_barrier_is_found(every_page, axe, theme, size):
+    make, places = every_page
+    page = make(theme=theme, viewport=DESK if size == "desk" else PHONE)
     found = {}
-    for name, path in PUBLIC.items():
+    for name, path in places.items():
         page.goto(path)
         page.evaluate(axe)
         report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-        bad = [_told(one) for one in report["violations"] if one["impact"] in ("serious", "critical")]
-        if bad:
-            found[name] = bad
+        if report["violations"]:
+            found[name] = [_told(one) for one in report["violations"]]
     assert found == {}
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_while_a_page_loads(every_page, width):
+    """Scripts and fonts that come only after the first paint move nothing that is seen already."""
+    make, places = every_page
+    page = make(viewport={"width": width, "height": 844})
+    page.add_init_script(WATCH_SHIFTS)
+    page.route(re.compile(r"/static/.*\.(js|woff2)$"), _answer_after_the_first_paint)
+    moved = {}
+    for name, path in places.items():
+        page.goto(path)
+        page.evaluate("document.fonts.ready")
+        if page.locator("[data-live]").count():
+            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        shift, what = page.evaluate("[window.shifts, window.shifted]")
+        if shift >= MOST_SHIFT:
+            moved[name] = (round(shift, 3), what[:6])
+    assert moved == {}
+
+
+def _answer_after_the_first_paint(route) -> None:
+    """Hold back what does not keep the page from being painted; `early.js` does, and comes at once."""
+    if "/early.js" not in route.request.url:
+        route.request.frame.evaluate(UNTIL_PAINTED)
+    route.continue_()
+
+
+def test_every_page_is_small(every_page):
+    """The HTML of every page but the API's is below 30 KB as it is sent."""
+    make, places = every_page
+    page = make()
+    large = {}
+    for name, path in places.items():
+        answer = page.goto(path)
+        assert answer.headers["content-encoding"] in ("gzip", "br", "zstd"), name
+        sent = answer.request.sizes()["responseBodySize"]
+        if sent >= MOST_HTML and path != "/docs/api":
+            large[name] = sent
+    assert large == {}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))

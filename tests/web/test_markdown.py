@@ -79,9 +79,9 @@ def test_ordinary_markdown_is_rendered():
 
 
 def test_headings_go_below_those_of_the_page_and_never_beyond_the_last():
-    html = str(render_markdown("# a\n\n###### b", STYLE).html)
-    assert "<h3>a</h3>" in html
-    assert "<h6>b</h6>" in html
+    html = str(render_markdown("\n\n".join(f"{'#' * level} {level}" for level in range(1, 7)), STYLE).html)
+    assert "<h3>1</h3>" in html
+    assert "<h6>4</h6>\n<h6>5</h6>\n<h6>6</h6>" in html
 
 
 def test_a_relative_link_leads_to_the_file_viewer_and_cannot_leave_it():
@@ -164,3 +164,20 @@ async def test_a_long_text_is_rendered_beside_the_event_loop():
 )
 def test_the_front_matter_is_not_part_of_the_body(text, body):
     assert body_of(text) == body
+
+
+def test_headings_go_down_one_level_at_a_time():
+    """What a text skips is closed, and what stands beside each other stays beside each other."""
+    html = str(render_markdown("### a\n\n# b\n\n#### c\n\n#### d\n\n## e", Style(shift=2)).html)
+    assert [html[at + 1 : at + 3] for at in range(len(html)) if html.startswith("<h", at)] == [
+        "h3",
+        "h3",
+        "h4",
+        "h4",
+        "h4",
+    ]
+
+
+def test_what_scrolls_is_reached_by_the_keyboard():
+    html = str(render_markdown("```sh\nx\n```\n\n    y\n\n| a |\n|---|\n| 1 |", Style()).html)
+    assert html.count('tabindex="0"') == 3

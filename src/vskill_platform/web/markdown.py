@@ -35,7 +35,14 @@ _TAGS = {
     *("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "s"),
     *("ul", "ol", "li", "a", "div", "table", "thead", "tbody", "tr", "th", "td"),
 }
-_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "th": {"scope"}}
+_ATTRIBUTES = {
+    "a": {"href", "title"},
+    "ol": {"start"},
+    "th": {"scope"},
+    # What scrolls is reached by the keyboard.
+    "pre": {"tabindex"},
+    "div": {"tabindex"},
+}
 _CLASSES = {
     "div": {"table-scroll"},
     "a": {"image-link"},
@@ -72,7 +79,10 @@ def render_markdown(text: str, style: Style) -> Rendered:
     """The same text gives the same HTML, so what is asked for often is kept."""
     shown = text[:MOST_CHARACTERS]
     env: dict[str, Any] = {"style": style}
-    html = _parser().render(_tame(shown), env)
+    parser = _parser()
+    tokens = parser.parse(_tame(shown), env)
+    _close_gaps(tokens)
+    html = parser.renderer.render(tokens, parser.options, env)
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -138,16 +148,35 @@ class _Renderer(RendererHTML):
         return f'<a class="image-link" href="{_escape(href)}">{text}</a>' if href else text
 
     def table_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
-        return '<div class="table-scroll"><table>\n'
+        return '<div class="table-scroll" tabindex="0"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         return "</table></div>\n"
+
+    def fence(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return super().fence(tokens, at, options, env).replace("<pre>", '<pre tabindex="0">', 1)
+
+    def code_block(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+        return super().code_block(tokens, at, options, env).replace("<pre>", '<pre tabindex="0">', 1)
 
     def th_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         return f'<th scope="col"{_alignment(tokens[at])}>'
 
     def td_open(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         return f"<td{_alignment(tokens[at])}>"
+
+
+def _close_gaps(tokens: Sequence[Token]) -> None:
+    """Headings go down one level at a time, whatever levels the text skips: readers of headings find no hole."""
+    above: list[tuple[int, str]] = []
+    for token in tokens:
+        if token.type == "heading_open":
+            level = int(token.tag[1])
+            while above and above[-1][0] >= level:
+                above.pop()
+            above.append((level, f"h{len(above) + 1}"))
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = above[-1][1]
 
 
 def _shift_heading(tag: str, style: Style) -> str:

@@ -63,32 +63,6 @@
     copied(button);
   };
 
-  // --- Times, said as people say them. The exact time stays in the title.
-
-  const STEPS = [
-    [60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600],
-    [604800, "day", 86400], [2629800, "week", 604800], [31557600, "month", 2629800], [Infinity, "year", 31557600],
-  ];
-  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-
-  const relative = (then, now) => {
-    const seconds = (then - now) / 1000;
-    if (Math.abs(seconds) < 5) return "just now";
-    const [, unit, size] = STEPS.find(([below]) => Math.abs(seconds) < below);
-    return words.format(Math.trunc(seconds / size), unit);
-  };
-
-  const showTimes = (root = document) => {
-    const now = Date.now();
-    for (const one of root.querySelectorAll("time[data-relative]")) {
-      const then = Date.parse(one.dateTime);
-      if (!Number.isNaN(then)) {
-        const text = relative(then, now);
-        if (one.textContent !== text) one.textContent = text;
-      }
-    }
-  };
-
   // --- Tabs: the sections are all there without scripts, one after the other, under their headings.
 
   const select = (tabs, chosen, { focus = false, keep = true } = {}) => {
@@ -110,27 +84,17 @@
     }
   };
 
-  const remembersTab = (list) => {
-    try {
-      return localStorage.getItem(`tab:${list.dataset.remember}`);
-    } catch {
-      return null;
-    }
-  };
-
   const setUpTabs = (list) => {
     if (list.dataset.ready) return;
     list.dataset.ready = "yes";
     const tabs = [...list.querySelectorAll("[data-tab]")];
     if (!tabs.length) return;
     list.setAttribute("role", "tablist");
-    list.hidden = false;
     for (const tab of tabs) {
       tab.setAttribute("role", "tab");
       const panel = document.getElementById(tab.getAttribute("aria-controls"));
       panel.setAttribute("role", "tabpanel");
       panel.setAttribute("aria-labelledby", tab.id);
-      panel.querySelector("[data-tab-heading]")?.setAttribute("hidden", "");
       tab.addEventListener("click", () => select(tabs, tab));
     }
     list.addEventListener("keydown", (event) => {
@@ -140,8 +104,7 @@
       event.preventDefault();
       select(tabs, tabs[(to + tabs.length) % tabs.length], { focus: true });
     });
-    const last = list.dataset.remember && tabs.find((tab) => tab.id === remembersTab(list));
-    select(tabs, last || tabs[0], { keep: false });
+    select(tabs, window.vskill.openTab(list), { keep: false });
   };
 
   // --- Keys: `/` goes to the search field; j and k, or the arrows, walk through a list of links.
@@ -187,7 +150,6 @@
       box.checked = ticked > 0 && ticked === boxes().length;
       box.indeterminate = ticked > 0 && ticked < boxes().length;
     };
-    box.closest("[hidden]")?.removeAttribute("hidden");
     box.addEventListener("change", () => boxes().forEach((one) => { one.checked = box.checked; }));
     for (const one of boxes()) one.addEventListener("change", show);
     show();
@@ -204,15 +166,12 @@
   };
 
   const setUp = (root) => {
-    for (const one of root.querySelectorAll("[data-copy][hidden]")) one.hidden = false;
     for (const one of root.querySelectorAll("[data-tabs]")) setUpTabs(one);
     for (const one of root.querySelectorAll("[data-all]")) setUpAll(one);
-    showTimes(root);
   };
 
   const theme = document.getElementById("theme");
   if (theme) {
-    theme.hidden = false;
     showTheme(theme);
     theme.addEventListener("click", () => nextTheme(theme));
   }
@@ -229,7 +188,6 @@
   addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();
   });
-  setInterval(showTimes, 10_000);
   setUp(document);
   if (location.hash === "#search") searchField()?.focus();
 })();
