@@ -10,6 +10,7 @@ from vskill_platform.scan.examples import skill_of
 from vskill_platform.scan.languages import SCRIPTS
 from vskill_platform.scan.script_code import ScriptCode
 from vskill_platform.scan.script_commands import batch_commands
+from vskill_platform.scan.script_tokens import script_tokens
 from vskill_platform.scan.taint import NOTHING, Program
 
 HOST = "https://box.northlane.io/a"
@@ -110,6 +111,48 @@ def test_variables_of_a_batch_file_are_put_in():
     assert [(text, assembled) for text, _, _, assembled in lines] == [
         ("curl -s https://box.northlane.io", True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "words"),
+    [
+        ("ruby", "a = %w[x y] # end", ["a", "=", "%w[x y]"]),
+        ("perl", "my $x = 'a\\'b';", ["my", "$x", "=", "'a\\'b'", ";"]),
+        ("php", "$a /***/ = 'b' // c", ["$a", "=", "'b'"]),
+        ("php", "$a /* b", ["$a", "/", "*", "b"]),
+        ("lua", "f[[x]] --[[ y\n]] g", ["f", "[[x]]", "g"]),
+        ("powershell", 'Get-Item "a`"b" <# c\n#> d', ["Get-Item", '"a`"b"', "d"]),
+        ("go", "a := `b\n` + 'c'", ["a", ":", "=", "`b\n`", "+", "'c'"]),
+        ("vbscript", 'a = "b""c" \' d', ["a", "=", '"b""c"']),
+        ("ruby", "a 'b\" c d' \" e", ["a", "'b\" c d'", '"', "e"]),
+        ("ruby", "%w[ a", ["%w", "[", "a"]),
+    ],
+)
+def test_the_words_of_a_script(language, code, words):
+    tokens = [one for one in script_tokens(code.encode(), language) if one.kind != "comment"]
+    assert [one.text for one in tokens] == words
+    assert all(code.encode()[one.start : one.end].decode() == one.text for one in tokens)
+
+
+#: What opens a text or a comment and never closes it, over and over.
+UNCLOSED = ["'\\", '"\\', '"', "/*", "--[[", "<#", "%w[", "[[", "`", '"`', "''\"", '%q( /* "\\']
+
+
+@pytest.mark.parametrize("language", sorted(SCRIPTS))
+def test_what_is_never_closed_takes_time_linear_in_its_size(language):
+    def took(size):
+        seconds = []
+        for mark in UNCLOSED:
+            source = (mark * size).encode()[:size]
+            began = time.thread_time()
+            for _ in script_tokens(source, language):
+                pass
+            seconds.append(time.thread_time() - began)
+        return seconds
+
+    for mark, quarter, whole in zip(UNCLOSED, took(20_000), took(80_000), strict=True):
+        # Four times as much takes four times as long; the square would take sixteen times.
+        assert whole < 9 * quarter + 0.1, mark
 
 
 HOSTILE = [

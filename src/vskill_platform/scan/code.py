@@ -156,7 +156,7 @@ def _read(
 
 def _read_script(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Callable[[], None]) -> None:
     source = layer.flowing[block.start : block.end]
-    if not may_harm(source):
+    if not may_harm(source, block.language):
         return
     if len(source) > MOST_CODE_BYTES:
         layer.unread = TOO_LARGE

@@ -5,9 +5,11 @@ fetch, send, decode, run, delete, connect. By their last name in lower case, or 
 """
 
 import enum
+from functools import cache
 
 import re2
 
+from vskill_platform.scan.known import KEY_NAMES
 from vskill_platform.scan.words import words
 
 
@@ -172,19 +174,30 @@ _SENDS = (
     r"\bpost\b|\.put\b|upload|send_message|sendmail|smtp|\bmail\b|curl|invoke-(?:webrequest|restmethod)|"
     r"\biwr\b|\birm\b|http|socket|\blwp\b|net\.dial|wget|postform"
 )
+#: Places of secrets, in one text or in parts that a program joins; the environment as a whole; the keys of services.
 _HOLDS = (
-    r"\.ssh|\.aws|\.netrc|\.npmrc|\.pypirc|\.kube|\.docker|\.gnupg|git-credentials|login data|cookies|"
-    r"keychain|wallet|id_rsa|id_ed25519|gcloud|\.azure|env\b|%env|environ|getenv|clipboard|documents|"
-    r"desktop|\.env\b|password|credential|mozilla|chrome|cmdkey"
+    r"\.ssh|\.aws|\.netrc|\.npmrc|\.pypirc|\.kube|\.docker|\.gnupg|git-credentials|login data|keychain|wallet|"
+    r"id_rsa|id_ed25519|gcloud|\.azure|clipboard|\.env\b|cmdkey|password-store|generic-password|mozilla|firefox|"
+    r"[\"'/\\](?:cookies|documents|desktop|credentials)\b|[\"'/\\ ]chrome\b|%env\b|\$_env\b|\benv:(?:\W|$)|"
+    r"(?-i:\bENV\b)(?:[^\[{]|$)|environ\b|getenv\(\s*\)|environmentvariables|(?-i:" + KEY_NAMES + r")"
 )
 _DELETES = r"rm_rf|rm_r\b|remove-item|unlink|rmdir|removeall|remove_tree|\brd\b|\bdel\b|file\.delete"
 _SOMEBODYS = r"home|userprofile|~|documents|desktop|[\"']/[\"'*]|c:\\"
-_PAIRS = tuple(
-    (re2.compile(f"(?i){first}".encode()), re2.compile(f"(?i){second}".encode()))
-    for first, second in ((_RUNS, f"{_FETCHES}|{_DECODES}"), (_SENDS, _HOLDS), (_DELETES, _SOMEBODYS))
-)
+#: In Go a text in backticks is no command, and few functions run anything.
+_RUNS_OF = {"go": r"os/exec|exec\.command|syscall|startprocess|plugin"}
 
 
-def may_harm(code: bytes) -> bool:
-    """Whether code of these languages is worth reading."""
-    return any(first.search(code) and second.search(code) for first, second in _PAIRS)
+@cache
+def _pairs(language: str) -> tuple[tuple["re2._Regexp", "re2._Regexp"], ...]:
+    """What stands together in code that does harm."""
+    runs = _RUNS_OF.get(language, _RUNS)
+    pairs = ((runs, f"{_FETCHES}|{_DECODES}"), (_SENDS, _HOLDS), (_DELETES, _SOMEBODYS))
+    return tuple(
+        (re2.compile(f"(?i){first}".encode()), re2.compile(f"(?i){second}".encode()))
+        for first, second in pairs
+    )
+
+
+def may_harm(code: bytes, language: str) -> bool:
+    """Whether code of this language is worth reading."""
+    return any(first.search(code) and second.search(code) for first, second in _pairs(language))

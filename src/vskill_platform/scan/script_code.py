@@ -5,22 +5,17 @@ secret to a request, and a download or a decoded text to what runs it. One pass,
 A grammar for each of them was measured and not chosen: docs/adr/0022-scripts-by-tokens.md.
 """
 
-from collections.abc import Callable
-
 import msgspec
 import re2
 
-from vskill_platform.scan.known import host_in, host_kind, is_broad
-from vskill_platform.scan.languages import SCRIPTS
-from vskill_platform.scan.script_calls import BARE, HOMES, SENDING_OPTIONS, Doing, doing_of
+from vskill_platform.scan.script_calls import BARE, HOMES, Doing, doing_of
+from vskill_platform.scan.script_effects import CallInputs, CallPlace, ScriptEffects
+from vskill_platform.scan.script_tokens import MOST_TOKENS, ScriptToken, script_tokens
 from vskill_platform.scan.taint import (
     ASSEMBLED,
-    DECODED,
     EMPTY,
     FETCHED,
     NOTHING,
-    SECRET,
-    SOCKET,
     Program,
     RunShell,
     Value,
@@ -28,55 +23,29 @@ from vskill_platform.scan.taint import (
     literal,
 )
 
-MOST_TOKENS = 100_000
 #: Brackets inside each other; deeper code is not followed, and the scan is not complete.
 DEEPEST = 50
 
-_COMMENTS = {
-    "ruby": rb"#[^\n{]*",
-    "perl": rb"#[^\n]*",
-    "php": rb"//[^\n]*|#[^\n]*|/\*(?:[^*]|\*[^/])*\*/",
-    "lua": rb"--\[\[(?:[^\]]|\][^\]])*\]\]|--[^\n]*",
-    "powershell": rb"<#(?:[^#]|#[^>])*#>|#[^\n]*",
-    "go": rb"//[^\n]*|/\*(?:[^*]|\*[^/])*\*/",
-    "vbscript": rb"'[^\n]*|(?m:^[ \t]*rem\b[^\n]*)",
-}
-_STRINGS = {
-    "vbscript": rb'"(?:[^"\n]|"")*"',
-    "powershell": rb"\"(?:[^\"`]|`(?s:.))*\"|'[^']*'",
-    "go": rb"\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`|'(?:[^'\\\n]|\\.)*'",
-}
-_STRING = rb"\"(?:[^\"\\]|\\(?s:.))*\"|'(?:[^'\\]|\\(?s:.))*'|`[^`\n]*`|%[wWqQ][\[({|][^\])}|]*[\])}|]|\[\[[^\]\n]*\]\]"
-_NAME = rb"[$@%&]{0,2}[A-Za-z_][\w]*[?!]?(?:(?:::|->|\.|:)[$]?[A-Za-z_]\w*[?!]?)*"
-_NAME_WITH_HYPHEN = rb"[$@]?[A-Za-z_][\w]*(?:-[A-Za-z]\w*)*(?:(?:::|\.|:)[A-Za-z_]\w*)*"
-_MEMBER = rb"(?:::|->|\.|:)[A-Za-z_]\w*[?!]?(?:(?:::|->|\.|:)[A-Za-z_]\w*[?!]?)*"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _INNER_NAME = re2.compile(r"#\{([^}]{1,80})\}|\{\$([\w>\-]{1,60})\}|\$\{?([A-Za-z_]\w{0,60})")
-_MEMBERS = re2.compile(r"::|->|:|\.")
 _WORDS_MARK = re2.compile(r"^%[wWqQ][\[({|]")
 
 
-_KINDS = ("comment", "string", "end", "name", "member", "open", "close", "sign")
+class _Name(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a name by its spelling."""
+
+    #: with dots between its parts, in lower case, without the marks of a variable
+    dotted: str
+    #: its first part, as written
+    first: str
+    #: what a function of that name does
+    doing: Doing | None
 
 
-class ScriptToken(msgspec.Struct, frozen=True, gc=False):
-    """A word of the code."""
-
-    kind: str
-    text: str
-    start: int
-
-
-def _pattern(language: str) -> "re2._Regexp":
-    name = _NAME_WITH_HYPHEN if language == "powershell" else _NAME
-    return re2.compile(
-        rb"(" + _COMMENTS[language] + rb")|(" + _STRINGS.get(language, _STRING) + rb")"
-        rb"|(\r?\n|;)|(" + name + rb")|(" + _MEMBER + rb")"
-        rb"|([(\[{])|([)\]}])|([^\s\w])"
-    )
-
-
-_PATTERNS = {language: _pattern(language) for language in SCRIPTS}
+def _read_name(name: str) -> _Name:
+    parts = name.replace("::", ".").replace("->", ".").replace(":", ".")
+    dotted = parts.lstrip("$@%&").lower()
+    return _Name(dotted, parts.partition(".")[0], doing_of(dotted))
 
 
 class ScriptCode:
@@ -91,18 +60,19 @@ class ScriptCode:
         self._depth = 0
         #: what the values of statements go to as well: the name that a block is assigned to
         self._collects: list[str] = []
+        self._known: dict[str, _Name] = {}
+        self._effects = ScriptEffects(program, run_shell, self._name_before)
 
     def _read_tokens(self, source: bytes) -> list[ScriptToken]:
         tokens: list[ScriptToken] = []
-        for match in _PATTERNS[self._language].finditer(source):
-            kind = _KINDS[(match.lastindex or 1) - 1]
-            if kind == "comment":
-                self._program.comments.add(match.span())
-                continue
-            if len(tokens) == MOST_TOKENS:
+        for token in script_tokens(source, self._language):
+            if token.kind == "comment":
+                self._program.comments.add((token.start, token.end))
+            elif len(tokens) == MOST_TOKENS:
                 self._program.partial = True
                 break
-            tokens.append(ScriptToken(kind, match.group().decode("utf-8", "replace"), match.start()))
+            else:
+                tokens.append(token)
         return tokens
 
     def run(self) -> None:
@@ -206,7 +176,7 @@ class ScriptCode:
             state.current = self._call(name, token, state.current.tagged(ASSEMBLED), state)
         elif token.text == "&" and self._language == "powershell" and state.current is EMPTY:
             given = join_values(self._bare_arguments(), " ")
-            self._run(given, "scriptblock", _Stretch(token.start, self._end() - token.start))
+            self._effects.run(given, "scriptblock", CallPlace(token.start, self._end() - token.start))
             state.add(given)
         state.last_sign = token.text
 
@@ -283,9 +253,15 @@ class ScriptCode:
         result = self._call(name, token, piped, state)
         state.current = result | Value(piped.tags) if piped is not NOTHING else state.current | result
 
+    def _read_name(self, name: str) -> _Name:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = _read_name(name)
+        return known
+
     def _look_up(self, name: str) -> Value:
         """What a variable holds; of one that nobody knows something stands in a text."""
-        for known in (name, _MEMBERS.split(name, 1)[0]):
+        for known in (name, self._read_name(name).first):
             if known in self._program.names:
                 return self._program.names[known]
         if name in {"STDIN", "STDOUT", "STDERR"}:
@@ -298,12 +274,13 @@ class ScriptCode:
 
     def _call(self, name: str, token: ScriptToken, receiver: Value, state: "_Sequence") -> Value:
         """A name with what follows it: arguments in brackets, arguments without, or nothing."""
-        dotted = _MEMBERS.sub(".", name.lstrip("$@%&")).lower()
+        known = self._read_name(name)
+        dotted, doing = known.dotted, known.doing
         if token.kind == "member" and state.type_name:
             dotted = f"{state.type_name}.{dotted}".lower()
             state.type_name = ""
+            doing = doing_of(dotted)
         following = self._peek()
-        doing = doing_of(dotted)
         if doing is not None and following is not None and following.text.lower() == ".invoke":
             self._at += 1
             following = self._peek()
@@ -318,11 +295,11 @@ class ScriptCode:
         if doing is None and (callee := doing_of(self._program.look_up(name).text.lower())) is not None:
             # A function under another name.
             doing, own = callee, Value(frozenset({ASSEMBLED}))
-        place = _Stretch(token.start, self._end() - token.start)
-        result = self._do(doing, dotted, _CallInputs(own, receiver, arguments), place)
+        place = CallPlace(token.start, self._end() - token.start)
+        result = self._effects.apply(doing, dotted, CallInputs(own, receiver, arguments), place)
         if doing is Doing.FETCH or (doing is Doing.READ and FETCHED in result.tags):
             # An object that is asked for its answer later.
-            self._program.assign(_MEMBERS.split(name, 1)[0], Value(result.tags))
+            self._program.assign(known.first, Value(result.tags))
         return result
 
     def _arguments(self, name: str, doing: Doing | None, following: ScriptToken | None) -> list[Value] | None:
@@ -335,8 +312,7 @@ class ScriptCode:
         return [] if doing in _WITHOUT_ARGUMENTS else None
 
     def _end(self) -> int:
-        last = self._tokens[min(self._at, len(self._tokens)) - 1]
-        return last.start + len(last.text)
+        return self._tokens[min(self._at, len(self._tokens)) - 1].end
 
     def _variable(self, opening: ScriptToken) -> Value:
         self._at += 1
@@ -408,148 +384,12 @@ class ScriptCode:
             at = match.end()
         return join_values([*parts, literal(text[at:])])
 
-    # What calls do.
-
-    def _do(self, doing: Doing | None, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        if doing is None:
-            returned = join_values([given.receiver, *given.arguments, given.own])
-            return Value(returned.tags, given.receiver.text.strip("?") or returned.text.strip("?"))
-        return _EFFECTS[doing](self, name, given, place)
-
-    def on_read(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = given.everything
-        if "://" in everything.text and host_in(everything.text):
-            return self.on_fetch(name, given, place)
-        if SOCKET in everything.tags and "STD" in everything.text:
-            self._program.fact("reverse.shell", place.start, place.length, how="socket")
-        content = self._program.read_file(everything, place.start, place.length)
-        for argument in given.arguments[:1]:
-            if name.endswith("open") and len(given.arguments) > 1 and not argument.text.strip("?"):
-                self._program.assign(self._name_before(place), content)
-        return Value(content.tags)
-
-    def _name_before(self, place: "_Stretch") -> str:
+    def _name_before(self, start: int) -> str:
         """The handle that Perl's `open` fills: the first variable among its arguments."""
         for token in self._tokens[max(0, self._at - 24) : self._at]:
-            if token.start > place.start and token.kind == "name" and token.text.startswith("$"):
+            if token.start > start and token.kind == "name" and token.text.startswith("$"):
                 return token.text
         return ""
-
-    def on_walk(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = given.everything
-        if everything.text.strip().lower().startswith("env"):
-            return self._program.dump_environment(place.start, place.length)
-        content = self._program.read_file(everything, place.start, place.length)
-        own = (
-            {SECRET + "documents"}
-            if is_broad(everything.text.split("*")[0]) and "*" in everything.text
-            else set()
-        )
-        return Value(content.tags | everything.tags | own, everything.text)
-
-    def on_write(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        if SOCKET in given.everything.tags:
-            return self.on_send(name, given, place)
-        first = given.arguments[0] if given.arguments else given.receiver
-        everything = join_values([given.receiver, *given.arguments], " ")
-        path = everything if "-" in name else first
-        self._program.write_file(path, everything, place.start, place.length)
-        if everything.tags:
-            self._program.assign(self._name_before(place), Value(everything.tags))
-        return NOTHING
-
-    def on_fetch(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = join_values([*given.arguments, given.receiver], " ")
-        if name in {"get", "request"} and "://" not in everything.text:
-            return everything
-        if SENDING_OPTIONS.search(everything.text) or everything.sensitive:
-            return self.on_send(name, given, place)
-        return self._program.fetch(everything, name, place.start, place.length)
-
-    def on_send(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = join_values([*given.arguments, given.receiver], " ")
-        self._program.note_target(everything, name, place.start, place.length)
-        return self._program.send(everything, everything, name, place.start, place.length)
-
-    def on_decode(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        return self._program.decode(given.everything, name, place.start, place.length)
-
-    def on_evaluate(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        if name.endswith((".load", ".execute")) and not given.everything.tags:
-            return NOTHING
-        self._run(given.everything, name, place)
-        return given.everything
-
-    def _run(self, content: Value, name: str, place: "_Stretch") -> None:
-        if SOCKET in content.tags:
-            self._program.fact("reverse.shell", place.start, place.length, how="socket")
-        how = "eval" if content.tags & {FETCHED, DECODED} else name
-        self._program.execute(content, how, place.start, place.length)
-
-    def on_run(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = join_values(given.arguments, " ") if given.arguments else given.receiver
-        self._run(everything, name, place)
-        text = everything.text.strip("? ")
-        if text:
-            self._run_shell(text, place.start, place.length)
-        return Value(everything.tags)
-
-    def on_delete(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = join_values([given.receiver, *given.arguments], " ")
-        for part in everything.text.split():
-            if is_broad(part):
-                self._program.fact("delete.broad", place.start, place.length, what="~")
-        return NOTHING
-
-    def on_connect(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        text = given.everything.text
-        if "localhost" in text or host_kind(host_in(text) or text.split(":")[0]) in {"local", "private"}:
-            return NOTHING
-        return Value(frozenset({SOCKET}), text)
-
-    def on_dump(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        return self._program.dump_environment(place.start, place.length)
-
-    def on_clipboard(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        return Value(frozenset({"secret:clipboard"}))
-
-    def on_home(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        return Value(frozenset({"path:home"}), "~")
-
-    def on_join(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        return join_values(given.arguments, "/")
-
-    def on_reverse(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        everything = given.everything
-        return Value(everything.tags | {ASSEMBLED}, everything.text.strip()[::-1])
-
-    def on_variable(self, name: str, given: "_CallInputs", place: "_Stretch") -> Value:
-        if not given.arguments or not given.arguments[0].text:
-            return self._program.dump_environment(place.start, place.length)
-        wanted = given.arguments[0].text
-        if wanted.lower() in HOMES:
-            return Value(frozenset({"path:home"}), "~")
-        return self._program.read_variable(wanted)
-
-
-class _Stretch(msgspec.Struct, frozen=True, gc=False):
-    start: int
-    length: int
-
-
-class _CallInputs(msgspec.Struct, frozen=True, gc=False):
-    """What a call is given."""
-
-    own: Value
-    receiver: Value
-    arguments: list[Value]
-
-    @property
-    def everything(self) -> Value:
-        own = Value(self.own.tags)
-        return join_values(
-            [*self.arguments, Value(self.receiver.tags, self.receiver.text.strip("?")), own], " "
-        )
 
 
 class _Sequence:
@@ -589,21 +429,3 @@ class _Sequence:
 _ENVIRONMENTS = frozenset({"env", "_env", "_server"})
 _WHOLE_ENVIRONMENT = frozenset({"%ENV", "$_ENV", "ENV"})
 _WITHOUT_ARGUMENTS = frozenset({Doing.DUMP, Doing.CLIPBOARD, Doing.HOME, Doing.REVERSE})
-_EFFECTS: dict[Doing, Callable[[ScriptCode, str, _CallInputs, _Stretch], Value]] = {
-    Doing.READ: ScriptCode.on_read,
-    Doing.WALK: ScriptCode.on_walk,
-    Doing.WRITE: ScriptCode.on_write,
-    Doing.FETCH: ScriptCode.on_fetch,
-    Doing.SEND: ScriptCode.on_send,
-    Doing.DECODE: ScriptCode.on_decode,
-    Doing.EVALUATE: ScriptCode.on_evaluate,
-    Doing.RUN: ScriptCode.on_run,
-    Doing.DELETE: ScriptCode.on_delete,
-    Doing.CONNECT: ScriptCode.on_connect,
-    Doing.DUMP: ScriptCode.on_dump,
-    Doing.CLIPBOARD: ScriptCode.on_clipboard,
-    Doing.HOME: ScriptCode.on_home,
-    Doing.JOIN: ScriptCode.on_join,
-    Doing.REVERSE: ScriptCode.on_reverse,
-    Doing.VARIABLE: ScriptCode.on_variable,
-}
