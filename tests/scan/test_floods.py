@@ -10,6 +10,9 @@ from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.code import parsable
 from vskill_platform.scan.floods import MOST_DOWNLOADS, searchable
 from vskill_platform.scan.limits import Limits
+from vskill_platform.scan.matcher import Matcher
+from vskill_platform.scan.model import TextRole
+from vskill_platform.scan.ruleset import bundled_rules
 
 #: Opens the gates of the rules that look for downloads: each of these is the rarest part of one of them.
 GATES = b"~/.ssh/id_rsa, https://webhook.site/abc, pastebin.com, x.zip password: hunter2, nohup, http://5.6.7.8/x\n"
@@ -70,6 +73,20 @@ def test_exactly_as_many_downloads_as_are_allowed_are_searched():
     enough = b"curl wget " * (MOST_DOWNLOADS // 2)
     assert searchable(enough) == enough
     assert searchable(enough + b"x curl y") == enough + b"x "
+
+
+@pytest.fixture(scope="module")
+def matcher(engine):
+    return Matcher(bundled_rules(), engine.matcher.serialised())
+
+
+@pytest.mark.parametrize("word", ["(", "[]", "!", "+", ")"])
+@pytest.mark.parametrize("size", [50_000, 100_000])
+def test_a_flood_of_brackets_is_one_match_and_not_one_at_each_of_them(matcher, word, size):
+    """Each match is followed to its end, so as many as there are brackets took the square of the length."""
+    text = (word * size).encode()[:size]
+    found = list(matcher.matches(text, frozenset({TextRole.CODE}), lambda: None))
+    assert [(offset, bundled_rules().by_leaf[leaf].id) for leaf, offset, _ in found] == [(0, "OB-005")]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ FORBIDDING, REST, COMMON_REST = "forbidding", "rest", "common-rest"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
 GROUPS = (FORBIDDING, REST, COMMON_REST, "load", "hidden", "prose", "code", "data")
 #: Rules whose rarest part stands in many honest texts. The rest of all others is not looked for there.
-OFTEN_OPENED = frozenset({"EX-001", "EX-002", "EX-025", "IN-018", "IN-025", "OB-004", "SE-008", "SE-012"})
+OFTEN_OPENED = frozenset(
+    {"EX-001", "EX-002", "EX-025", "IN-018", "IN-025", "OB-004", "PS-002", "SE-008", "SE-012"}
+)
 _LATER = frozenset({FORBIDDING, REST, COMMON_REST})
 _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
 
