@@ -93,7 +93,7 @@ def test_a_flood_of_brackets_is_one_match_and_not_one_at_each_of_them(matcher, w
     ("path", "word"),
     [
         ("SKILL.md", b"a | "),
-        ("run.sh", b"nc |\n"),
+        ("run.sh", b"nc x |\n"),
         ("SKILL.md", b"<<E\n"),
         ("run.sh", b"${"),
         ("run.sh", b"curl x | "),

@@ -134,8 +134,13 @@ def _read(
     root = _parser(block.language).parse(source).root_node
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
-    read_all = bool(matches) or ASSEMBLING.search(source) is not None
-    worth = None if read_all else lambda low, high: telling(start + low, start + high)
+    worth = None
+    if ASSEMBLING.search(source) is None:
+
+        def worth(low: int, high: int) -> bool:
+            matched = bisect_left(matches, start + low) < bisect_left(matches, start + high)
+            return matched or telling(start + low, start + high)
+
     program = Program(block.start, names, worth, check)
     try:
         _reader(program, source, _CommandLines(program), block.language).run(root)

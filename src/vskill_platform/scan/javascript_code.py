@@ -20,6 +20,7 @@ from vskill_platform.scan.taint import (
     join_values,
     literal,
 )
+from vskill_platform.scan.words import words
 
 _PROMISED = frozenset({"then", "catch", "finally", "on", "once", "addListener", "forEach", "map"})
 #: Functions whose last argument is called with what they read.
@@ -43,13 +44,19 @@ class JavaScriptCode:
         self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
     def run(self, root: Node) -> None:
-        self._children(root)
+        self.on_block(root)
         if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
-            self._children(root)
+            self.on_block(root)
 
     def _children(self, node: Node) -> Value:
         return join_values(map(self._value, node.named_children))
+
+    def on_block(self, node: Node) -> Value:
+        """Statements have no value."""
+        for child in node.named_children:
+            self._value(child)
+        return NOTHING
 
     def _value(self, node: Node) -> Value:
         kind = node.type
@@ -376,8 +383,10 @@ class JavaScriptCode:
         return self._text(node)[1:-1]
 
     def _text(self, node: Node) -> str:
-        start = node.start_byte
-        return self._source[start : min(node.end_byte, start + LONGEST_TEXT)].decode("utf-8", "replace")
+        start, end = node.start_byte, node.end_byte
+        if end - start > LONGEST_TEXT:
+            end = start + LONGEST_TEXT
+        return self._source[start:end].decode("utf-8", "replace")
 
 
 #: What may have a name that is known from elsewhere.
@@ -385,8 +394,18 @@ _NAMED = frozenset({"identifier", "member_expression", "call_expression", "impor
 _COLLECTIONS = frozenset({"array", "object", "new_expression", "regex", "as_expression"})
 _NODES: dict[str, Callable[[JavaScriptCode, Node], Value]] = {
     **dict.fromkeys(
-        ("number", "true", "false", "null", "undefined", "regex", "type_annotation"),
+        words(
+            "number true false null undefined regex type_annotation interface_declaration type_alias_declaration"
+        ),
         JavaScriptCode.on_empty,
+    ),
+    **dict.fromkeys(
+        words(
+            "statement_block expression_statement lexical_declaration variable_declaration if_statement else_clause "
+            "for_statement while_statement do_statement try_statement catch_clause finally_clause switch_statement "
+            "switch_body switch_case switch_default class_declaration class_body export_statement labeled_statement"
+        ),
+        JavaScriptCode.on_block,
     ),
     "comment": JavaScriptCode.on_comment,
     "import_statement": JavaScriptCode.on_import,

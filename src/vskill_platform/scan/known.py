@@ -251,8 +251,12 @@ class _Table:
 #: What code must say to read a secret, or to leave something behind that outlives the session.
 TELLING_PATHS = re2.compile(
     "|".join(
-        [f"(?:{pattern})" for _, pattern in (*_SECRETS, *_PERSISTENCE)]
-        + [r"\b(?:launchctl|systemctl|schtasks|winreg|reg\s+add)\b|(?:^|[\s;|&(])at\s+[-\w]"]
+        f"(?:{pattern})"
+        for pattern in (
+            *(pattern for _, pattern in (*_SECRETS, *_PERSISTENCE)),
+            r"\b(?:launchctl|systemctl|schtasks|winreg|reg\s+add)\b",
+            r"(?m)(?:^|[;|&(])[ \t]*(?:sudo[ \t]+)?at[ \t]+(?:-|now\b|\d|midnight|noon|teatime|tomorrow|next\b)",
+        )
     ).encode()
 )
 _SECRET_TABLE = _Table(_SECRETS)

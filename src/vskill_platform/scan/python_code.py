@@ -355,8 +355,10 @@ class PythonCode:
         return self._aliases.get(first, first) + dot + rest
 
     def _text(self, node: Node) -> str:
-        start = node.start_byte
-        return self._source[start : min(node.end_byte, start + LONGEST_TEXT)].decode("utf-8", "replace")
+        start, end = node.start_byte, node.end_byte
+        if end - start > LONGEST_TEXT:
+            end = start + LONGEST_TEXT
+        return self._source[start:end].decode("utf-8", "replace")
 
 
 _QUOTES = frozenset((b'"', b"'"))

@@ -247,7 +247,9 @@ class Shell:
         return self._slice(node.start_byte, node.end_byte)
 
     def _slice(self, start: int, end: int) -> str:
-        return self._source[start : min(end, start + LONGEST_TEXT)].decode("utf-8", "replace")
+        if end - start > LONGEST_TEXT:
+            end = start + LONGEST_TEXT
+        return self._source[start:end].decode("utf-8", "replace")
 
     # Commands by name.
 

@@ -15,36 +15,64 @@ from vskill_platform.scan.known import KEY_NAMES, TELLING_PATHS
 from vskill_platform.scan.languages import PARSED
 from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 
-#: Decoding, assembling, sockets and broad deletion. Texts glued together may be anything, so they count here.
+#: A word that is put together from two texts. Sentences that go over several lines are joined at a blank.
+GLUED = rb"[\w./~$-][\"'`]\s*\+\s*[\"'`][\w./~$-]"
+#: Decoders, names put together, sockets and broad deletion. A glued word or path may be anything, so it counts.
 _ALONE = re2.compile(
-    rb"(?im)(?:websocket|open_connection|create_connection)[\s\S]{0,800}(?:exec|spawn|subprocess|popen|system)|mkfifo|"
-    rb"(?:path\.home|homedir|expanduser)[\s\S]{0,600}(?:os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\()|"
-    rb"find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|s_client|"
-    rb"new function|"
-    rb"base64|b64|b32decode|b85|a85|b16decode|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|unescape|codecs|"
-    rb"zlib|gzip|lzma|bz2|xxd|openssl|marshal|pickle|dill|getattr|\bchr\b|_0x|__import__|importlib|globals\(|"
-    rb"/dev/(?:tcp|udp)|\bnc\b|ncat|netcat|socat|dup2|\bpty\b|\.pipe\(|socket|invoke-|encodedcommand|frombase|"
-    rb"join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|[\"'`]\s*\+\s*[\"'`]|\\x[0-9a-f]{2}|reverse|\[::-1\]|rot13|"
+    rb"(?im)mkfifo|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
+    rb"=[\"']?\$\{\w+\}\w|\$\{?\w+\}?/\$\{?\w+\}?/\$|s_client|openssl[^\n]*\s-d\b|base(?:64|32)\s[^\n]*-+d|"
+    rb"new function|b(?:64|32|16|85)_?decode|a85decode|decodebytes|a2b_|"
+    rb"base64_decode|decode64|base64\.dec|,\s*[\"'`](?:base64|hex)|frombase|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|"
+    rb"(?:^|[^.\w])unescape\(|codecs\.(?:dec|getd|esc)|from\s+codecs|decompress|inflate|gunzipsync|unzipsync|\bxxd\b|"
+    rb"(?:pickle|marshal|dill)\W{0,3}load|from\s+(?:pickle|marshal|dill)|import\s+(?:pickle|marshal|dill)\s+as|"
+    rb"getattr\s*\(\s*(?:os|sys|subprocess|builtins|__\w+|importlib|shutil|socket|urllib\w*|requests)\b|"
+    rb"getattr\s*\([^()\n]{0,120}\)\s*\(|\bchr\b|_0x|__import__|import_module|globals\(|"
+    rb"/dev/(?:tcp|udp)|\bnc\s+[-\w$\"'.]|[\"']nc[\"']|\bncat\b|netcat|socat|dup2|\bpty\b|\.pipe\(|\bsocket\b|invoke-|encodedcommand|"
+    rb"join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|" + GLUED + rb"|\\x[0-9a-f]{2}|reversed|reverse\s*[^=\sd]|"
+    rb"\[::-1\]|rot13|"
     rb"(?:(?:^|[^\w-])rm|shred)\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
     rb"(?:rmtree|rmsync|rimraf|rmdirsync|fs\.rm|promises\.rm)[\s\S]{0,8}\([^\n)]{0,80}(?:home|~|[\"']/|expanduser)"
 )
+#: What tells only where the second follows the first within so many bytes: a connection that runs something, and a home
+#: folder in which files are removed.
+_FOLLOWED = (
+    (
+        re2.compile(rb"(?i)websocket|open_connection|create_connection"),
+        re2.compile(rb"(?i)exec|spawn|subprocess|popen|system"),
+        800,
+    ),
+    (
+        re2.compile(rb"(?i)path\.home|homedir|expanduser"),
+        re2.compile(rb"(?i)os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\("),
+        600,
+    ),
+)
+#: For each place that `known` calls a secret, the part of its name that a program must say, however it joins the rest.
 _SECRET = re2.compile(
-    rb"(?im)ssh|\.aws|gcloud|credential|\.azure|\.kube|kubeconfig|\.oci|doctl|terraform\.d|npmrc|pypirc|\.docker|netrc|gnupg|wallet|"
-    rb"ethereum|bitcoin|solana|electrum|electron-cash|exodus|metamask|nkbih|bfnae|monero|mnemonic|seed|ledger|keystore|"
-    rb"login data|cookies|logins|key4|user data|local state|local storage|chrome|firefox|[^\w]\.mozilla|brave|"
-    rb"microsoft.edge|web data|keychain|keyring|generic-password|internet-password|secret-tool|microsoft.(?:cred|prot)|"
-    rb"\.claude|openclaw|clawdbot|moltbot|\.codex|\.cursor|anthropic|openai|\.gemini|\.aider|telegram|tdata|discord|"
-    rb"signal[/\\]|slack[/\\]|password-store|1password|bitwarden|kdbx|lastpass|shadow|sudoers|/passwd|/proc/|\bsam\b|"
-    rb"ntds|_history|(?:^|[^\w)])\.env\b|dotenv|169\.254|metadata\.google|100\.100\.100|id_rsa|id_ed|id_dsa|id_ecdsa|\.pem\b|"
+    rb"(?im)\.ssh\b|id_(?:rsa|ed25519|ecdsa|dsa)\b|\.aws\b|gcloud|application_default|\.azure\b|\.kube\b|\.oci\b|doctl|"
+    rb"terraform\.d|npmrc|pypirc|\.docker\b|netrc|git-credentials|\.cargo\b|\.gem\b|hosts\.yml|gnupg|"
+    rb"wallet\.dat|\.ethereum\b|\.bitcoin\b|[\"'/\\]solana[\"'/\\]|electrum|exodus\b|metamask|nkbih|bfnae|\.monero\b|"
+    rb"electron-cash|local storage|ledger live|keystore|mnemonic\.txt|seed[_-]?phrase|"
+    rb"login data|cookies\.sqlite|logins\.json|key4\.db|user data|[\"'/\\]cookies\b|local state|bravesoftware|"
+    rb"[\"'/\\]chrome\b|google-chrome|\.mozilla\b|firefox[\"'/\\]|web data|[\"'/\\]edge\b|keychain|"
+    rb"(?:generic|internet)-password|[\"'/\\](?:credentials|protect)\b|keyrings|secret-tool|\.claude\b|\.codex\b|\.cursor\b|\.gemini\b|\.aider|"
+    rb"[\"'/\\](?:anthropic|openai)[\"'/\\]|(?:openclaw|clawdbot|moltbot)\.json|"
+    rb"\.(?:openclaw|clawdbot|moltbot)(?:[/\\](?:\.env|credentials|agents))?[/\\]?\*?(?:[\"'`\s,)]|$)|"
+    rb"telegram desktop|\btdata\b|(?-i:[\"'/\\](?:Signal|Slack)[\"'/\\])|password-store|1password|bitwarden|kdbx|"
+    rb"lastpass|[\"'/](?:shadow|passwd)\b|sudoers|/proc|(?-i:\bSAM\b)|ntds\.dit|"
+    rb"(?:bash|zsh|python|psql|mysql|repl|\})_history|169\.254|metadata\.google|100\.100\.100|"
     rb"environ(?:[^\w.\[]|\.(?:items|values|copy|keys)|$)|process\.env(?:[^\w.\[]|$)|printenv|"
     rb"(?:^|[\s;|&($`])(?:env(?:\s+-0)?|set|(?:export|declare)\s+-[px])\s*(?:$|[|>;)`])"
 )
 #: The key of a service that we know, taken from the environment.
 _KEYED = re2.compile(rb"(?:environ|getenv|\benv|\$)\W{0,4}(?:" + KEY_NAMES.encode() + rb")\b")
 _SENDING = re2.compile(
-    rb"(?i)curl|wget|\bnc\b|ncat|netcat|socat|telnet|scp|sftp|ftp|rsync|mail|mutt|swaks|git|nslookup|\bdig\b|\bhost\b|"
-    rb"\bping\b|https?:|socket|fetch|request|urlopen|urllib|httpx|aiohttp|axios|\bgot\b|superagent|smtp|beacon|"
-    rb"post|\bput|publish|upload|net\.|/dev/|resolve4|gethostby|getaddrinfo|resolver"
+    rb"(?im)curl|wget|\bnc\b|\bncat\b|netcat|socat|telnet|\bscp\b|sftp|\bftp|rsync|\bmailx?\b|sendmail|mutt|swaks|"
+    rb"\bgit\b|[\"']git[\"']|nslookup|\bdig\b|\bhost\s|\bping\b|socket|\bfetch\b|node-fetch|request|urlopen|urllib|httpx|"
+    rb"aiohttp|axios|needle|undici|\bky\b|\bgot(?:\(|\.\w)|[\"']got[\"']|superagent|smtp|beacon|https?\.|https?connection|"
+    rb"\.(?:post|put|patch|publish|send\w*|upload\w*)\b|\b(?:post|put|upload|publish)\w*\(|[\"'](?:post|put)[\"']|"
+    rb"storbinary|put_object|\bnet\.|[\"':]net[\"']|/dev/(?:tcp|udp|\$)|s_client|resolve4|resolvetxt|gethostby|getaddrinfo|"
+    rb"resolver|dns\."
 )
 #: Texts that are put together: what a function does with them cannot be told by its own words.
 ASSEMBLING = re2.compile(
@@ -53,19 +81,22 @@ ASSEMBLING = re2.compile(
 #: Words of expressions that are worth working out.
 FOLDABLE = re2.compile(
     ASSEMBLING.pattern
-    + rb"|[\"'`]\s*\+\s*[\"'`]|b64|b85|b32decode|atob|buffer\.from|\.reverse\(|decompress|codecs|unhexlify|getattr|"
+    + rb"|"
+    + GLUED
+    + rb"|b64|b85|b32decode|atob|buffer\.from|\.reverse\(|decompress|codecs|unhexlify|getattr|"
     + rb"import_module"
 )
 _FETCHING = re2.compile(
-    rb"(?i)curl|wget|\bfetch|request|urlopen|urlretrieve|urllib|httpx|aiohttp|axios|\bgot\b|superagent|\bky\b|"
-    rb"http\.client|https?\.get|(?:from|import|require)[\s(]*[\"']https?:|git\s+clone|socket|\bscp\b|aria2|ftp|"
-    rb"downloads|irm\b|iwr\b"
+    rb"(?i)curl|wget|\bfetch\b|node-fetch|request|urlopen|urlretrieve|urllib|httpx|aiohttp|axios|\bgot(?:\(|\.\w)|[\"']got[\"']|"
+    rb"superagent|needle|undici|\bky\b|http\.client|https?\.get|(?:from|import|require)[\s(]*[\"']https?:|git\s+clone|"
+    rb"socket|\bscp\b|aria2|\bftp|downloads|irm\b|iwr\b"
 )
 _RUNNING = re2.compile(
-    rb"(?im)eval|exec|\bsource\b|(?:^|[\s;&|(])\.\s|<\(|[^!/]\bsh\b|[^!/]\b(?:ba|z|da|k)sh\b|subprocess|os\.system|popen|"
-    rb"spawn|child_process|compile\(|function\(|(?:require|import)\(\s*[^\"'\s)]|/tmp/|chmod|\bvm\.|startfile|pwsh|"
+    rb"(?im)\beval\b|[^\w]eval|\bexec(?:sync|file|filesync|v\w*|l\w*|a)?\b|\bsource\s|(?:^|[\s;&|(])\.\s|<\(|[^!/]\bsh\b|"
+    rb"[^!/]\b(?:ba|z|da|k)sh\b|subprocess|os\.system|popen|spawn|child_process|(?:^|[^.\w])compile\(|(?-i:Function\()|"
+    rb"(?:require|import)\(\s*[^\"'\s)]|/tmp/|chmod|\bvm\b|startfile|pwsh|"
     rb"(?:^|[\s;&|(\"'`/])(?:python[\d.]*|node|perl|ruby|php|deno|bun|osascript)[ \t]+[\w./~$<-]|"
-    rb"(?:^|[\s;&|(\"'`])\./\w|powershell|iex|importlib|runpy"
+    rb"(?:^|[\s;&|(\"'`])\./\w|powershell|\biex\b|import_module|runpy"
 )
 #: For facts about what lasts; no other words bring those about.
 _LASTING = re2.compile(
@@ -167,6 +198,13 @@ class _Code:
             self._held[id(sign)] = sign.search(self._text) is not None
         return self._held[id(sign)]
 
+    def follows(self, first: "re2._Regexp", second: "re2._Regexp", within: int) -> bool:
+        """Whether words of the second stand behind words of the first."""
+        if not self.holds(first) or not self.holds(second):
+            return False
+        ends = (match.end() for match in first.finditer(self._text))
+        return any(second.search(self._text, end, end + within) for end in ends)
+
     def runs(self, sign: "re2._Regexp") -> bool:
         """Whether it may run something by the ways of this sign, also under names that are put together."""
         return self.holds(sign) or self.holds(_ALONE) or _PUT_TOGETHER.search(self._shell) is not None
@@ -193,9 +231,11 @@ class Telling:
         signs = list(self._always)
         if code.holds(_KEYED):
             signs += [_KEYED, _SENDING]
+        followed = [first for first, second, within in _FOLLOWED if code.follows(first, second, within)]
+        signs += followed
         if code.holds(_FETCHING) and code.runs(sign):
             signs += [_FETCHING, _RUNNING]
-        elif code.holds(_ALONE):
+        elif followed or code.holds(_ALONE):
             signs.append(_RUNNING)
         return [one for one in signs if code.holds(one)]
 

@@ -7,6 +7,7 @@ of a large file is data.
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 
 import re2
 
@@ -64,7 +65,8 @@ def slice_code(source: bytes, language: str, seeds: Collection[int]) -> tuple[by
         if not found:
             break
         names |= found
-        places = [match.start() for match in _mentions(found).finditer(source)] if left else []
+        mentions = islice(_mentions(found).finditer(source), MOST_MENTIONS + 1) if left else ()
+        places = [match.start() for match in mentions]
         if not left or len(names) > MOST_NAMES or len(places) > MOST_MENTIONS:
             # What cannot be followed is not left out: the parser is given all of it.
             return source, len(source)

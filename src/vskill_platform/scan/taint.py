@@ -162,6 +162,9 @@ class Program:
         self.refused: set[tuple[int, int]] = set()
         self._depth = 0
         self._steps = 0
+        #: names that were looked up, and whether one of them carries other tags now
+        self._looked_up: set[str] = set()
+        self._outdated = False
 
     def enter(self) -> bool:
         """One step deeper; whether to go on. Every `enter` has its `leave`."""
@@ -200,17 +203,22 @@ class Program:
     def assign(self, name: str, value: Value) -> None:
         """What a name may hold: flows are collected over the whole text."""
         before = self.names.get(name)
-        if before is None:
-            self.names[name] = value
-        else:
-            self.names[name] = Value(before.tags | value.tags, value.text or before.text, value.literal)
+        if before is not None:
+            value = Value(before.tags | value.tags, value.text or before.text, value.literal)
+        if name in self._looked_up and (before is None or value.tags != before.tags):
+            self._outdated = True
+        self.names[name] = value
 
     def look_up(self, name: str) -> Value:
+        self._looked_up.add(name)
         return self.names.get(name, NOTHING)
 
     @property
     def crosses_functions(self) -> bool:
-        """Whether something tagged was passed to, or returned by, a function: then order matters."""
+        """Whether something tagged was passed to, or returned by, a function, and was not known yet where it was used:
+        then the code is read once more."""
+        if not self._outdated:
+            return False
         if any(name.startswith("()") for name in self.names):
             return True
         return any(self.look_up(one).tags for names in self.parameters.values() for one in names)
