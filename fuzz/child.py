@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.mutation import Mutator
+from fuzz.promises import Broken
 from fuzz.seeds import TOKENS, seeds
-from fuzz.targets import TARGETS, Broken
+from fuzz.targets import TARGETS
 
 NOTE_BYTES = 8 * 1024 * 1024
 #: Count of calls, length of the input.

@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 
+from fuzz import scan_seeds
 from fuzz.targets import SEPARATOR
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.sources.examples import ExampleFile, bundled_repositories
@@ -164,6 +165,7 @@ TOKENS["scanner"] = (
     b"base64 -d",
     b"rm -rf ~",
 )
+TOKENS |= scan_seeds.TOKENS
 
 
 def seeds(target: str) -> list[bytes]:
@@ -210,6 +212,13 @@ def _rule_texts() -> Iterator[bytes]:
                     yield example.encode()
 
 
+def _programs() -> Iterator[bytes]:
+    """Short programs of each language, and those of the bundled skills."""
+    yield from scan_seeds.programs()
+    for text in _texts():
+        yield {1: b"\x01", 2: b"\x00"}.get(text[0], b"\x0e") + text[1:]
+
+
 def _archives() -> Iterator[bytes]:
     members = {
         "a/SKILL.md": b"---\nname: a\ndescription: b\n---\n",
@@ -254,4 +263,8 @@ _SEEDS = {
     "archive": _archives,
     "url": _addresses,
     "scanner": _skill_inputs,
+    "code": _programs,
+    "carrier": scan_seeds.carriers,
+    "binary": scan_seeds.binaries,
+    "folding": scan_seeds.expressions,
 }

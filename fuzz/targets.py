@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable
 from functools import cache
 
+from fuzz import scan_targets
+from fuzz.promises import hold
 from vskill_platform.domain.content import (
     DEFAULT_LIMITS,
     SkillFile,
@@ -36,15 +38,6 @@ SEPARATOR = b"\x00\xfe\x00"
 
 #: What must be scanned within the budget whatever it is; a larger one may end as timed out, which is never clean.
 SMALL_BYTES = 64 * 1024
-
-
-class Broken(Exception):
-    """A promise that did not hold."""
-
-
-def hold(promise: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion, and stays one under -O
-    if not promise:
-        raise Broken(what)
 
 
 def manifest(data: bytes) -> None:
@@ -154,4 +147,8 @@ TARGETS: dict[str, Target] = {
     "archive": archive,
     "url": url,
     "scanner": scanner,
+    "code": scan_targets.code,
+    "carrier": scan_targets.carrier,
+    "binary": scan_targets.binary,
+    "folding": scan_targets.folding,
 }

@@ -31,7 +31,7 @@ def test_every_honest_input_is_answered(target):
         TARGETS[target](data)
 
 
-@pytest.mark.parametrize("target", ["manifest", "markdown", "archive", "url"])
+@pytest.mark.parametrize("target", [one for one in TARGETS if one != "scanner"])
 def test_a_few_hundred_changed_inputs_are_answered(target):
     inputs = Mutator(seeds(target), TOKENS[target], 1).inputs()
     for _ in range(400):

@@ -1,0 +1,156 @@
+"""The readers of the scanner, each by itself: code of every language, files that carry code, files that are no text,
+and expressions that are worked out. `targets` runs them beside the others.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+import tree_sitter
+import tree_sitter_javascript
+import tree_sitter_python
+
+from fuzz.promises import hold
+from vskill_platform.scan.binaries import MOST_TEXT, read_binary
+from vskill_platform.scan.carriers import carried_by
+from vskill_platform.scan.code import refine
+from vskill_platform.scan.fold import LARGEST, Fold
+from vskill_platform.scan.languages import SUFFIXES, language_of
+from vskill_platform.scan.model import TextRole
+from vskill_platform.scan.normal import decode_text, normalise_text
+from vskill_platform.scan.segments import segment_file
+from vskill_platform.scan.signs import Signs, Telling
+
+#: One name for each language with a reader; the first byte of an input chooses.
+PROGRAMS = (
+    *(
+        "a.sh",
+        "a.py",
+        "a.js",
+        "a.ts",
+        "a.tsx",
+        "a.rb",
+        "a.pl",
+        "a.php",
+        "a.lua",
+        "a.ps1",
+        "a.go",
+        "a.vbs",
+        "a.bat",
+    ),
+    *("a.applescript", "SKILL.md"),
+)
+CARRIERS = (
+    *(
+        "a.ipynb",
+        "Makefile",
+        "Dockerfile",
+        ".github/workflows/a.yml",
+        "settings.json",
+        "package.json",
+        "a.service",
+    ),
+    *(".gitconfig", "a.plist", "a.html", "a.svg", "a.desktop", "docker-compose.yml", "hooks.json"),
+)
+BINARIES = ("a.pkl", "a.pyc", "a.pdf", "a.gif", "a.joblib", "a.bin")
+GRAMMARS = (tree_sitter_python.language, tree_sitter_javascript.language)
+#: Of the nodes of one program, those that are worked out.
+MOST_NODES = 300
+
+
+def chosen(names: tuple[str, ...], data: bytes) -> tuple[str, bytes]:
+    """The name that the first byte chooses, and the rest."""
+    return (names[data[0] % len(names)], data[1:]) if data else (names[0], b"")
+
+
+class _All(Telling):
+    """Takes all code for telling."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __call__(self, start: int, end: int) -> bool:
+        return True
+
+    def places(self, start: int, end: int) -> Iterator[int]:
+        yield from range(start, end, 100)
+
+    def anything(self, start: int, end: int) -> bool:
+        return True
+
+
+def code(data: bytes) -> None:
+    """Code is read, as a whole and where words tell to, to facts that lie in it."""
+    path, written = chosen(PROGRAMS, data)
+    text = decode_text(written, named_text=True)
+    if text is None:
+        return
+    for every in (True, False):
+        layer = segment_file(path, normalise_text(text))
+        matches = list(range(0, len(layer.text), 97)) if every else []
+        refine(layer, _All() if every else Signs([layer], wide=False).telling(layer), matches)
+        for fact in layer.facts:
+            hold(0 <= fact.offset <= len(layer.text), "a fact stands in the text")
+        hold(
+            all(0 <= offset <= len(layer.text) for offset, _, _ in layer.unpacked), "so does what is unpacked"
+        )
+        hold(all(language in SUFFIXES.values() for _, _, language in layer.unpacked), "in a known language")
+        at = 0
+        for piece in layer.pieces:
+            hold(at <= piece.start <= piece.end <= len(layer.text), "pieces follow one another in the text")
+            at = piece.end
+
+
+def carrier(data: bytes) -> None:
+    """What a file carries lies in it, and what is blanked keeps its length and its lines."""
+    path, written = chosen(CARRIERS, data)
+    text = decode_text(written)
+    if text is None:
+        return
+    plain = normalise_text(text).text
+    carried = carried_by(path, plain, language_of(path, plain))
+    if carried is None:
+        return
+    hold(len(carried.flowing) == len(plain), "blanked text keeps its length")
+    for block in carried.blocks:
+        hold(0 <= block.start <= block.end <= len(plain), "a block lies in the text")
+    at = 0
+    for piece in carried.pieces(TextRole.DATA):
+        hold(piece.start == at, "pieces follow one another without gaps")
+        at = piece.end
+    hold(at == len(plain), "pieces cover the text")
+
+
+def binary(data: bytes) -> None:
+    """What is no text is read to so much text and no more, and never loaded."""
+    path, content = chosen(BINARIES, data)
+    found = read_binary(path, content, referenced=bool(len(data) % 2))
+    if found is not None:
+        hold(len(found.text) <= 2 * MOST_TEXT, "no more text than the limit")
+
+
+@cache
+def _parser(number: int) -> tree_sitter.Parser:
+    return tree_sitter.Parser(tree_sitter.Language(GRAMMARS[number]()))
+
+
+def folding(data: bytes) -> None:
+    """Whatever an expression is, it comes to a small text or to nothing."""
+    if not data:
+        return
+    source = data[1:]
+    waiting = [_parser(data[0] % len(GRAMMARS)).parse(source).root_node]
+    folded = Fold(source, lambda node: source[node.start_byte : node.end_byte].decode("utf-8", "replace"))
+    for _ in range(MOST_NODES):
+        if not waiting:
+            return
+        node = waiting.pop()
+        left = node.child_by_field_name("left") or node.child_by_field_name("name")
+        right = node.child_by_field_name("right") or node.child_by_field_name("value")
+        if left is not None and right is not None:
+            folded.bind(source[left.start_byte : left.end_byte].decode("utf-8", "replace"), right)
+        text = folded.text(node)
+        hold(text is None or len(text) <= LARGEST, "a text is within its limit")
+        waiting.extend(node.named_children)
