@@ -138,6 +138,37 @@ def test_half_a_judge_is_refused_with_both_names(given):
     assert set(caught.value.details["settings"]) == {"VSKILL_JUDGE_MODEL", "VSKILL_JUDGE_URL"}  # type: ignore[call-overload]
 
 
+JUDGE = {"VSKILL_JUDGE_URL": "http://127.0.0.1:1/v1", "VSKILL_JUDGE_MODEL": "m"}
+SECOND = {"VSKILL_SECOND_JUDGE_URL": "http://127.0.0.1:2/v1", "VSKILL_SECOND_JUDGE_MODEL": "n"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (SECOND, "VSKILL_SECOND_JUDGE_URL is set and VSKILL_JUDGE_URL is not"),
+        ({**JUDGE, "VSKILL_SECOND_JUDGE_MODEL": "n"}, "set both for a second judge"),
+        ({**JUDGE, **SECOND, "VSKILL_SECOND_JUDGE_MODEL": "m"}, "name another model"),
+        ({"VSKILL_JUDGES_REQUIRED": "1"}, "VSKILL_JUDGES_REQUIRED is 1, and 0 are configured"),
+        ({**JUDGE, "VSKILL_JUDGES_REQUIRED": "2"}, "or set VSKILL_JUDGES_REQUIRED to 1"),
+        ({**JUDGE, **SECOND, "VSKILL_JUDGES_REQUIRED": "3"}, "a whole number from 0 to 2"),
+        ({"VSKILL_REQUIRED_ANALYSERS": "far"}, "far is no analyser of this registry"),
+        ({"VSKILL_REQUIRED_ANALYSERS": "bandit", "VSKILL_BANDIT_COMMAND": "off"}, "none that is off"),
+    ],
+)
+def test_what_is_required_must_be_configured(given, words):
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(given)
+    assert words in caught.value.message
+
+
+def test_two_judges_and_required_analysers_are_read():
+    remote = {"VSKILL_EXTERNAL_SCAN_SECRETS": f"far={'s' * 16}"}
+    required = {"VSKILL_JUDGES_REQUIRED": "2", "VSKILL_REQUIRED_ANALYSERS": "semgrep, far"}
+    settings = load_settings({**JUDGE, **SECOND, **remote, **required})
+    assert (settings.second_judge_model, settings.judges_required) == ("n", 2)
+    assert settings.required_analysers == ("semgrep", "far")
+
+
 def test_a_remote_analyser_with_the_name_of_one_that_runs_here_is_refused():
     """It would never be asked, and whoever set it would wait for its reports."""
     given = f"acme={'s' * 16}, semgrep={'s' * 16}"
@@ -154,6 +185,7 @@ def test_a_secret_is_in_no_representation_and_in_no_error():
         "external_scan_secrets",
         "github_client_secret",
         "metrics_token",
+        "second_judge_api_key",
         "smtp_url",
     } == SECRETS
     for text in (repr(settings), str(settings), f"{settings}", repr([settings])):

@@ -34,7 +34,7 @@ from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.indicators import Indicators, read_indicators
-from vskill_platform.scan.judge import HttpJudge, make_client
+from vskill_platform.scan.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import (
     Settings,
@@ -75,13 +75,17 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
     blobs = await open_blobs(settings, stack)
     worker_id = new_worker_id()
     log, metrics = logger(worker=worker_id), Metrics()
+    judges = [
+        CachedJudge(one) for one in await open_judges(settings, stack, clock=clock, log=log, metrics=metrics)
+    ]
     return Env(
         kv=kv,
         broker=broker,
         blobs=blobs,
         sources=await _open_sources(settings, blobs, stack),
         scanner=await open_scanner(settings, stack),
-        judge=await _open_judge(settings, stack, clock, log, metrics),
+        judge=judges[0] if judges else None,
+        second_judge=judges[1] if len(judges) > 1 else None,
         clock=clock,
         settings=settings,
         log=log,
@@ -258,15 +262,23 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
     return router
 
 
-async def _open_judge(
-    settings: Settings, stack: AsyncExitStack, clock: Clock, log: FilteringBoundLogger, metrics: Metrics
-) -> CachedJudge | None:
-    """None where none is configured: the named degraded mode."""
-    if not settings.judge_url:
-        return None
-    client = await asyncio.to_thread(make_client, settings)
-    stack.push_async_callback(client.aclose)
-    return CachedJudge(HttpJudge(client, settings, clock=clock, log=log, metrics=metrics))
+async def open_judges(
+    settings: Settings, stack: AsyncExitStack, *, clock: Clock, log: FilteringBoundLogger, metrics: Metrics
+) -> list[HttpJudge]:
+    """The configured ones, the first judge first; none is the named degraded mode."""
+    addresses = (
+        JudgeAddress("first", settings.judge_url, settings.judge_model, settings.judge_api_key),
+        JudgeAddress(
+            "second", settings.second_judge_url, settings.second_judge_model, settings.second_judge_api_key
+        ),
+    )
+    judges = []
+    for address in addresses:
+        if address.url:
+            client = await asyncio.to_thread(make_client, address.url, settings)
+            stack.push_async_callback(client.aclose)
+            judges.append(HttpJudge(client, address, settings, clock=clock, log=log, metrics=metrics))
+    return judges
 
 
 async def open_keys(settings: Settings) -> KeyRing:

@@ -82,6 +82,8 @@ class Env(msgspec.Struct, frozen=True):
     hash_cost: HashCost = HashCost()
     #: Spans for whoever collects traces; by default none.
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
+    #: Another judge of tier 2; None where at most one is configured.
+    second_judge: Judge | None = None
     #: The registry's keys; None only where nothing is signed, as in the simulator.
     signing: KeyRing | None = None
     #: The token of the request that runs here; every audit entry that it writes names it.

@@ -152,15 +152,25 @@ class Metrics:
         )
         self.judge_calls = self._counter(
             "judge_calls",
-            "Requests to the judge, by outcome: answered, cached, skipped, or why it failed.",
+            "Requests to a judge (first or second), by outcome: answered, cached, skipped, or why it failed.",
+            "judge",
             "outcome",
+        )
+        self.judge_tokens = self._counter(
+            "judge_tokens",
+            "Tokens that a judge (first or second) says it has read (prompt) and written (answer).",
+            "judge",
+            "kind",
         )
         self.judge_last_success = self._gauge(
             "judge_last_success_timestamp_seconds",
-            "Unix time of the judge's last valid answer to this process; 0 is never.",
+            "Unix time of a judge's last valid answer to this process; absent before the first.",
+            "judge",
         )
         self.judge_circuit_open = self._gauge(
-            "judge_circuit_open", "1 while this process does not ask the judge after repeated failures."
+            "judge_circuit_open",
+            "1 while this process does not ask a judge (first or second) after repeated failures.",
+            "judge",
         )
         self.oldest_waiting = self._gauge(
             "oldest_waiting_seconds",
@@ -186,7 +196,7 @@ class Metrics:
         )
         self.judge_last_answer = self._gauge(
             "judge_last_answer_timestamp_seconds",
-            "Unix time at which a run with an answer of the judge last ended, in any process; 0 is never, NaN unknown.",
+            "Unix time at which a run with an answer of a judge last ended, in any process; 0 is never, NaN unknown.",
         )
         self.stage_duration = Labelled(
             self._histogram(

@@ -8,7 +8,7 @@ import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.decision import BlockScope, Decision, decide, judge_can_change
+from vskill_platform.domain.decision import BlockScope, Decision, decide, is_automatic
 from vskill_platform.domain.errors import (
     Blocked,
     ContentDamaged,
@@ -22,9 +22,10 @@ from vskill_platform.domain.errors import (
 )
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, Severity, StaticReport
+from vskill_platform.domain.scan import Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.external_scan.requirements import unmet_requirements
 from vskill_platform.intake.manifest import admit_skill
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
@@ -40,6 +41,7 @@ from vskill_platform.store.capability_signals import capability_signals
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.grounds import Grounds, grounds_for
+from vskill_platform.store.judging import NOT_ASKED, Judged, ask_judges, is_judge_needed
 from vskill_platform.store.registry_signals import registry_signals
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
@@ -82,11 +84,12 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     unblocked = await require_unblocked(targets_for(claim.record))
     report = await scan_once(content.files, content.digest)
     grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval)
-    judge = await _judge(claim, content.files, report, grounds)
+    judge, second = await _judge(claim, content.files, report, grounds)
     evidence = evidence_of(
         content.digest,
         report,
         judge,
+        second=second,
         suppressed=grounds["suppressed"],
         trusted_vendor=grounds["trusted_vendor"],
     )
@@ -103,7 +106,10 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
             signal_places=tuple(place for one in signals for place in one.details),
         )
         claim.learn(evidence=noticed)
-    decision = decide(report, judge, **grounds, signals=signals)
+    decision = decide(report, judge, second=second, **grounds, signals=signals)
+    if is_automatic(decision):
+        unmet = await unmet_requirements(content.digest, (judge, second))
+        decision = decide(report, judge, second=second, **grounds, signals=signals, unmet=unmet)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
         await _end(claim, decision.next_state, recorded, decision)
@@ -130,13 +136,12 @@ async def _fetch(claim: HeldClaim) -> Content:
 
 async def _judge(
     claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds
-) -> JudgeReport:
-    """Ask the judge only if its answer can change the decision."""
-    judge = require_env("judge").judge
-    if judge is None or not judge_can_change(report, **grounds):
-        return NO_JUDGE
+) -> Judged:
+    """Ask the judges only if an answer can change the decision."""
+    if not is_judge_needed(report, grounds):
+        return NOT_ASKED
     await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
-    return await judge.review(files, report)
+    return await ask_judges(files, report)
 
 
 def _record_of(decision: Decision) -> RecordedDecision:

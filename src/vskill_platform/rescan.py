@@ -12,11 +12,10 @@ from collections.abc import Sequence
 
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.brake import HeldTakeDown, needs_brake
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.decision import RescanOutcome, decide_rescan, judge_can_change
+from vskill_platform.domain.decision import RescanOutcome, decide_rescan
 from vskill_platform.domain.errors import BudgetExceeded, NotFound, PlatformError, SourceUnavailable
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.scan import NO_JUDGE, JudgeReport, ScanStatus, StaticReport
+from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.submission import Approval
 from vskill_platform.domain.task import Task, TaskState
@@ -33,7 +32,8 @@ from vskill_platform.store.brake import (
     settle_take_down,
     stop_rescans,
 )
-from vskill_platform.store.grounds import Grounds, grounds_for
+from vskill_platform.store.grounds import grounds_for
+from vskill_platform.store.judging import NOT_ASKED, ask_judges, is_judge_needed
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import scan_once
 from vskill_platform.store.skills import get_skill, iter_skills
@@ -185,10 +185,12 @@ async def rescan(task: Task) -> TaskEnd:
     files = await read_content(digest)
     report = await scan_once(files, digest)
     grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref))
-    judge = await _judge(files, report, grounds)
+    is_asked = is_judge_needed(report, grounds)
+    judge, second = await ask_judges(files, report) if is_asked else NOT_ASKED
     decision = decide_rescan(
         report,
         judge,
+        second=second,
         certification=ref.certification,
         blocklist_hit=await why_version_blocked(skill, ref),
         **grounds,
@@ -204,6 +206,7 @@ async def rescan(task: Task) -> TaskEnd:
         digest,
         report,
         judge,
+        second=second,
         suppressed=grounds["suppressed"],
         trusted_vendor=grounds["trusted_vendor"],
     )
@@ -217,14 +220,6 @@ def _not_yet(report: StaticReport, reason: str) -> PlatformError:
     if report.status is ScanStatus.COMPLETE:
         return SourceUnavailable(reason, host="the judge")
     return BudgetExceeded(reason)
-
-
-async def _judge(files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds) -> JudgeReport:
-    """Ask the judge only if its answer can change the decision."""
-    judge = require_env("judge").judge
-    if judge is None or not judge_can_change(report, **grounds):
-        return NO_JUDGE
-    return await judge.review(files, report)
 
 
 async def _approval(skill: PublishedSkill, ref: VersionRef) -> Approval | None:

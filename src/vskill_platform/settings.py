@@ -20,6 +20,7 @@ import re2
 
 from vskill_platform.domain.capability import CapabilityClass
 from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.domain.judges import MOST_JUDGES
 
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
@@ -139,6 +140,10 @@ OwnerPlace = Annotated[
     str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
 ]
 
+AnalyserName = Annotated[
+    str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="an analyser's name, such as bandit")
+]
+JudgeCount = Annotated[int, _whole(0, MOST_JUDGES)]
 Gain = Annotated[CapabilityClass, msgspec.Meta(description=" or ".join(CapabilityClass))]
 
 
@@ -250,7 +255,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     judge_model: Name = ""
     #: Bearer token for the judge.
     judge_api_key: Secret = ""
-    #: Most bytes of a skill that the judge reads; the attestation says what was left out.
+    #: Second judge: base address of its API. Where the two disagree, a reviewer decides.
+    second_judge_url: Address = ""
+    #: Model of the second judge, another than the first one's; required with VSKILL_SECOND_JUDGE_URL.
+    second_judge_model: Name = ""
+    #: Bearer token for the second judge.
+    second_judge_api_key: Secret = ""
+    #: Judges that must have answered before a skill is published without a reviewer; 0 publishes while they are down.
+    judges_required: JudgeCount = 0
+    #: Most bytes of a skill that a judge reads; the attestation says what was left out.
     judge_max_bytes: Bytes = 200_000
     #: Bandit program; `off` disables it. By default `bandit` on the PATH.
     bandit_command: Program = ""
@@ -264,6 +277,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     external_scan_callback_ms: CallbackMs = 3_600_000
     #: Remote analysers and the secrets that they sign with, as `name=secret`.
     external_scan_secrets: tuple[NamedSecret, ...] = ()
+    #: Analysers that must pass a skill before it is published without a reviewer: `bandit`, `semgrep`, remote ones.
+    required_analysers: tuple[AnalyserName, ...] = ()
     #: Client id of the GitHub OAuth app; requires VSKILL_GITHUB_CLIENT_SECRET and VSKILL_PUBLIC_URL.
     github_client_id: Name = ""
     #: Client secret of the GitHub OAuth app.
@@ -362,6 +377,9 @@ def _sentences() -> dict[str, str]:
 TOGETHER = (
     ("judge_url", "judge_model", "a judge"),
     ("judge_model", "judge_url", "a judge"),
+    ("second_judge_url", "second_judge_model", "a second judge"),
+    ("second_judge_model", "second_judge_url", "a second judge"),
+    ("second_judge_url", "judge_url", "a second judge"),
     ("github_client_id", "github_client_secret", "signing in with GitHub"),
     ("github_client_secret", "github_client_id", "signing in with GitHub"),
     ("github_client_id", "public_url", "signing in with GitHub"),
@@ -425,6 +443,7 @@ def check_settings(settings: Settings) -> None:
     check_location(settings.broker, variable("broker"))
     check_networks(settings)
     check_remote_analysers(settings)
+    check_requirements(settings)
     for given, needed, purpose in TOGETHER:
         if getattr(settings, given) and not getattr(settings, needed):
             raise InvalidSettings(
@@ -464,6 +483,28 @@ def check_remote_analysers(settings: Settings) -> None:
         if f"{analyser}_command" in settings.__struct_fields__:
             fix = f"give the remote analyser another name, such as {analyser}-remote"
             message = f"{name}: {analyser} is the name of an analyser that runs here; {fix}."
+            raise InvalidSettings(message, setting=name, fix=fix)
+
+
+def check_requirements(settings: Settings) -> None:
+    """What is required must be configured, or nothing would ever be published without a reviewer."""
+    name = variable("judges_required")
+    judges = bool(settings.judge_url) + bool(settings.second_judge_url)
+    if settings.judges_required > judges:
+        fix = f"configure as many judges, or set {name} to {judges}"
+        message = f"{name} is {settings.judges_required}, and {judges} are configured: {fix}."
+        raise InvalidSettings(message, setting=name, fix=fix)
+    name = variable("second_judge_model")
+    if settings.second_judge_model and settings.second_judge_model == settings.judge_model:
+        fix = "name another model; two answers of one model are one opinion"
+        raise InvalidSettings(f"{name} is the first judge's model: {fix}.", setting=name, fix=fix)
+    name = variable("required_analysers")
+    remote = {pair.partition("=")[0] for pair in settings.external_scan_secrets}
+    for analyser in settings.required_analysers:
+        command = getattr(settings, f"{analyser}_command", None)
+        if command == "off" or (command is None and analyser not in remote):
+            fix = f"name bandit, semgrep or one of {variable('external_scan_secrets')}, and none that is off"
+            message = f"{name}: {analyser} is no analyser of this registry; {fix}."
             raise InvalidSettings(message, setting=name, fix=fix)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.contracts.conftest import BLOB_ENGINES, BROKER_ENGINES, KV_ENGINES
 from tools.files import ROOT
 from vskill_platform.clock import MAX_SKEW_MS
-from vskill_platform.domain import decision, scan, submission
+from vskill_platform.domain import judges, scan, submission
 from vskill_platform.domain.scan import Severity
 from vskill_platform.external_scan import callback, contract
 from vskill_platform.notifications import post
@@ -56,9 +56,9 @@ SAID: tuple[tuple[str, str, object, object], ...] = (
     ("docs/how-to/configure-a-judge.md", "After three failures in a row", judge.FAILURES_TO_OPEN, 3),
     ("docs/how-to/configure-a-judge.md", "alone for 30 seconds", judge.OPEN_S, 30),
     (SCORING, "PASS is 80 and above. FAIL is below 50", (scan.PASS_SCORE, scan.CONCERNS_SCORE), (80, 50)),
-    (SCORING, "scores it below 40", decision.JUDGE_REJECTS, 40),
-    (SCORING, "clear each one with 60 or more", decision.JUDGE_CLEARS, 60),
-    (SCORING, "PASS with 80 or more", decision.JUDGE_APPROVES, 80),
+    (SCORING, "scores it below 40", judges.JUDGE_REJECTS, 40),
+    (SCORING, "clear each one with 60 or more", judges.JUDGE_CLEARS, 60),
+    (SCORING, "PASS with 80 or more", judges.JUDGE_APPROVES, 80),
     (
         SCORING,
         "less 25 for each rule with a critical finding, 15 for high, 8 for medium and 3 for low",

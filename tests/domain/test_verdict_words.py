@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.evidence import JudgeWord
+from vskill_platform.domain.evidence import JudgeWord, JudgeWords
 from vskill_platform.domain.scan import (
     Coverage,
     Finding,
@@ -26,7 +26,9 @@ from vskill_platform.domain.verdict_words import (
 )
 
 RULES = "3-abcdef"
-JUDGED = JudgeWord("small-1", "r1", Verdict.PASS, 92)
+PASSED = JudgeWord("small-1", "r1", Verdict.PASS, 92)
+JUDGED = JudgeWords(PASSED, JudgeStatus.ANSWERED)
+NOBODY = JudgeWords()
 
 
 def finding(kind: FindingKind, severity: Severity = Severity.MEDIUM) -> Finding:
@@ -38,7 +40,7 @@ def report(*kinds: FindingKind, status: ScanStatus = ScanStatus.COMPLETE, proble
 
 
 def test_nothing_found_is_said_as_that_and_that_no_judge_read_it() -> None:
-    words = words_for_scan(report(FindingKind.CAPABILITY), None)
+    words = words_for_scan(report(FindingKind.CAPABILITY), NOBODY)
     assert words.summary == (
         "No known attack found by our rules (version 3). The instructions were not read by a judge."
     )
@@ -53,11 +55,22 @@ def test_a_judge_is_named_with_its_score_and_with_what_it_did_not_see() -> None:
         in words_for_scan(report(), JUDGED).details
     )
     part = JudgeWord("small-1", "r1", Verdict.CONCERNS, 61, partial=True)
-    assert words_for_scan(report(), part).details[0] == (
+    assert words_for_scan(report(), JudgeWords(part, JudgeStatus.ANSWERED)).details[0] == (
         "A judge (small-1) read part of the instructions: concerns, 61 of 100."
     )
-    down = words_for_scan(report(), None, JudgeStatus.DOWN)
+    down = words_for_scan(report(), JudgeWords(status=JudgeStatus.DOWN))
     assert down.details[0] == "The instructions were not read by a judge: it was unavailable."
+
+
+def test_two_judges_are_both_named_and_one_that_is_down_is_said() -> None:
+    failed = JudgeWord("large-2", "r1", Verdict.FAIL, 12)
+    both = JudgeWords(failed, JudgeStatus.ANSWERED, PASSED, JudgeStatus.ANSWERED)
+    assert words_for_scan(report(), both).details[0] == (
+        "A judge (large-2) read the instructions: fail, 12 of 100. "
+        "A second judge (small-1) read the instructions: pass, 92 of 100."
+    )
+    alone = JudgeWords(PASSED, JudgeStatus.ANSWERED, second_status=JudgeStatus.DOWN)
+    assert words_for_scan(report(), alone).details[0].endswith("A second judge was unavailable.")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +90,7 @@ def test_a_judge_is_named_with_its_score_and_with_what_it_did_not_see() -> None:
     ],
 )
 def test_what_was_found_is_counted(kinds: list[FindingKind], headline: str, tone: Tone) -> None:
-    words = words_for_scan(report(*kinds), None)
+    words = words_for_scan(report(*kinds), NOBODY)
     assert (words.headline, words.tone) == (headline, tone)
 
 
@@ -89,12 +102,12 @@ def test_a_scan_that_did_not_end_has_no_result(status: ScanStatus) -> None:
 
 
 def test_a_scan_that_ended_without_a_problem_to_name_says_how_it_ended() -> None:
-    words = words_for_scan(report(status=ScanStatus.ERROR), None)
+    words = words_for_scan(report(status=ScanStatus.ERROR), NOBODY)
     assert words.headline == "The scan by our rules (version 3) failed. It has no result."
 
 
 def test_the_version_of_the_rules_is_what_stands_before_the_first_hyphen() -> None:
-    words = words_for_scan(StaticReport("3-abc-def"), None)
+    words = words_for_scan(StaticReport("3-abc-def"), NOBODY)
     assert words.headline == "No known attack found by our rules (version 3)."
 
 
@@ -103,7 +116,7 @@ def test_without_a_report_of_the_rules_the_judge_still_speaks() -> None:
     assert words.summary == (
         "No report of our rules is stored. A judge (small-1) read the instructions: pass, 92 of 100."
     )
-    down = words_for_scan(None, None, JudgeStatus.DOWN)
+    down = words_for_scan(None, JudgeWords(status=JudgeStatus.DOWN))
     assert down.details == ("The instructions were not read by a judge: it was unavailable.",)
 
 
@@ -114,11 +127,11 @@ def test_a_block_and_a_taken_down_version_are_told_apart() -> None:
 
 def test_no_words_promise_anything_and_none_of_a_blocked_skill_say_that_it_passed() -> None:
     kinds = [(), (FindingKind.CAPABILITY,), (FindingKind.MISMATCH,), (FindingKind.MALICE,)]
-    for found, status, judge in itertools.product(kinds, ScanStatus, (None, JUDGED)):
+    for found, status, judge in itertools.product(kinds, ScanStatus, (NOBODY, JUDGED)):
         words = words_for_scan(report(*found, status=status), judge)
         told = " ".join((words.headline, *words.details)).lower()
         assert not any(word in told for word in ("safe", "harmless", "clean", "does nothing", "no rule saw"))
-        assert ("100" in told) is (judge is not None)
+        assert ("100" in told) is (judge is JUDGED)
     for blocked in (True, False):
         words = words_for_blocked(("it steals keys",), blocked=blocked)
         assert words.tone is Tone.BAD and "it steals keys" in words.summary

@@ -8,7 +8,7 @@ import pytest
 from tests.judge.server import JudgeServer, judge_server
 from tests.support.manual_clock import ManualClock
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.judge import HttpJudge, make_client
+from vskill_platform.scan.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.settings import Settings
 
 SECRET = "sk-do-not-tell"
@@ -26,7 +26,7 @@ class Bench:
         )
 
     def count(self, outcome: str) -> float:
-        return float(self.metrics.judge_calls.labels(outcome)._value.get())
+        return float(self.metrics.judge_calls.labels("first", outcome)._value.get())
 
 
 @pytest.fixture
@@ -44,11 +44,21 @@ async def bench(server) -> Bench:
 async def open_judge(bench) -> AsyncIterator[Callable[..., Awaitable[HttpJudge]]]:
     clients = []
 
-    async def make(**settings: object) -> HttpJudge:
+    async def make(new_marker: Callable[[], str] | None = None, **settings: object) -> HttpJudge:
         values = {name: getattr(bench.settings, name) for name in Settings.__struct_fields__}
         chosen = Settings(**{**values, **settings})
-        clients.append(await asyncio.to_thread(make_client, chosen))
-        return HttpJudge(clients[-1], chosen, clock=bench.clock, log=logger(), metrics=bench.metrics)
+        clients.append(await asyncio.to_thread(make_client, chosen.judge_url, chosen))
+        address = JudgeAddress("first", chosen.judge_url, chosen.judge_model, chosen.judge_api_key)
+        options = {} if new_marker is None else {"new_marker": new_marker}
+        return HttpJudge(
+            clients[-1],
+            address,
+            chosen,
+            clock=bench.clock,
+            log=logger(),
+            metrics=bench.metrics,
+            **options,
+        )
 
     yield make
     for client in clients:

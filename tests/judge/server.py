@@ -94,7 +94,7 @@ async def judge_server() -> AsyncIterator[JudgeServer]:
         listening.close()
 
 
-def completion(content: object, finish_reason: str = "stop") -> Reply:
+def completion(content: object, finish_reason: str = "stop", *, usage: object = None) -> Reply:
     """What a model says, as a server wraps it; anything but a string is written as JSON."""
     text = content if isinstance(content, str) else json.dumps(content)
     message = {"role": "assistant", "content": text}
@@ -103,18 +103,18 @@ def completion(content: object, finish_reason: str = "stop") -> Reply:
         "object": "chat.completion",
         "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-        "usage": {"total_tokens": 1},
+        "usage": usage or {"total_tokens": 1},
     }
     return Reply(json.dumps(body).encode())
 
 
-def says(**changes: object) -> Answer:
-    """A server whose model answers properly, but for these members."""
+def says(usage: object = None, **changes: object) -> Answer:
+    """A server whose model answers properly, but for these members; `usage` is what it says of tokens."""
 
     async def answer(asked: Asked) -> Reply:
         words = [{"finding": name, "confirmed": False, "why": "Only an example."} for name in asked.findings]
         usual = {"score": 90, "verdict": "PASS", "reason": "Does what it says.", "findings": words}
-        return completion({**usual, **changes})
+        return completion({**usual, **changes}, usage=usage)
 
     return answer
 

@@ -175,6 +175,24 @@ async def test_a_server_that_refuses_both_is_down(judge, server, bench):
     assert bench.count("http_error") == 1
 
 
+async def test_a_skill_that_is_too_long_for_the_model_does_not_switch_the_judge_off(judge, server, bench):
+    """llama.cpp refuses a question that is longer than the model's context with 400, in either form."""
+    server.answer = replies(Reply(b'{"error": {"code": 400, "type": "exceed_context_size_error"}}', 400))
+    for _ in range(3):
+        assert await judge.review(FILES, CLEAN) is JUDGE_DOWN
+    server.answer = passes
+    assert (await judge.review(FILES, CLEAN)).status is JudgeStatus.ANSWERED
+    assert bench.count("skipped") == 0
+
+
+async def test_an_answer_by_a_server_that_cut_the_question_is_about_a_part(judge, server):
+    """Some servers cut a question to the model's context without a word; their count of tokens tells."""
+    server.answer = says(usage={"prompt_tokens": 100})
+    assert (await judge.review(FILES, CLEAN)).partial
+    server.answer = says(usage={"prompt_tokens": 2_000})
+    assert not (await judge.review(FILES, CLEAN)).partial
+
+
 # Answers that are none.
 
 WORD = {"finding": "F1", "confirmed": False, "why": "An example."}
@@ -211,7 +229,7 @@ async def test_B2_an_answer_of_another_shape_is_no_answer(judge, server, bench, 
     server.answer = replies(completion(WRONG[wrong]))
     assert await judge.review(FILES, CRITICAL) is JUDGE_DOWN
     assert bench.count("invalid") == 1
-    assert bench.metrics.judge_last_success._value.get() == 0
+    assert bench.metrics.judge_last_success.labels("first")._value.get() == 0
 
 
 async def test_an_answer_that_was_cut_off_is_no_answer(judge, server, bench):
@@ -423,12 +441,12 @@ async def test_the_token_is_in_no_log_line_whatever_happens(judge, server):
 
 async def test_B14_the_last_success_is_visible_and_failures_do_not_move_it(judge, server, bench):
     await judge.review(FILES, CLEAN)
-    at = bench.metrics.judge_last_success._value.get()
+    at = bench.metrics.judge_last_success.labels("first")._value.get()
     assert at == bench.clock.now() / 1000
     bench.clock.advance(60_000)
     server.answer = replies(Reply(b"{}", 500))
     await judge.review(FILES, CLEAN)
-    assert bench.metrics.judge_last_success._value.get() == at
+    assert bench.metrics.judge_last_success.labels("first")._value.get() == at
 
 
 # The circuit breaker.
@@ -438,7 +456,7 @@ async def test_after_three_failures_it_is_left_alone_for_30_seconds_and_said(jud
     server.answer = replies(Reply(b"{}", 500))
     for _ in range(3):
         await judge.review(FILES, CLEAN)
-    assert bench.metrics.judge_circuit_open._value.get() == 1
+    assert bench.metrics.judge_circuit_open.labels("first")._value.get() == 1
     with structlog.testing.capture_logs() as lines:
         assert await judge.review(FILES, CLEAN) is JUDGE_DOWN
     assert [line["event"] for line in lines] == ["judge skipped"]
@@ -447,7 +465,7 @@ async def test_after_three_failures_it_is_left_alone_for_30_seconds_and_said(jud
     server.answer = passes
     assert (await judge.review(FILES, CLEAN)).status is JudgeStatus.ANSWERED
     assert (await judge.review(FILES, CLEAN)).status is JudgeStatus.ANSWERED
-    assert bench.metrics.judge_circuit_open._value.get() == 0
+    assert bench.metrics.judge_circuit_open.labels("first")._value.get() == 0
 
 
 async def test_a_probe_that_fails_leaves_it_alone_for_another_while(judge, server, bench):

@@ -189,7 +189,7 @@ async def test_a_judge_that_passes_a_skill_verifies_it_and_is_asked_once_about_t
     await submit_skill("tidy", namespace="other")
     await run_until_quiet(judged)
     assert len(server.asked) == 1
-    assert judged.metrics.judge_calls.labels("cached")._value.get() == 1
+    assert judged.metrics.judge_calls.labels("first", "cached")._value.get() == 1
     digest = digest_of_files(skill_files("tidy"))
     entry = await judged.kv.get(keys.judge(digest, judged.scanner.ruleset, "llama3:8b", RUBRIC))
     assert entry is not None

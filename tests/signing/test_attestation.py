@@ -11,7 +11,7 @@ from tests.signing.conftest import ARCHIVES, DIGEST, FILES, JUDGE, TAR, ZIP, sta
 from vskill_platform.domain.content import SkillFile, content_hash
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.scan import JUDGE_DOWN, StaticReport
 from vskill_platform.domain.submission import Approval
 from vskill_platform.signing.check import check_attestation
 from vskill_platform.signing.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
@@ -98,7 +98,18 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "decidedAt": "2025-11-13T02:13:20.123Z",
         "capabilityCard": None,
         "files": None,
+        "secondJudge": None,
+        "secondJudgeStatus": "none",
     }
+
+
+def test_two_judges_are_both_attested_the_lower_score_first():
+    high = msgspec.structs.replace(JUDGE, model="n", score=99)
+    both = statement(evidence=evidence_of(DIGEST, StaticReport("r7"), high, second=JUDGE)).predicate
+    assert both.judge is not None and both.second_judge is not None
+    assert (both.judge.model, both.second_judge.model, both.second_judge_status) == ("m", "n", "answered")
+    down = statement(evidence=evidence_of(DIGEST, StaticReport("r7"), JUDGE, second=JUDGE_DOWN)).predicate
+    assert (down.second_judge, down.second_judge_status) == (None, "down")
 
 
 def test_without_evidence_about_these_bytes_nothing_is_said_about_a_scan():

@@ -15,7 +15,8 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, NotFound
-from vskill_platform.domain.evidence import word_of
+from vskill_platform.domain.evidence import JudgeWords, words_of
+from vskill_platform.domain.judges import rank_judges
 from vskill_platform.domain.scan import (
     FindingKind,
     JudgeReport,
@@ -88,7 +89,8 @@ class KnownReports(msgspec.Struct, frozen=True):
     """Every stored report about one content."""
 
     static: StaticReport | None
-    judge: JudgeReport | None
+    #: One for each judge that answered, the one that counts first.
+    judges: tuple[JudgeReport, ...]
     others: tuple[ExternalReport, ...]
     #: Analysers whose report is wanted and not there.
     owed: tuple[str, ...]
@@ -121,14 +123,28 @@ async def read_reports(services: Services, digest: str) -> KnownReports:
         raise error
     skips = Skips("security_report")
     newest = _best(scans.items, keys.scan(digest, services.scanner.ruleset))
-    word = _best(words.items, "")
     others = await list_external_scans(digest)
     said = {one.provider for one in others}
     owed = tuple(name for name in await provider_names() if name not in said)
     static = None if newest is None else skips.decode(newest, StaticReport)
-    judge = None if word is None else skips.decode(word, JudgeReport)
+    said_by = {one.model: one for one in _oldest_first(skips, words.items)}
     skips.report(services)
-    return KnownReports(static, judge, others, owed)
+    return KnownReports(static, _present_judges(services, said_by), others, owed)
+
+
+def _oldest_first(skips: Skips, entries: tuple[Entry, ...]) -> list[JudgeReport]:
+    decoded = [skips.decode(entry, JudgeReport) for entry in sorted(entries, key=lambda entry: entry.version)]
+    return [one for one in decoded if one is not None and one.answer is not None]
+
+
+def _present_judges(services: Services, said_by: dict[str, JudgeReport]) -> tuple[JudgeReport, ...]:
+    """By the judges that are configured where they have answered, otherwise by the latest that has."""
+    settings = services.settings
+    present = [
+        said_by[name] for name in (settings.judge_model, settings.second_judge_model) if name in said_by
+    ]
+    found = present or list(said_by.values())[-1:]
+    return rank_judges(found[0], found[1]) if len(found) > 1 else tuple(found)
 
 
 def _best(entries: tuple[Entry, ...], preferred: str) -> Entry | None:
@@ -147,7 +163,7 @@ def security_of(
     reason = hits[0].reason if hits else ref.reason if taken_down else None
     providers = (
         _own(known.static),
-        *_judge(known.judge),
+        *map(_judge, known.judges),
         *map(_other, known.others),
         *map(_pending_view, known.owed),
     )
@@ -180,16 +196,16 @@ def _refusing(providers: tuple[ProviderView, ...], reason: str) -> tuple[Provide
 def _words(known: KnownReports, reason: str | None, *, blocked: bool) -> VerdictWords:
     if reason is not None:
         return words_for_blocked((reason,), blocked=blocked)
-    if known.judge is None:
-        return words_for_scan(known.static, None)
-    return words_for_scan(known.static, word_of(known.judge), known.judge.status)
+    words = words_of(*known.judges) if known.judges else JudgeWords()
+    return words_for_scan(known.static, words)
 
 
 def _overall(known: KnownReports) -> str:
     if known.static is None or known.static.status is not ScanStatus.COMPLETE:
         return PENDING
-    answer = known.judge.answer if known.judge else None
-    return (answer[1] if answer else known.static.verdict).value
+    verdicts = [one.answer[1] for one in known.judges if one.answer is not None]
+    # Of two judges the harsher verdict is shown; `Verdict` lists the mildest first.
+    return max(verdicts or [known.static.verdict], key=list(Verdict).index).value
 
 
 def _own(report: StaticReport | None) -> ProviderView:
@@ -206,16 +222,20 @@ def _own(report: StaticReport | None) -> ProviderView:
     )  # fmt: skip
 
 
-def _judge(report: JudgeReport | None) -> tuple[ProviderView, ...]:
-    if report is None or report.answer is None:
-        return ()
-    points, verdict = report.answer
+def _judge(report: JudgeReport) -> ProviderView:
     confirmed = sum(word.confirmed for word in report.confirmations)
     name = f"{report.model} {report.rubric}".strip()
-    view = ProviderView(
-        JUDGE_NAME, _status(verdict), verdict.value, confirmed, confirmed, points, report.reason, name, None
+    return ProviderView(
+        JUDGE_NAME,
+        _status(report.verdict),
+        report.verdict and report.verdict.value,
+        confirmed,
+        confirmed,
+        report.score,
+        report.reason,
+        name,
+        None,
     )
-    return (view,)
 
 
 def _other(report: ExternalReport) -> ProviderView:

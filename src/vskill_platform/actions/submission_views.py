@@ -7,7 +7,7 @@ from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Wire, iso_time, maybe_time
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.naming import name_note
-from vskill_platform.domain.scan import ScanStatus
+from vskill_platform.domain.scan import JudgeStatus, ScanStatus
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.domain.submission import Attempts, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
@@ -52,6 +52,16 @@ class DecisionView(Wire, frozen=True):
     score: int | None
 
 
+class OtherJudgeView(Wire, frozen=True):
+    """What the second of two judges said."""
+
+    #: answered or down
+    status: str
+    verdict: str | None
+    score: int | None
+    model: str | None
+
+
 class ScanSummary(Wire, frozen=True):
     """What both tiers reported, in short; the skill's security report has every finding."""
 
@@ -70,6 +80,8 @@ class ScanSummary(Wire, frozen=True):
     judge_verdict: str | None
     judge_score: int | None
     judge_model: str | None
+    #: of the other judge, where two are configured; the lower score of the two stands above
+    second_judge: OtherJudgeView | None = None
 
 
 class PositionView(Wire, frozen=True):
@@ -257,6 +269,19 @@ def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:
         judge_verdict=judge.verdict.value if judge else None,
         judge_score=judge.score if judge else None,
         judge_model=judge.model if judge else None,
+        second_judge=_other_judge(found, is_blocked=is_blocked),
+    )
+
+
+def _other_judge(found: Evidence, *, is_blocked: bool) -> OtherJudgeView | None:
+    if found.second_judge_status is JudgeStatus.NONE:
+        return None
+    judge = None if is_blocked else found.second_judge
+    return OtherJudgeView(
+        status=found.second_judge_status.value,
+        verdict=judge.verdict.value if judge else None,
+        score=judge.score if judge else None,
+        model=judge.model if judge else None,
     )
 
 

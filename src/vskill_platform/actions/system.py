@@ -165,7 +165,7 @@ async def show_storage(services: Services, _reader: Principal, _request: ReadSto
         queue=services.broker.engine,
         content=services.blobs.engine,
         rules=services.scanner.ruleset,
-        judge=settings.judge_model or None,
+        judge=" and ".join(one for one in (settings.judge_model, settings.second_judge_model) if one) or None,
         submissions=health.counts.total,
         unreadable=health.counts.unreadable,
         violations=len(health.violations),

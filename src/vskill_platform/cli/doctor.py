@@ -105,9 +105,11 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
     yield await asyncio.to_thread(_git)
-    yield Check(
-        "judge", ok=True, detail="configured" if env.judge else "none: degraded mode, SCANNED at most"
-    )
+    models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
+    judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
+    yield Check("judge", ok=True, detail=judges)
+    for name in env.settings.required_analysers:
+        yield await asyncio.to_thread(_required_analyser, name, env.settings)
 
 
 async def _check_content(env: "Env", within_s: float | None) -> Check:
@@ -155,6 +157,16 @@ def _disks(settings: "Settings") -> Check:
     spaces = look_at_disks(settings)
     detail = ", ".join(f"{one.free_bytes // 1_048_576:,} MiB free for {one.kept}" for one in spaces)
     return Check("disks", ok=not filling(spaces, settings), detail=detail or "nothing is kept on a disk")
+
+
+def _required_analyser(name: str, settings: "Settings") -> Check:
+    """Whether one whose report is required can run here; a remote one is not asked."""
+    from vskill_platform.external_scan.contract import find_program
+    from vskill_platform.external_scan.dispatch import remote_secrets
+
+    where = "remote" if name in remote_secrets(settings) else find_program(name, settings)
+    missing = "not installed here, and required: without it every skill waits for a reviewer"
+    return Check(f"analyser {name}", ok=where is not None, detail=where or missing)
 
 
 def _git() -> Check:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
     from vskill_platform.signing.revocation_list import RevocationDocument
-    from vskill_platform.signing.statement import CapabilityCard
+    from vskill_platform.signing.statement import CapabilityCard, Judgement
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -321,7 +321,6 @@ def _own_keys() -> "tuple[PublicKey, ...]":
 
 def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
     about = checked.statement.predicate
-    judge = about.judge
     rows: list[tuple[str, object]] = [
         ("skill", f"{about.skill} {about.version}"),
         ("content", checked.content or "not compared: give --archive or --folder"),
@@ -331,10 +330,16 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         ("from", f"{about.repository} {about.path} {about.commit or ''}".strip()),
         ("certification", f"{about.certification}, decided {about.decided_at}"),
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
-        ("judge", f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else about.judge_status),
+        ("judge", _judge_in_words(about.judge, about.judge_status)),
         ("can do", _card_in_words(about.capability_card)),
     ]
+    if about.second_judge_status != "none":
+        rows.insert(-1, ("second judge", _judge_in_words(about.second_judge, about.second_judge_status)))
     print_table("The attestation is genuine.", ("what", "value"), rows)
+
+
+def _judge_in_words(judge: "Judgement | None", status: str) -> str:
+    return f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else status
 
 
 def _serial_in_words(serial: int | None) -> str:

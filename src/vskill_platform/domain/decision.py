@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from vskill_platform.domain.judges import JudgeSide, clears, condemns, rank_judges, side_of
 from vskill_platform.domain.scan import (
     NO_JUDGE,
     Finding,
@@ -28,8 +29,6 @@ from vskill_platform.domain.scan import (
 from vskill_platform.domain.skill import Certification, certification_for
 from vskill_platform.domain.states import State
 
-#: The judge rejects below the first score, clears findings from the second, approves from the third.
-JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80
 #: The answer that changes most: a decision that stays the same under it needs no judge.
 _WORST_ANSWER = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0)
 
@@ -88,12 +87,16 @@ class DecisionRow(enum.StrEnum):
     JUDGE_PASS = "judge-pass"  # noqa: S105 - a row's name
     JUDGE_FAIL = "judge-fail"
     JUDGE_UNSURE = "judge-unsure"
+    #: of two judges that answered, each stands on another side
+    JUDGES_DISAGREE = "judges-disagree"
     UNJUDGED_PASS = "unjudged-pass"  # noqa: S105 - a row's name
     UNJUDGED_CONCERNS = "unjudged-concerns"
     #: not tried in turn: a row above would publish it, and this sends it to a person
     STRONG_MALICE = "strong-malice"
     CRITICAL_CLEARED = "critical-cleared"
     SIGNALLED = "signalled"
+    #: a verdict that the operator requires is missing or is not clean
+    REQUIREMENT_UNMET = "requirement-unmet"
 
 
 #: A rescan takes live content down by these, and by every row that blocks.
@@ -153,11 +156,13 @@ class _Case(msgspec.Struct, frozen=True):
 
     static: StaticReport
     findings: tuple[Finding, ...]
-    judge: JudgeReport
+    #: the word that counts first
+    judges: tuple[JudgeReport, JudgeReport]
     blocklist_hit: str | None
     approved_by: str | None
     trusted_vendor: bool
     signals: tuple[Signal, ...]
+    unmet: tuple[str, ...]
 
     @property
     def score(self) -> int:
@@ -167,32 +172,40 @@ class _Case(msgspec.Struct, frozen=True):
     def criticals(self) -> tuple[Finding, ...]:
         return criticals(self.findings)
 
+    @property
+    def answered(self) -> tuple[JudgeReport, ...]:
+        return tuple(report for report in self.judges if report.answer is not None)
+
 
 def decide(
     static: StaticReport,
     judge: JudgeReport,
     *,
+    second: JudgeReport = NO_JUDGE,
     blocklist_hit: str | None = None,
     approved_by: str | None = None,
     trusted_vendor: bool = False,
     suppressed: Collection[str] = (),
     signals: Collection[Signal] = (),
+    unmet: Collection[str] = (),
 ) -> Decision:
     """The next state of a submission.
 
-    `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is the reviewer who approved
-    exactly this digest. `suppressed` are the rules that a reviewer judged false for this digest. `signals` are
-    what the registry noticed about the skill; a trusted vendor's do not count.
+    `second` is the report of a second judge. `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is
+    the reviewer who approved exactly this digest. `suppressed` are the rules that a reviewer judged false for this
+    digest. `signals` are what the registry noticed about the skill; a trusted vendor's do not count. `unmet` are
+    sentences about verdicts that the operator requires and that are missing or not clean.
     """
     findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
     case = _Case(
         static,
         findings,
-        judge,
+        rank_judges(judge, second),
         blocklist_hit,
         approved_by,
         trusted_vendor,
         signals=() if trusted_vendor else tuple(signals),
+        unmet=tuple(unmet),
     )
     decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
     return _raise_to_review(case, decision)
@@ -221,6 +234,11 @@ def judge_can_change(
     return len(rows) > 1
 
 
+def is_automatic(decision: Decision) -> bool:
+    """Whether it publishes without a person's word on these bytes."""
+    return decision.next_state is State.AUTO_APPROVED and decision.row is not DecisionRow.APPROVED
+
+
 def outcome_of(decision: Decision) -> Outcome:
     """What the decision means to the author. Nothing is refused here: what has no form never comes to a decision."""
     match decision.next_state:
@@ -239,6 +257,7 @@ def decide_rescan(
     judge: JudgeReport,
     *,
     certification: Certification,
+    second: JudgeReport = NO_JUDGE,
     blocklist_hit: str | None = None,
     approved_by: str | None = None,
     trusted_vendor: bool = False,
@@ -249,6 +268,7 @@ def decide_rescan(
     decision = decide(
         static,
         judge,
+        second=second,
         blocklist_hit=blocklist_hit,
         approved_by=approved_by,
         trusted_vendor=trusted_vendor,
@@ -258,7 +278,7 @@ def decide_rescan(
     if decision.next_state is State.AUTO_APPROVED:
         return _keep_version(decision, certification)
     found = RescanDecision(
-        _rescan_outcome(decision, static, judge),
+        _rescan_outcome(decision, static, rank_judges(judge, second)[0]),
         decision.reason,
         rule_ids=decision.rule_ids,
         block=decision.block,
@@ -325,38 +345,57 @@ def _before_the_judge(case: _Case) -> Decision | None:
 def _on_strong_findings(case: _Case) -> Decision | None:
     """None where the scan did not fail, and nothing is critical or the judge cleared every critical finding."""
     found = case.criticals
-    if found and _judge_condemns(case):
-        reason = f"the judge confirmed a critical finding or failed the skill ({_names(found)})"
+    if found and _judges_condemn(case):
+        who = _judges_name(case)
+        reason = f"{who} confirmed a critical finding or failed the skill ({_names(found)})"
         row = DecisionRow.CRITICAL_CONFIRMED
         return _make_decision(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
     # Whatever a judge clears: so much that speaks against a skill needs its author, not a reviewer.
     if verdict_of(case.findings) is Verdict.FAIL:
         reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
         return _make_decision(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
-    if found and not _judge_clears(case):
+    if found and not _judges_clear(case):
         reason = _needs_reviewer(found, "critical finding")
         return _make_decision(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
     return None
 
 
 def _on_the_rest(case: _Case) -> Decision:
-    answer = case.judge.answer
-    if answer is None:
+    answered = case.answered
+    if not answered:
         return _decide_without_judge(case)
-    points, verdict = answer
-    if points >= JUDGE_APPROVES and verdict is Verdict.PASS:
-        return _approve(
-            case, DecisionRow.JUDGE_PASS, f"passed the static scan and the judge (score {points})"
-        )
-    if points < JUDGE_REJECTS or verdict is Verdict.FAIL:
-        reason = f"rejected by the judge ({verdict.value}, score {points})"
-        return _make_decision(case, DecisionRow.JUDGE_FAIL, State.REJECTED, reason)
-    reason = f"the judge is not sure ({verdict.value}, score {points})"
-    return _make_decision(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+    told = " and ".join(_describe_answer(report, named=len(answered) > 1) for report in answered)
+    sides = {side_of(report.answer) for report in answered if report.answer is not None}
+    if len(sides) > 1:
+        reason = f"the judges disagree: {told}"
+        return _make_decision(case, DecisionRow.JUDGES_DISAGREE, State.NEEDS_REVIEW, reason)
+    judge = _judges_name(case)
+    match sides.pop():
+        case JudgeSide.APPROVES:
+            points = " and ".join(str(report.score) for report in answered)
+            reason = f"passed the static scan and {judge} (score {points})"
+            return _approve(case, DecisionRow.JUDGE_PASS, reason)
+        case JudgeSide.REJECTS:
+            return _make_decision(
+                case, DecisionRow.JUDGE_FAIL, State.REJECTED, f"rejected by {judge} ({told})"
+            )
+        case JudgeSide.UNSURE:
+            reason = f"{judge} {'is' if len(answered) == 1 else 'are'} not sure ({told})"
+            return _make_decision(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+
+
+def _judges_name(case: _Case) -> str:
+    return "both judges" if len(case.answered) > 1 else "the judge"
+
+
+def _describe_answer(report: JudgeReport, *, named: bool) -> str:
+    said = f"{report.verdict}, score {report.score}"
+    return f"{report.model}: {said}" if named else said
 
 
 def _decide_without_judge(case: _Case) -> Decision:
-    absent = "no judge is configured" if case.judge.status is JudgeStatus.NONE else "the judge is down"
+    none = case.judges[0].status is JudgeStatus.NONE
+    absent = "no judge is configured" if none else "the judge is down"
     if verdict_of(case.findings) is Verdict.PASS:
         return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
@@ -366,7 +405,7 @@ def _decide_without_judge(case: _Case) -> Decision:
 def _raise_to_review(case: _Case, decision: Decision) -> Decision:
     """Send to a person what would be published and is doubtful, unless a person approved these very bytes. Nothing is
     ever lowered here, and the judge's word is kept for the reviewer."""
-    if decision.next_state is not State.AUTO_APPROVED or decision.row is DecisionRow.APPROVED:
+    if not is_automatic(decision):
         return decision
     cleared = case.criticals
     strong = tuple(finding for finding in strong_malice(case.findings) if finding not in cleared)
@@ -374,9 +413,11 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
     if strong:
         doubts.append((DecisionRow.STRONG_MALICE, _needs_reviewer(strong, "finding of malice")))
     if cleared:
-        reason = f"the judge cleared {_count(cleared, 'critical finding')}; a reviewer must agree"
+        found = _count(cleared, "critical finding")
+        reason = f"{_judges_name(case)} cleared {found}; a reviewer must agree"
         doubts.append((DecisionRow.CRITICAL_CLEARED, reason))
     doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals]
+    doubts += [(DecisionRow.REQUIREMENT_UNMET, reason) for reason in case.unmet]
     if not doubts:
         return decision
     reasons = "; ".join(reason for _, reason in doubts)
@@ -389,24 +430,18 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
     )
 
 
-def _judge_condemns(case: _Case) -> bool:
-    answer = case.judge.answer
-    if answer is None:
-        return False
-    points, verdict = answer
-    return case.judge.confirms_any(case.criticals) or verdict is Verdict.FAIL or points < JUDGE_REJECTS
+def _judges_condemn(case: _Case) -> bool:
+    """All that answered; where they disagree about a critical finding, a reviewer decides."""
+    return bool(case.answered) and all(condemns(report, case.criticals) for report in case.answered)
 
 
-def _judge_clears(case: _Case) -> bool:
-    answer = case.judge.answer
-    if answer is None or answer[0] < JUDGE_CLEARS:
-        return False
-    return case.judge.cleared(case.criticals) == case.criticals
+def _judges_clear(case: _Case) -> bool:
+    return bool(case.answered) and all(clears(report, case.criticals) for report in case.answered)
 
 
 def _approve(case: _Case, row: DecisionRow, reason: str) -> Decision:
     certification = certification_for(
-        judged=case.judge.answer is not None,
+        judged=bool(case.answered),
         reviewed=case.approved_by is not None,
         trusted_vendor=case.trusted_vendor,
     )

@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from vskill_platform.domain.judges import rank_judges
 from vskill_platform.domain.scan import (
+    NO_JUDGE,
     Finding,
     FindingKind,
     JudgeReport,
@@ -30,6 +32,15 @@ class JudgeWord(msgspec.Struct, frozen=True, omit_defaults=True):
     score: int
     #: it was not shown every byte
     partial: bool = False
+
+
+class JudgeWords(msgspec.Struct, frozen=True):
+    """What one or two judges said, the word that counts first."""
+
+    word: JudgeWord | None = None
+    status: JudgeStatus = JudgeStatus.NONE
+    second: JudgeWord | None = None
+    second_status: JudgeStatus = JudgeStatus.NONE
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,10 +66,18 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     signal_places: tuple[str, ...] = ()
     capabilities: int = 0
     judge_status: JudgeStatus = JudgeStatus.NONE
+    #: of two judges the one with the lower score
     judge: JudgeWord | None = None
+    #: of the other judge, where two are configured
+    second_judge_status: JudgeStatus = JudgeStatus.NONE
+    second_judge: JudgeWord | None = None
     #: rules that a reviewer judged false for this content
     suppressed: tuple[str, ...] = ()
     trusted_vendor: bool = False
+
+    @property
+    def judge_words(self) -> JudgeWords:
+        return JudgeWords(self.judge, self.judge_status, self.second_judge, self.second_judge_status)
 
 
 def evidence_of(
@@ -66,10 +85,12 @@ def evidence_of(
     static: StaticReport,
     judge: JudgeReport,
     *,
+    second: JudgeReport = NO_JUDGE,
     suppressed: Collection[str] = (),
     trusted_vendor: bool = False,
 ) -> Evidence:
-    """The facts of two reports about one content."""
+    """The facts of the reports about one content."""
+    words = words_of(judge, second)
     counted = [finding for finding in static.findings if finding.kind is not FindingKind.CAPABILITY]
     return Evidence(
         digest=digest,
@@ -82,8 +103,10 @@ def evidence_of(
         certain=sum(finding.certain for finding in counted),
         rules=tuple(sorted({finding.rule_id for finding in counted})),
         capabilities=len(static.findings) - len(counted),
-        judge_status=judge.status,
-        judge=word_of(judge),
+        judge_status=words.status,
+        judge=words.word,
+        second_judge_status=words.second_status,
+        second_judge=words.second,
         suppressed=tuple(sorted(suppressed)),
         trusted_vendor=trusted_vendor,
     )
@@ -94,8 +117,14 @@ def _by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
     return {level: found.count(level) for level in Severity}
 
 
-def word_of(judge: JudgeReport) -> JudgeWord | None:
-    """The answer in short; None where there is none."""
+def words_of(first: JudgeReport, second: JudgeReport = NO_JUDGE) -> JudgeWords:
+    """What the judges said, in short."""
+    one, other = rank_judges(first, second)
+    return JudgeWords(_shorten(one), one.status, _shorten(other), other.status)
+
+
+def _shorten(judge: JudgeReport) -> JudgeWord | None:
+    """None where there is no answer."""
     answer = judge.answer
     if answer is None:
         return None

@@ -79,8 +79,8 @@ def _count_findings(evidence: Evidence) -> tuple[str, ...]:
         found.append("1 signal" if len(evidence.signals) == 1 else f"{len(evidence.signals)} signals")
     if evidence.status is not ScanStatus.COMPLETE:
         found.append(f"scan {evidence.status.value.replace('_', ' ')}")
-    if evidence.judge is not None:
-        found.append(f"judge: {evidence.judge.verdict.value.lower()}, {evidence.judge.score}")
+    words = (("judge", evidence.judge), ("second judge", evidence.second_judge))
+    found += [f"{who}: {one.verdict.value.lower()}, {one.score}" for who, one in words if one is not None]
     return tuple(found)
 
 

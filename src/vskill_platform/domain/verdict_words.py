@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from vskill_platform.domain.evidence import JudgeWord
+from vskill_platform.domain.evidence import JudgeWord, JudgeWords
 from vskill_platform.domain.scan import Finding, FindingKind, JudgeStatus, ScanStatus, StaticReport
 
 #: What no scan of files can see.
@@ -46,19 +46,15 @@ class VerdictWords(msgspec.Struct, frozen=True):
         return " ".join((self.headline, *self.details[:1]))
 
 
-def words_for_scan(
-    report: StaticReport | None, judge: JudgeWord | None, judge_status: JudgeStatus = JudgeStatus.NONE
-) -> VerdictWords:
+def words_for_scan(report: StaticReport | None, judges: JudgeWords) -> VerdictWords:
     """About content that nobody has blocked."""
     if report is None:
-        return VerdictWords(
-            "No report of our rules is stored.", Tone.WARN, (judge_sentence(judge, judge_status),)
-        )
+        return VerdictWords("No report of our rules is stored.", Tone.WARN, (judges_sentence(judges),))
     counted = [one for one in report.findings if one.kind is not FindingKind.CAPABILITY or one.certain]
     headline, tone = rules_sentence(report.status, report.problem, report.ruleset, counted)
-    if tone is Tone.GOOD and judge is None:
+    if tone is Tone.GOOD and judges.word is None:
         tone = Tone.INFO
-    details = [judge_sentence(judge, judge_status)]
+    details = [judges_sentence(judges)]
     if report.coverage.files_total:
         read, total = report.coverage.files_scanned, report.coverage.files_total
         details.append(f"Our rules read {read} of {total} files.")
@@ -93,14 +89,22 @@ def rules_sentence(
     return f"No known attack found by our rules ({version}).", Tone.GOOD
 
 
-def judge_sentence(judge: JudgeWord | None, status: JudgeStatus = JudgeStatus.NONE) -> str:
-    """What the judge says, or that it did not read it."""
-    if judge is not None:
-        what = "part of the instructions" if judge.partial else "the instructions"
-        return f"A judge ({judge.model}) read {what}: {judge.verdict.value.lower()}, {judge.score} of 100."
-    if status is JudgeStatus.DOWN:
-        return "The instructions were not read by a judge: it was unavailable."
-    return NOT_JUDGED
+def judges_sentence(judges: JudgeWords) -> str:
+    """What the judges say, or that they did not read it."""
+    if judges.word is None:
+        down = ": it was unavailable." if judges.status is JudgeStatus.DOWN else "."
+        return NOT_JUDGED.removesuffix(".") + down
+    said = [_describe_word("A judge", judges.word)]
+    if judges.second is not None:
+        said.append(_describe_word("A second judge", judges.second))
+    elif judges.second_status is JudgeStatus.DOWN:
+        said.append("A second judge was unavailable.")
+    return " ".join(said)
+
+
+def _describe_word(who: str, word: JudgeWord) -> str:
+    what = "part of the instructions" if word.partial else "the instructions"
+    return f"{who} ({word.model}) read {what}: {word.verdict.value.lower()}, {word.score} of 100."
 
 
 def _count(number: int, one: str, many: str) -> str:

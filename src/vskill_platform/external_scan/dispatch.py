@@ -83,7 +83,7 @@ async def request_scans(digest: str, *, again: bool = False) -> tuple[Task, ...]
     """Ask for the report of each analyser that has none on this content; `again` asks all of them anew."""
     names = await provider_names()
     owed = [name for name in names if again or await _is_owed(digest, name)]
-    return tuple([await _ask(digest, name) for name in owed])
+    return tuple([await request_scan(digest, name) for name in owed])
 
 
 async def _is_owed(digest: str, name: str) -> bool:
@@ -94,8 +94,8 @@ async def _is_owed(digest: str, name: str) -> bool:
     return await read_external_task(digest, name) is None
 
 
-async def _ask(digest: str, name: str) -> Task:
-    """A remote one has until the deadline; its task comes up then and looks whether it has called back."""
+async def request_scan(digest: str, name: str) -> Task:
+    """Ask one analyser. A remote one has until the deadline: its task looks then whether it has called back."""
     env = require_env("kv")
     remote = name in remote_secrets(env.settings)
     wait_ms = env.settings.external_scan_callback_ms if remote else 0

@@ -68,7 +68,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
     AlertCode.DISK_FILLING: "a disk with records or content has less free than VSKILL_DISK_ALERT_MIB",
     AlertCode.SLOW_WRITES: "a worker's last write to the record store took a second or more; a claim lasts 15",
-    AlertCode.JUDGE_STALE: "most of the last runs that asked the judge got no answer",
+    AlertCode.JUDGE_STALE: "most of the last runs that asked a judge got no answer of one",
 }
 
 
@@ -253,7 +253,7 @@ def _of_the_queue(facts: AlertFacts) -> Iterator[Alert]:
 def _of_the_judge(facts: AlertFacts) -> Iterator[Alert]:
     judge = facts.judge
     if judge.failing:
-        text = f"The judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked it."
+        text = f"A judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked one."
         yield Alert(AlertCode.JUDGE_STALE, text)
 
 

@@ -29,6 +29,9 @@ from vskill_platform.settings import Settings
 #: An answer larger than this is none.
 MAX_ANSWER_BYTES = 256 * 1024
 CONNECT_TIMEOUT_S = 5.0
+#: Some servers cut a question that is longer than the model's context, and answer all the same. No text has so many
+#: bytes to a token: such an answer is about a part.
+MOST_BYTES_PER_TOKEN = 12
 CONNECTIONS = 10
 #: After so many failures of the service in a row it is left alone for so long.
 FAILURES_TO_OPEN = 3
@@ -72,6 +75,45 @@ class _Completion(msgspec.Struct, frozen=True):
     """The part of a chat completion that is read."""
 
     choices: tuple[_Choice, ...]
+    #: not every server fills it in, or in the same way
+    usage: Any = None
+
+
+class JudgeAddress(msgspec.Struct, frozen=True):
+    """Where a judge is, and how it is asked."""
+
+    #: in metrics and logs: `first` or `second`
+    place: str
+    url: str
+    model: str
+    api_key: str = ""
+
+
+class TokenCount:
+    """What one question cost, by the service's own count; questions that were asked twice cost both."""
+
+    def __init__(self) -> None:
+        self.prompt = 0
+        self.answer = 0
+
+    def add(self, usage: Any) -> None:
+        """What a server says it has used; anything but two counts says nothing."""
+        said = usage if isinstance(usage, dict) else {}
+        counts = [said.get("prompt_tokens"), said.get("completion_tokens")]
+        prompt, answer = (one if isinstance(one, int) and one > 0 else 0 for one in counts)
+        self.prompt += prompt
+        self.answer += answer
+
+
+class JudgeReply(msgspec.Struct, frozen=True):
+    """What came of one question."""
+
+    report: JudgeReport
+    #: `answered`, `skipped`, or the kind of failure, as in metrics
+    outcome: str
+    tokens: TokenCount
+    #: why there is no answer
+    problem: str = ""
 
 
 class Breaker:
@@ -113,6 +155,7 @@ class HttpJudge:
     def __init__(
         self,
         client: httpx2.AsyncClient,
+        address: JudgeAddress,
         settings: Settings,
         *,
         clock: Clock,
@@ -120,9 +163,11 @@ class HttpJudge:
         metrics: Metrics,
         new_marker: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        self.model = settings.judge_model
+        self.model = address.model
+        self.place = address.place
         self._client = client
-        self._url = _endpoint(settings.judge_url)
+        self._url = _endpoint(address.url)
+        self._api_key = address.api_key
         self._settings = settings
         self._clock = clock
         self._log = log
@@ -134,43 +179,62 @@ class HttpJudge:
 
     async def review(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
         """The judge's report, or `JUDGE_DOWN`; it never raises for what the judge does."""
+        return (await self.ask(files, report)).report
+
+    async def ask(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReply:
+        """As `review`, with why there is no answer, and what the question cost."""
+        tokens = TokenCount()
         if too_many_criticals(report):
-            return self._down("too_large", "there are too many critical findings to ask about")
+            return self._down("too_large", "there are too many critical findings to ask about", tokens)
         if not self._breaker.lets_through(self._clock.monotonic()):
-            self._metrics.judge_calls.labels("skipped").inc()
-            self._log.info("judge skipped", reason="it failed repeatedly and is left alone for a while")
-            return JUDGE_DOWN
+            reason = "it failed repeatedly and is left alone for a while"
+            self._metrics.judge_calls.labels(self.place, "skipped").inc()
+            self._log.info("judge skipped", reason=reason, judge=self.place)
+            return JudgeReply(JUDGE_DOWN, "skipped", tokens, reason)
         try:
-            answered = await self._within_budget(files, report)
+            answered = await self._within_budget(files, report, tokens)
         except AnswerRefused as refused:
             self._breaker.succeeded()
-            return self._down(refused.kind, str(refused))
+            return self._down(refused.kind, str(refused), tokens)
         except ServiceFailed as failed:
             self._breaker.failed(self._clock.monotonic())
-            return self._down(failed.kind, str(failed))
+            return self._down(failed.kind, str(failed), tokens)
+        finally:
+            self._count_tokens(tokens)
         self._breaker.succeeded()
-        self._metrics.judge_circuit_open.set(0)
-        self._metrics.judge_calls.labels("answered").inc()
-        self._metrics.judge_last_success.set(self._clock.now() / 1000)
-        return answered
+        self._metrics.judge_circuit_open.labels(self.place).set(0)
+        self._metrics.judge_calls.labels(self.place, "answered").inc()
+        self._metrics.judge_last_success.labels(self.place).set(self._clock.now() / 1000)
+        return JudgeReply(answered, "answered", tokens)
 
-    def _down(self, kind: str, reason: str) -> JudgeReport:
-        self._metrics.judge_calls.labels(kind).inc()
-        self._metrics.judge_circuit_open.set(int(self._breaker.open))
+    def _count_tokens(self, tokens: TokenCount) -> None:
+        self._metrics.judge_tokens.labels(self.place, "prompt").inc(tokens.prompt)
+        self._metrics.judge_tokens.labels(self.place, "answer").inc(tokens.answer)
+
+    def _down(self, kind: str, reason: str, tokens: TokenCount) -> JudgeReply:
+        self._metrics.judge_calls.labels(self.place, kind).inc()
+        self._metrics.judge_circuit_open.labels(self.place).set(int(self._breaker.open))
         self._log.warning(
-            "judge is down", kind=kind, reason=reason, model=self.model, circuit_open=self._breaker.open
+            "judge is down",
+            kind=kind,
+            reason=reason,
+            judge=self.place,
+            model=self.model,
+            circuit_open=self._breaker.open,
         )
-        return JUDGE_DOWN
+        return JudgeReply(JUDGE_DOWN, kind, tokens, reason)
 
-    async def _within_budget(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
+    async def _within_budget(
+        self, files: Sequence[SkillFile], report: StaticReport, tokens: TokenCount
+    ) -> JudgeReport:
         budget_ms = self._settings.judge_budget_ms
         try:
             async with asyncio.timeout(budget_ms / 1000):
-                return await self._ask(files, report)
+                return await self._ask(files, report, tokens)
         except TimeoutError:
             raise ServiceFailed("timeout", f"no answer within {budget_ms} ms") from None
 
-    async def _ask(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
+    async def _ask(self, files: Sequence[SkillFile], report: StaticReport, tokens: TokenCount) -> JudgeReport:
         # Up to a megabyte of text is cut and compared: not on the event loop.
         question = await asyncio.to_thread(
             make_question,
@@ -179,35 +243,48 @@ class HttpJudge:
             marker=self._new_marker(),
             max_bytes=self._settings.judge_max_bytes,
         )
-        content = await self._completion(question)
-        return await asyncio.to_thread(read_answer, content, question, self.model)
+        content = await self._completion(question, tokens)
+        answered = await asyncio.to_thread(read_answer, content, question, self.model)
+        sent = sum(len(message["content"].encode()) for message in question.messages)
+        if tokens.prompt and sent > tokens.prompt * MOST_BYTES_PER_TOKEN:
+            fix = "give the model a longer context, or lower VSKILL_JUDGE_MAX_BYTES"
+            self._log.warning(
+                "judge read less than it was sent",
+                judge=self.place,
+                sent_bytes=sent,
+                read_tokens=tokens.prompt,
+                fix=fix,
+            )
+            return msgspec.structs.replace(answered, partial=True)
+        return answered
 
-    async def _completion(self, question: Question) -> str:
+    async def _completion(self, question: Question, tokens: TokenCount) -> str:
         """Asked for a JSON schema first, and for a plain JSON object where the server refuses that."""
         if not self._plain:
             try:
-                return await self._post_twice(_body(self.model, question, plain=False))
+                return await self._post_twice(_body(self.model, question, plain=False), tokens)
             except _FormRefused:
                 self._log.info("judge refuses a JSON schema", then="it is asked for a JSON object")
         try:
-            content = await self._post_twice(_body(self.model, question, plain=True))
+            content = await self._post_twice(_body(self.model, question, plain=True), tokens)
         except _FormRefused as refused:
-            raise ServiceFailed("http_error", str(refused)) from None
+            # A skill that is longer than what the model can read is refused so; others must still be judged.
+            raise AnswerRefused("http_error", str(refused)) from None
         self._plain = True
         return content
 
-    async def _post_twice(self, body: dict[str, Any]) -> str:
+    async def _post_twice(self, body: dict[str, Any], tokens: TokenCount) -> str:
         """Once more where the connection broke."""
         try:
-            return await self._post(body)
+            return await self._post(body, tokens)
         except CONNECTION_ERRORS as error:
             self._log.info("judge asked again", error=type(error).__name__)
         try:
-            return await self._post(body)
+            return await self._post(body, tokens)
         except CONNECTION_ERRORS as error:
             raise ServiceFailed("unreachable", f"the connection failed: {type(error).__name__}") from error
 
-    async def _post(self, body: dict[str, Any]) -> str:
+    async def _post(self, body: dict[str, Any], tokens: TokenCount) -> str:
         try:
             async with self._client.stream(
                 "POST", self._url, content=msgspec.json.encode(body), headers=self._headers()
@@ -220,7 +297,7 @@ class HttpJudge:
             raise ServiceFailed("timeout", f"the connection timed out: {type(error).__name__}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise ServiceFailed("unreachable", f"the request failed: {type(error).__name__}") from error
-        return _content(data)
+        return _content(data, tokens)
 
     def _headers(self) -> dict[str, str]:
         headers = {
@@ -228,15 +305,15 @@ class HttpJudge:
             "accept": "application/json",
             "accept-encoding": "identity",
         }
-        if self._settings.judge_api_key:
-            headers["authorization"] = f"Bearer {self._settings.judge_api_key}"
+        if self._api_key:
+            headers["authorization"] = f"Bearer {self._api_key}"
         return headers
 
 
-def make_client(settings: Settings) -> httpx2.AsyncClient:
+def make_client(url: str, settings: Settings) -> httpx2.AsyncClient:
     """A client that goes to the address that was set and nowhere else. It reads certificates: not on the loop."""
     budget_s = settings.judge_budget_ms / 1000
-    secure = settings.judge_url.startswith("https:")
+    secure = url.startswith("https:")
     return httpx2.AsyncClient(
         verify=ssl.create_default_context() if secure else False,
         follow_redirects=False,
@@ -283,12 +360,13 @@ async def _read_limited(response: httpx2.Response) -> bytes:
     return bytes(data)
 
 
-def _content(data: bytes) -> str:
+def _content(data: bytes, tokens: TokenCount) -> str:
     """The text that the model wrote."""
     try:
         completion = msgspec.json.decode(data, type=_Completion)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceFailed("not_json", f"the answer is not a chat completion: {error}") from None
+    tokens.add(completion.usage)
     if len(completion.choices) != 1:
         raise ServiceFailed("not_json", "the answer does not hold exactly one choice")
     choice = completion.choices[0]

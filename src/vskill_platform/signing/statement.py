@@ -98,6 +98,7 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     run: int
     #: None where nothing is known of a scan of these bytes
     static: Static | None
+    #: of two judges the one with the lower score
     judge: Judgement | None
     #: `answered`, `none` or `down`
     judge_status: str
@@ -114,6 +115,10 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     capability_card: CapabilityCard | None = None
     #: every file, by path; None in statements of earlier releases
     files: tuple[AttestedFile, ...] | None = None
+    #: what another judge said, where two are configured
+    second_judge: Judgement | None = None
+    #: as `judge_status`, of the other judge
+    second_judge_status: str = "none"
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):
@@ -186,8 +191,10 @@ def _predicate(registry: str, canonical: str, version: VersionRef, record: Submi
         submission=record.id,
         run=record.run,
         static=_static(evidence) if evidence else None,
-        judge=_judgement(evidence.judge) if evidence and evidence.judge else None,
+        judge=_judgement(evidence.judge) if evidence else None,
         judge_status=evidence.judge_status.value if evidence else "none",
+        second_judge=_judgement(evidence.second_judge) if evidence else None,
+        second_judge_status=evidence.second_judge_status.value if evidence else "none",
         certification=version.certification.value,
         score=version.score,
         reviewed=record.approval is not None and record.approval.digest == version.digest,
@@ -218,7 +225,9 @@ def _card(report: StaticReport | None) -> CapabilityCard | None:
     return CapabilityCard(report.ruleset, report.status.value, tuple(entries))
 
 
-def _judgement(word: JudgeWord) -> Judgement:
+def _judgement(word: JudgeWord | None) -> Judgement | None:
+    if word is None:
+        return None
     return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
 
 

@@ -46,6 +46,8 @@ class NamedJudge(Judge, Protocol):
 
     model: str
     rubric: str
+    #: In metrics: `first` or `second`.
+    place: str
 
 
 class CachedJudge:
@@ -61,7 +63,7 @@ class CachedJudge:
         async with env.turns.turn(key):
             found = await _read(env, key, JudgeReport)
             if found is not None:
-                env.metrics.judge_calls.labels("cached").inc()
+                env.metrics.judge_calls.labels(self._judge.place, "cached").inc()
                 return found
             answer = await self._judge.review(files, report)
             if answer.status is JudgeStatus.ANSWERED:

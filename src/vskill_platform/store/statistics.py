@@ -249,7 +249,7 @@ class JudgeWatch(msgspec.Struct, frozen=True):
     #: The latest run that has an answer of the judge; None where none of those looked at has.
     last_answer_at: int | None = None
     answered: int = 0
-    #: It was asked and was down.
+    #: It was asked and was down; of two judges, one was.
     failed: int = 0
 
     @property
@@ -260,6 +260,13 @@ class JudgeWatch(msgspec.Struct, frozen=True):
 
 class _JudgeFields(msgspec.Struct, frozen=True):
     judge_status: JudgeStatus = JudgeStatus.NONE
+    second_judge_status: JudgeStatus = JudgeStatus.NONE
+
+    @property
+    def worst(self) -> JudgeStatus:
+        """Of two judges, one that is down is not made up for by the other."""
+        statuses = (self.judge_status, self.second_judge_status)
+        return JudgeStatus.DOWN if JudgeStatus.DOWN in statuses else self.judge_status
 
 
 class _JudgedFields(msgspec.Struct, frozen=True):
@@ -283,9 +290,9 @@ async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20, *, audiences:
     skips = Skips("watch_judge")
     decoded = [skips.decode(entry, _JudgedFields) for entry in page.items]
     skips.report(env)
-    words = [(one.evidence.judge_status, one.updated_at) for one in decoded if one and one.evidence]
-    answers = [at for status, at in words if status is JudgeStatus.ANSWERED]
-    latest = [status for status, _ in words if status is not JudgeStatus.NONE][:asked]
+    words = [(one.evidence, one.updated_at) for one in decoded if one and one.evidence]
+    answers = [at for one, at in words if one.judge_status is JudgeStatus.ANSWERED]
+    latest = [one.worst for one, _ in words if one.worst is not JudgeStatus.NONE][:asked]
     return JudgeWatch(
         last_answer_at=max(answers, default=None),
         answered=latest.count(JudgeStatus.ANSWERED),

@@ -24,6 +24,7 @@ from vskill_platform.actions.visibility import audiences_of, needs_token
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import ContentDamaged, NotFound
+from vskill_platform.domain.evidence import JudgeWords
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.names import listed_name
 from vskill_platform.domain.scan import Finding, FindingKind
@@ -276,8 +277,8 @@ def _words(dossier: Dossier) -> VerdictWords:
         return words_for_blocked(reasons, blocked=bool(dossier.blocks))
     evidence = dossier.submission.evidence if dossier.submission else None
     if evidence is None or evidence.digest != dossier.ref.digest:
-        return words_for_scan(dossier.scan, None)
-    return words_for_scan(dossier.scan, evidence.judge, evidence.judge_status)
+        return words_for_scan(dossier.scan, JudgeWords())
+    return words_for_scan(dossier.scan, evidence.judge_words)
 
 
 def _trust_figure(dossier: Dossier, *, unfolded: bool) -> TrustFigure | None:

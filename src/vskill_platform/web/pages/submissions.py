@@ -157,7 +157,7 @@ def _words(record: Submission, report: StaticReport | None) -> VerdictWords | No
     if report is None and evidence.status is not ScanStatus.COMPLETE:
         # Such a report is not kept; the reason of the decision tells the problem.
         report = StaticReport(evidence.ruleset, evidence.status)
-    return words_for_scan(report, evidence.judge, evidence.judge_status)
+    return words_for_scan(report, evidence.judge_words)
 
 
 def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding, ...]:

@@ -1,0 +1,59 @@
+"""Verdicts that the operator requires before the registry publishes by itself: answers of judges, and clean reports of
+analysers.
+
+An analyser that has not reported yet is asked, and the submission is tried again until it has; its own deadline ends
+that. A report that is not clean, or that never comes, sends the submission to a reviewer: nothing waits for ever.
+"""
+
+from collections.abc import Collection
+
+from vskill_platform.domain.errors import SourceUnavailable
+from vskill_platform.domain.judges import missing_answers
+from vskill_platform.domain.scan import JudgeReport, Verdict
+from vskill_platform.domain.task import TaskState
+from vskill_platform.external_scan.dispatch import find_analyser, request_scan
+from vskill_platform.store.external_scans import (
+    ExternalReport,
+    ExternalStatus,
+    get_external_scan,
+    read_external_task,
+)
+from vskill_platform.worker_context import require_env
+
+
+async def unmet_requirements(digest: str, judged: Collection[JudgeReport]) -> tuple[str, ...]:
+    """Why this content may not be published by itself, in sentences; SourceUnavailable while an analyser has time."""
+    settings = require_env("settings").settings
+    unmet = list(missing_answers(judged, settings.judges_required))
+    for name in settings.required_analysers:
+        unmet += await _unmet_report(digest, name)
+    return tuple(unmet)
+
+
+async def _unmet_report(digest: str, name: str) -> tuple[str, ...]:
+    report = await get_external_scan(digest, name)
+    if report is None or await _may_be_there_now(report):
+        return await _wait_for_report(digest, name)
+    if report.verdict is Verdict.PASS:
+        return ()
+    if report.verdict is not None:
+        found = "1 finding" if sum(report.counts.values()) == 1 else f"{sum(report.counts.values())} findings"
+        return (f"{name} must pass it, and says {report.verdict} ({found})",)
+    status = report.status.value.replace("_", " ")
+    problem = f": {report.problem}" if report.problem else ""
+    return (f"{name} must pass it, and has no verdict ({status}{problem})",)
+
+
+async def _may_be_there_now(report: ExternalReport) -> bool:
+    """Where an analyser was missing, it may have been installed since."""
+    missing = report.status is ExternalStatus.UNAVAILABLE
+    return missing and await find_analyser(report.provider) is not None
+
+
+async def _wait_for_report(digest: str, name: str) -> tuple[str, ...]:
+    task = await read_external_task(digest, name)
+    if task is not None and task.state is TaskState.FAILED:
+        return (f"{name} must pass it, and has no verdict: {task.outcome}",)
+    if task is None or not task.state.active:
+        await request_scan(digest, name)
+    raise SourceUnavailable(f"{name} has not reported yet", host=name)
