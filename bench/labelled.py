@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,35 +24,13 @@ from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.scale import FULL
 from bench.suite import Run, run_suite
 from bench.workshop import Workshop
+from vskill_platform.cli.labelled_skills import Label, labelled_skills
 
 CHILD = Path(__file__).parent / "labelled_scan.py"
 PASSES = 2
 PATIENCE_S = 1800
 
-Label = tuple[str, str]
 Scans = dict[str, Any]
-
-
-def labelled_skills(folder: Path) -> dict[Path, Label]:
-    """Every skill below the folder, with its part and label. A skill's folder is the outermost with a file in it."""
-    return {
-        skill: (part.name, label.name)
-        for part in _folders(folder)
-        for label in _folders(part)
-        for skill in _skills(label)
-    }
-
-
-def _skills(folder: Path) -> Iterator[Path]:
-    for below in _folders(folder):
-        if any(path.is_file() for path in below.iterdir()):
-            yield below
-        else:
-            yield from _skills(below)
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
 def scan_with(source: Path, skills: Sequence[Path], *options: str) -> Scans:

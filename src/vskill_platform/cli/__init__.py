@@ -23,6 +23,7 @@ from vskill_platform.cli.destination import Connection, require_this_machine
 from vskill_platform.cli.doctor import doctor
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.install import install
+from vskill_platform.cli.judge import judge
 from vskill_platform.cli.keys import keys
 from vskill_platform.cli.lock import lock
 from vskill_platform.cli.login import login, logout, whoami
@@ -58,7 +59,7 @@ SECTIONS = {
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
         *(access, team, content),
     ),
-    SERVER: (*(serve, worker, schedule, keys, doctor, backup, restore, migrate, demo),),
+    SERVER: (*(serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),),
 }
 #: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
 #: registry's.

@@ -4,15 +4,15 @@ engine in the same processes with the same budgets, and the same decision as the
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from vskill_platform.cli.progress import Advance
     from vskill_platform.domain.content import SkillFile
     from vskill_platform.scan.contract import Scanner
     from vskill_platform.scan.report import Scanned
@@ -63,6 +63,7 @@ async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
     from msgspec.structs import replace
 
     from vskill_platform.bootstrap import open_scanner
+    from vskill_platform.cli.progress import Advance
     from vskill_platform.settings import process_settings
 
     processes = processes or min(len(places), os.cpu_count() or 1)
@@ -72,12 +73,12 @@ async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
     room = asyncio.Semaphore(2 * processes)
     async with AsyncExitStack() as stack:
         scanner = await open_scanner(settings, stack)
-        with _Advance(len(places)) as advance:
+        with Advance("scanning", len(places)) as advance:
             return await asyncio.gather(*(_scan_one(scanner, place, room, advance) for place in places))
 
 
 async def _scan_one(
-    scanner: "Scanner", place: Path, room: asyncio.Semaphore, advance: "_Advance"
+    scanner: "Scanner", place: Path, room: asyncio.Semaphore, advance: "Advance"
 ) -> "Scanned":
     async with room:
         scanned = await _foretell(scanner, place)
@@ -151,26 +152,3 @@ def _print_text(scanned: "Sequence[Scanned]", output: Path | None) -> None:
         return
     with output.open("w", encoding="utf-8") as file:
         Console(file=file, width=PIPE_WIDTH, highlight=False).print(text(scanned))
-
-
-class _Advance:
-    """Counts skills that are done, where somebody watches."""
-
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        hidden = total < 2 or not sys.stderr.isatty()
-        columns = ("scanning", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)
-        self._task = self._progress.add_task("scanning", total=total)
-
-    def __call__(self) -> None:
-        self._progress.advance(self._task)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
