@@ -44,7 +44,6 @@ EXEMPT: Mapping[str, str] = {
     "Readiness.status": "one that is not ready answers with an error",
     "SkillQuery.force_install": _ACCEPTED,
     "ContentLimits.bytes_file": _LIMIT,
-    "SkillVersion.tree_hash": "stored with every version for clients that compare it; no answer shows it yet",
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
     "SearchQuery.highlighted_only": _ACCEPTED,

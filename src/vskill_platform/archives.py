@@ -50,12 +50,12 @@ def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:
     )
 
 
-def artifact_of(files: Iterable[SkillFile]) -> Artifact:
-    """How these files are handed out in one piece."""
+def artifact_of(files: Iterable[SkillFile], digests: ArchiveDigests | None = None) -> Artifact:
+    """How these files are handed out in one piece; `digests` spares the archive of who has them already."""
     files = tuple(files)
-    is_plain = len(files) == 1
-    body = skill_file_of(files).data if is_plain else zip_archive(files)
-    return Artifact(is_plain, hashlib.sha256(body).hexdigest())
+    if len(files) == 1:
+        return Artifact(True, hashlib.sha256(skill_file_of(files).data).hexdigest())
+    return Artifact(False, digests.zip if digests else hashlib.sha256(zip_archive(files)).hexdigest())
 
 
 def zip_archive(files: Iterable[SkillFile]) -> bytes:

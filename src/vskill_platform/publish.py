@@ -10,13 +10,21 @@ from vskill_platform.archives import ArchiveDigests, archive_digests, artifact_o
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockTarget
-from vskill_platform.domain.content import SkillFile, content_hash, manifest_of, skill_file_of, tree_hash
+from vskill_platform.domain.content import (
+    FileEntry,
+    SkillFile,
+    content_hash,
+    manifest_of,
+    skill_file_of,
+    tree_hash,
+)
 from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.listing import About, about
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import (
+    Artifact,
     Certification,
     Publication,
     PublishedSkill,
@@ -60,11 +68,20 @@ class Content(msgspec.Struct, frozen=True):
     report: StaticReport | None = None
 
 
+class _Measured(msgspec.Struct, frozen=True):
+    """What is taken of all bytes of a content: once, before the commit is tried."""
+
+    content_hash: str
+    tree_hash: str
+    manifest: tuple[FileEntry, ...]
+    archives: ArchiveDigests
+    artifact: Artifact
+
+
 class _Seal(msgspec.Struct, frozen=True):
-    """What an attestation needs beside the records: made once, before the commit is tried."""
+    """What an attestation needs beside the records and the bytes."""
 
     key: SigningKey
-    archives: ArchiveDigests
     report: StaticReport
 
 
@@ -79,14 +96,14 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
     """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
     Raises Blocked, LowerVersion, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
     content = verified.content if verified is not None else await _read_content(claim.record)
-    seal = await _make_seal(content)
+    measured, seal = await _measure(content.files), await _make_seal(content)
     unblocked = content.unblocked
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         nonlocal unblocked
         # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
         asserted, unblocked = unblocked, None
-        operations, changes = await _publication(record, content, seal, asserted)
+        operations, changes = await _publication(record, content, measured, seal, asserted)
         # What was approved before was counted when it was decided.
         return (*operations, *(count_fired(record) if verified is not None else ())), changes
 
@@ -100,7 +117,8 @@ async def require_publishable(record: Submission) -> tuple[PublishedSkill, Publi
     content = await _read_content(record)
     await require_unblocked(_targets(record, content))
     _, canonical, skill, _ = await place_of(record.identity)
-    return publish_version(skill, _facts(record, content, canonical))[0], skill
+    facts = _facts(record, content, canonical, await _measure(content.files))
+    return publish_version(skill, facts)[0], skill
 
 
 def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:
@@ -115,20 +133,33 @@ async def _read_content(record: Submission) -> Content:
     return Content(record.digest, files, admit_skill(files, slug_of(record.identity)))
 
 
+async def _measure(files: tuple[SkillFile, ...]) -> _Measured:
+    if sum(len(file.data) for file in files) <= INLINE_BYTES:
+        return _measure_now(files)
+    return await asyncio.to_thread(_measure_now, files)
+
+
+def _measure_now(files: tuple[SkillFile, ...]) -> _Measured:
+    archives = archive_digests(files)
+    return _Measured(
+        content_hash=content_hash(skill_file_of(files).data),
+        tree_hash=tree_hash(files),
+        manifest=manifest_of(files),
+        archives=archives,
+        artifact=artifact_of(files, archives),
+    )
+
+
 async def _make_seal(content: Content) -> _Seal | None:
     signing = require_env("signing").signing
     if signing is None:
         return None
-    if sum(len(file.data) for file in content.files) <= INLINE_BYTES:
-        archives = archive_digests(content.files)
-    else:
-        archives = await asyncio.to_thread(archive_digests, content.files)
     report = content.report or await scan_once(content.files, content.digest)
-    return _Seal(await signing.current(), archives, report)
+    return _Seal(await signing.current(), report)
 
 
 async def _publication(
-    record: Submission, content: Content, seal: _Seal | None, asserted: Assert | None
+    record: Submission, content: Content, measured: _Measured, seal: _Seal | None, asserted: Assert | None
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """The writes of a publication; they assert the blocklist version that was checked."""
     if asserted is None:
@@ -139,7 +170,7 @@ async def _publication(
         await settle_skill(skill)
         _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
-    published, added = publish_version(skill, _facts(record, content, canonical))
+    published, added = publish_version(skill, _facts(record, content, canonical, measured))
     belonging = await belonging_of(record.identity, published.narrowed)
     audience = belonging.audience
     published, claims = await claim_writes(
@@ -157,8 +188,9 @@ async def _publication(
     if seal is not None:
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)
-        manifest = manifest_of(content.files)
-        statement = make_statement(registry, canonical, current, record, seal.archives, seal.report, manifest)
+        statement = make_statement(
+            registry, canonical, current, record, measured.archives, seal.report, measured.manifest
+        )
         operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
@@ -178,7 +210,7 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
         raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
 
 
-def _facts(record: Submission, content: Content, canonical: str) -> Publication:
+def _facts(record: Submission, content: Content, canonical: str, measured: _Measured) -> Publication:
     env = require_env("kv")
     decision, evidence = record.decision, _evidence_of(record, content.digest)
     certification = decision.certification if decision else None
@@ -186,9 +218,9 @@ def _facts(record: Submission, content: Content, canonical: str) -> Publication:
         canonical=canonical,
         number="",
         digest=content.digest,
-        content_hash=content_hash(skill_file_of(content.files).data),
-        tree_hash=tree_hash(content.files),
-        manifest=manifest_of(content.files),
+        content_hash=measured.content_hash,
+        tree_hash=measured.tree_hash,
+        manifest=measured.manifest,
         published_at=env.kv.now(),
         certification=Certification(certification) if certification else Certification.SCANNED,
         score=(decision.score if decision else None) or 0,
@@ -206,7 +238,7 @@ def _facts(record: Submission, content: Content, canonical: str) -> Publication:
         about=_about(content.manifest),
         trust=_trust(record, content.digest),
         ruleset=evidence.ruleset if evidence else "",
-        artifact=artifact_of(content.files),
+        artifact=measured.artifact,
     )
 
 

@@ -16,6 +16,8 @@ NAME_LENGTH = 64
 _MARK = 8
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _NEUTRAL_MARKS = frozenset("-._")
+#: For the translation of ASCII alone: what is no part of a plain name.
+_ASCII_PLAIN = {code: "-" for code in range(128) if chr(code) not in _PLAIN}
 _ASCII_SLUG = {code: "-" for code in range(128) if not (chr(code).isalnum() or chr(code) in _NEUTRAL_MARKS)}
 
 #: first segments of our own pages and interfaces; an owner of this name is shown with its host instead
@@ -121,7 +123,11 @@ def plain_name(text: str) -> str:
 
 def hyphenate(text: str) -> str:
     """Lower-case letters, digits and single hyphens for everything else; perhaps nothing."""
-    plain = "".join(char if char in _PLAIN else "-" for char in text.lower())
+    lower = text.lower()
+    if text.isascii():
+        plain = lower.translate(_ASCII_PLAIN)
+    else:
+        plain = "".join(char if char in _PLAIN else "-" for char in lower)
     return "-".join(part for part in plain.split("-") if part)
 
 
