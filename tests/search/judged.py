@@ -25,6 +25,7 @@ from vskill_platform.kv.entries import Put
 
 FOLDER = Path(__file__).parent
 LATER = FOLDER / "later.txt"
+LATEST = FOLDER / "latest.txt"
 _DAY_MS = 24 * 3_600_000
 _NOW = 1_800_000_000_000
 
