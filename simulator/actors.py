@@ -10,6 +10,7 @@ import msgspec
 
 from simulator.content import Content, Place, write_content
 from simulator.faults import Process
+from simulator.lists import ClonedList, clone_list
 from simulator.outside import Outside
 from simulator.world import World
 from vskill_platform.actions.action import Action
@@ -88,6 +89,7 @@ WEIGHTS = {
     "flip": 6,
     "look": 12,
     "download": 6,
+    "clone": 5,
 }
 #: What they do to a submission that takes a step this moment.
 AMBUSHES = (
@@ -139,6 +141,8 @@ class People:
         self.last: dict[str, Content] = {}
         #: Every content by its digest.
         self.written: dict[str, Content] = {}
+        #: The lists of skills that strangers cloned.
+        self.cloned: list[ClonedList] = []
         self.process = self._new_process()
 
     # The web side's process.
@@ -345,6 +349,16 @@ class People:
         for name in seen:
             self._world.watcher.check_shown(name, begun)
         return len(seen)
+
+    async def _clone(self, _: Place) -> int | None:
+        """Clone the list of everything, as somebody who did not sign in."""
+        found = await clone_list(self._world, require_env())
+        if found is None:
+            return None
+        self.cloned.append(found)
+        for name in {namespace_in(one.canonical) for one in found.skills.values() if one.canonical}:
+            self._world.watcher.check_shown(name, found.begun)
+        return len(found.skills)
 
     async def _download(self, place: Place) -> int | None:
         """Get the files of a version. What is handed out is what was written, byte for byte, or nothing is."""

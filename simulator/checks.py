@@ -16,7 +16,7 @@ from vskill_platform.domain.blocklist import targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import Namespace, Visibility, audience_for, namespace_of
 from vskill_platform.domain.revocation import Revocation, revoked_versions, status_of
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus, newest_under_review
+from vskill_platform.domain.skill import PublishedSkill, VersionStatus, listed_version, newest_under_review
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import (
     CLAIM_MS,
@@ -103,6 +103,8 @@ class Watcher:
         self.cleared: dict[str, int] = {}
         #: By namespace, since which moment it is shown to everybody or hidden, oldest first.
         self.shown: dict[str, list[tuple[int, bool]]] = {}
+        #: By skill and number in lists, what can be installed.
+        self._listed: dict[tuple[str, str], tuple[str | None, str | None]] = {}
 
     async def committed(
         self, store: MemoryKV, before: dict[str, Entry | None], operations: Sequence[Operation]
@@ -130,9 +132,9 @@ class Watcher:
         elif key.startswith(keys.SKILL) and not keys.is_alias(key):
             skill = msgspec.json.decode(value, type=PublishedSkill)
             await self._check_skill(store, skill)
-            _check_revoked(
-                None if old is None else msgspec.json.decode(old.value, type=PublishedSkill), skill, puts
-            )
+            was_skill = None if old is None else msgspec.json.decode(old.value, type=PublishedSkill)
+            _check_revoked(was_skill, skill, puts)
+            self._check_listed(skill)
         elif key.startswith(keys.REVOCATION):
             await _check_serial(store, msgspec.json.decode(value, type=Revocation), old)
         elif key.startswith(keys.NAMESPACE):
@@ -355,6 +357,16 @@ class Watcher:
         for earlier, later in pairwise(skill.versions):
             again = earlier.digest == later.digest and not earlier.owner_yanked and not later.owner_yanked
             require(not again, "one content in a row makes one version", f"{skill.canonical} {numbers}")
+
+    def _check_listed(self, skill: PublishedSkill) -> None:
+        """A number in lists means one thing for ever: clients that have it do not update."""
+        if not skill.versions:
+            return
+        number, state = listed_version(skill), (skill.current_version, skill.current_digest)
+        known = self._listed.setdefault((skill.canonical, number), state)
+        require(
+            known == state, "a number in lists is never used again", f"{skill.canonical} {number}: {state}"
+        )
 
 
 class _Audience(msgspec.Struct, frozen=True):

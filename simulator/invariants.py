@@ -6,6 +6,7 @@ import msgspec
 from simulator.actors import Filed, People
 from simulator.checks import LABELS, is_step, require
 from simulator.faults import Process
+from simulator.lists import check_lists
 from simulator.outside import Outside
 from simulator.plan import Listener
 from simulator.world import ANALYSER, World
@@ -61,6 +62,7 @@ async def check_end(world: World, people: People, outside: Outside) -> None:
     await _check_told(world, records)
     for task in await world.tasks():
         await _check_task(world, outside, task)
+    await check_lists(world, people.cloned)
     await _check_converged(world)
 
 
