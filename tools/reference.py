@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import commands_page, declared_schema, routes_page, rules_page, states_page, tables
+from tools import client_matrix, commands_page, declared_schema, routes_page, rules_page, states_page, tables
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -22,6 +22,7 @@ COMMAND = "make reference"
 PARTS: Mapping[str, Callable[[], str]] = {
     "actions": tables.actions,
     "alerts": tables.alerts,
+    "client-matrix": client_matrix.render,
     "commands": commands_page.render,
     "errors": tables.errors,
     "jobs": tables.jobs,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -70,7 +70,8 @@ def find_clients() -> Installed | None:
         "opencode-*/bin/opencode",
     )
     found = [sorted(MODULES.glob(pattern)) for pattern in programs]
-    wanted = (MODULES / "skills", MODULES / "clawhub", MODULES / "@google" / "gemini-cli")
+    packages = ("skills", "clawhub", "@google/gemini-cli", "@modelcontextprotocol/inspector")
+    wanted = [MODULES / one for one in packages]
     if not all(found) or not all(one.is_dir() for one in wanted):
         return None
     node, claude, codex, copilot, opencode = (paths[0] for paths in found)
@@ -89,6 +90,8 @@ class Client:
 
     #: What node runs, below the modules.
     script: str
+    #: A folder that the program finds in the place of the machine's `/etc`.
+    etc: Path | None = None
 
     def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
         self.registry = registry
@@ -108,7 +111,7 @@ class Client:
     def run(self, *arguments: str, code: int | None = 0, given: str = "", **variables: str) -> Said:
         """Ask; `code` is how it must end, None leaves that to the caller. `given` is what somebody types."""
         done = subprocess.run(
-            [*self.command(), *arguments],
+            [*self._inside(), *self.command(), *arguments],
             cwd=self.project,
             env={**self.variables(), **variables},
             input=given,
@@ -123,6 +126,12 @@ class Client:
 
     def command(self) -> list[str]:
         return [str(self._installed.node), str(self._installed.modules / self.script)]
+
+    def _inside(self) -> list[str]:
+        if self.etc is None:
+            return []
+        mounted = ["sh", "-euc", 'mount --bind "$0" /etc; exec "$@"', str(self.etc)]
+        return ["unshare", "--map-root-user", "--mount", *mounted]
 
     def variables(self) -> Mapping[str, str]:
         path = f"{self._installed.node.parent}{os.pathsep}{os.environ['PATH']}"
@@ -290,6 +299,25 @@ class OpenCode(Client):
         """Where each skill of its list lies, without its own."""
         listed = json.loads(self.run("debug", "skill").text)
         return {one["name"]: Path(one["location"]) for one in listed if one["location"] != "<built-in>"}
+
+
+class Inspector(Client):
+    """The MCP inspector, by its commands."""
+
+    script = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+    def words(self, method: str, *options: str) -> tuple[str, ...]:
+        """What is typed to ask the registry's server once."""
+        current = ("--protocol-era", "modern")
+        return (
+            *("--cli", f"{self.registry.url}/mcp", "--transport", "http", *current, "--method", method),
+            *options,
+        )
+
+    def ask(self, method: str, *options: str) -> dict[str, Any]:
+        """The result that it prints."""
+        printed = self.run(*self.words(method, *options)).text
+        return dict(json.loads(printed[printed.index("{") :]))
 
 
 class StandInModel:

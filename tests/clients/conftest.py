@@ -12,6 +12,7 @@ from tests.clients.clients import (
     Codex,
     Copilot,
     Gemini,
+    Inspector,
     OpenCode,
     Skills,
     StandInModel,
@@ -74,6 +75,11 @@ def gemini(installed, registry: Registry, tmp_path):
 @pytest.fixture
 def opencode(installed, registry: Registry, tmp_path):
     return OpenCode(installed, registry, tmp_path)
+
+
+@pytest.fixture
+def inspector(installed, registry: Registry, tmp_path):
+    return Inspector(installed, registry, tmp_path)
 
 
 @pytest.fixture

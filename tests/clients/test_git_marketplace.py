@@ -41,6 +41,7 @@ def commit_of(folder: Path, address: str) -> str:
     return git(folder, "ls-remote", address, "HEAD").split()[0]
 
 
+@pytest.mark.shows("git", "add", "find", "install")
 @pytest.mark.parametrize(
     "options",
     [(), ("--depth", "1"), ("-c", "protocol.version=0"), ("-c", "protocol.version=0", "--depth", "1")],
@@ -70,6 +71,7 @@ def test_an_owner_and_a_collection_have_lists_of_their_own(published, tmp_path):
     assert list(plugins(clone(tmp_path, f"{published.url}/collections/chosen.git"))) == ["other", "plain"]
 
 
+@pytest.mark.shows("git", "update")
 def test_the_same_list_is_the_same_commit_and_a_publication_makes_another(published, tmp_path):
     address = f"{published.url}/marketplace.git"
     first = commit_of(tmp_path, address)
@@ -82,6 +84,7 @@ def test_the_same_list_is_the_same_commit_and_a_publication_makes_another(publis
     assert "later" in plugins(folder)
 
 
+@pytest.mark.shows("git", "revoked")
 def test_what_was_withdrawn_is_a_plugin_without_skills_and_its_number_only_grows(published, tmp_path):
     """Each step gives the entry and the plugin's own repository another number, the same in both."""
     address, numbers = f"{published.url}/marketplace.git", []
@@ -138,14 +141,28 @@ def test_nothing_can_be_pushed(published, tmp_path):
     assert "submit the skill" in said
 
 
+@pytest.mark.shows("git", "wrong name")
 def test_a_wrong_name_asks_for_a_token_like_a_hidden_one(published, tmp_path):
     for path in ("upload~nobody.git", "collections/nothing.git", "upload~tests", "internal/marketplace.git"):
         answer = published.get(f"/{path}/info/refs?service=git-upload-pack")
         assert answer.status_code == 401 and "Basic" in answer.headers["www-authenticate"], path
-    said = git(tmp_path, "clone", f"{published.url}/upload~nobody.git", code=128)
-    assert "could not read Username" in said
+    said = git(tmp_path, "clone", f"{published.url}/upload~nobody.git", "none", code=128)
+    assert "could not read Username" in said and not (tmp_path / "none").exists()
 
 
+@pytest.mark.shows("git", "down")
+def test_what_was_cloned_stays_while_the_registry_is_down(tmp_path):
+    (tmp_path / "server").mkdir()
+    with running(tmp_path / "server") as registry:
+        registry.publish("kept", {"SKILL.md": skill_md("kept")})
+        folder = clone(tmp_path, f"{registry.url}/marketplace.git")
+        before = (folder / MANIFEST).read_bytes()
+    git(folder, "fetch", code=128)
+    git(tmp_path, "clone", f"{registry.url}/marketplace.git", "none", code=128)
+    assert (folder / MANIFEST).read_bytes() == before and not (tmp_path / "none").exists()
+
+
+@pytest.mark.shows("git", "token")
 def test_a_private_namespace_is_cloned_with_a_token_and_in_no_other_list(private: PrivateRegistry, tmp_path):
     address = f"{private.url}/{OWNER}.git"
     git(tmp_path, "clone", "-q", address, "none", code=128)

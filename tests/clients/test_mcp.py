@@ -6,7 +6,7 @@ import json
 import httpx2
 import pytest
 
-from tests.clients.registry import Registry, skill_md
+from tests.clients.registry import Registry, running, skill_md
 from tests.support.envs import skill_files
 from tests.support.shelf import open_shelf
 
@@ -27,6 +27,14 @@ def published(registry: Registry):
     return registry
 
 
+@pytest.fixture
+def stopped(tmp_path):
+    """The address of a registry that has answered, and does not any more."""
+    with running(tmp_path) as registry:
+        assert registry.get("/mcp").status_code == 405
+    return registry.url
+
+
 @pytest.fixture(params=["legacy", "auto"])
 async def client(request, published):
     # Imported here: its hundreds of models cost every test process a second, and one of them needs it.
@@ -44,6 +52,7 @@ async def test_lists_the_tools_with_their_arguments(client):
     assert tools["submit_skill"].annotations.read_only_hint is False
 
 
+@pytest.mark.shows("sdk", "find")
 async def test_searches_reads_and_reports(client):
     found = (await client.call_tool("search_skills", {"query": "tidy"})).structured_content
     assert [one["name"] for one in found["results"]] == [NAME]
@@ -63,15 +72,19 @@ async def test_a_report_names_what_the_author_should_correct(client, published):
     assert (note["code"], note["line"]) == ("name-invalid", 2) and "name: shouting" in note["fix"]
 
 
+@pytest.mark.shows("sdk", "add", "install")
 async def test_skills_are_resources_with_every_file(client):
     listed = (await client.list_resources()).resources
     uri = next(one.uri for one in listed if one.name == NAME)
     text = (await client.read_resource(uri)).contents[0]
     assert text.text == FILES["SKILL.md"].decode() and text.mime_type == "text/markdown"
-    picture = (await client.read_resource(f"{uri}/assets/logo.png")).contents[0]
+    folder = uri.removesuffix("/SKILL.md")
+    assert (await client.read_resource(folder)).contents[0].text == text.text
+    picture = (await client.read_resource(f"{folder}/assets/logo.png")).contents[0]
     assert base64.b64decode(picture.blob) == FILES["assets/logo.png"]
 
 
+@pytest.mark.shows("sdk", "wrong name")
 async def test_what_is_wrong_is_said_to_the_agent(client):
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - as above
 
@@ -87,6 +100,25 @@ async def test_what_is_wrong_is_said_to_the_agent(client):
         await client.call_tool("no_such_tool", {})
 
 
+@pytest.mark.shows("sdk", "update")
+async def test_a_new_version_is_read_at_once(request, client, published):
+    slug = f"grows-{request.node.callspec.params['client']}"
+    for body in ("old", "new"):
+        canonical = published.publish(slug, {"SKILL.md": skill_md(slug, body)})
+        (text,) = (await client.read_resource(f"skill://{canonical}/SKILL.md")).contents
+        assert text.text == skill_md(slug, body).decode()
+
+
+@pytest.mark.shows("sdk", "down")
+async def test_nothing_is_read_while_the_registry_is_down(stopped):
+    from mcp.client import Client  # noqa: PLC0415 - as above
+
+    with pytest.raises(ExceptionGroup):
+        async with Client(f"{stopped}/mcp") as opened:
+            await opened.list_tools()
+
+
+@pytest.mark.shows("sdk", "revoked")
 async def test_a_blocked_skill_is_neither_read_nor_listed(client, published):
     canonical = published.publish("bad", {"SKILL.md": skill_md("bad")})
     published.block(canonical, "steals tokens")

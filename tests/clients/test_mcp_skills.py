@@ -135,6 +135,7 @@ def test_get_gives_the_entry_of_the_list(published):
     [
         "skill://a/b/c/SKILL.md",
         "skill://upload~tests/skills/tidy/assets/logo.png",
+        "skill://upload~tests/skills/tidy",
         "skill://x",
         "file:///x",
         "",
@@ -179,26 +180,36 @@ def test_a_private_skill_is_there_for_its_members_alone(private: PrivateRegistry
 async def test_the_sdk_sees_the_extension_and_sends_its_requests(published, mode):
     # Imported here: its hundreds of models cost every test process a second.
     from mcp.client import Client  # noqa: PLC0415
-    from mcp_types import PaginatedRequestParams, Request, Result  # noqa: PLC0415
+    from mcp_types import Request, Result  # noqa: PLC0415
 
-    class ListSkills(Request[PaginatedRequestParams, str]):
-        """The request of the extension."""
+    class Raw(Request[dict[str, Any], str]):
+        """A request of the extension, which the SDK knows nothing of."""
 
-        method: str = "skills/list"
-        params: PaginatedRequestParams
-
-    class Skills(Result):
+    class Answered(Result):
         """Its result, as far as this test looks at it."""
 
-        skills: list[dict[str, Any]]
+        skills: Any = None
+        skill: Any = None
+        resources: Any = None
 
     async with Client(f"{published.url}/mcp", mode=mode) as client:
         # Revisions before 2026-07-28 have no place to declare it; they can ask all the same.
-        assert client.server_capabilities.extensions == (None if mode == "legacy" else {EXTENSION: {}})
+        declared = None if mode == "legacy" else {EXTENSION: {"directoryRead": True}}
+        assert client.server_capabilities.extensions == declared
         assert client.server_capabilities.resources is not None
         assert {one.name for one in (await client.list_tools()).tools} >= {"search_skills", "get_skill"}
-        answer = await client.session.send_request(ListSkills(params=PaginatedRequestParams()), Skills)
-        assert answer.skills
+
+        async def send(method: str, **params: Any) -> Answered:
+            return await client.session.send_request(Raw(method=method, params=params), Answered)
+
+        entry = next(one for one in (await send("skills/list")).skills if one["uri"] == TIDY)
+        assert (await send("skills/get", uri=TIDY)).skill == entry
+        read = await send("resources/directory/read", uri=TIDY.removesuffix("/SKILL.md"))
+        assert [one["name"] for one in read.resources] == ["SKILL.md", "assets", "references"]
+        for one in entry["resources"]:
+            (content,) = (await client.read_resource(one["uri"])).contents
+            data = base64.b64decode(content.blob) if hasattr(content, "blob") else content.text.encode()
+            assert f"sha256:{hashlib.sha256(data).hexdigest()}" == one["digest"]
 
 
 @pytest.mark.parametrize(

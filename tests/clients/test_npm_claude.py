@@ -1,10 +1,7 @@
 """Claude Code against a running server, on loopback and without an account: marketplaces, plugins and updates, of public
 skills."""
 
-import html
 import json
-import re
-import shlex
 
 import pytest
 
@@ -85,10 +82,3 @@ def test_a_blocked_skill_is_not_installed(published, claude):
     claude.plugin("marketplace", "update", MARKETPLACE)
     assert "not found" in claude.plugin("install", f"bad@{MARKETPLACE}", code=1).text
     assert not claude.folder(MARKETPLACE, "bad").exists()
-
-
-def test_connects_over_mcp_with_the_command_of_the_page(published, claude):
-    page = html.unescape(published.get("/docs/clients", headers={"accept": "text/html"}).text)
-    (shown,) = re.findall(r"command__text\">claude (mcp add [^<]+)", page)
-    claude.run(*shlex.split(shown))
-    assert re.search(rf"{published.url}/mcp.* Connected", claude.run("mcp", "list").text)

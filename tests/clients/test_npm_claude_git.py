@@ -24,6 +24,7 @@ def version_of(claude: Claude) -> str:
     return str(listed["version"])
 
 
+@pytest.mark.shows("claude", "add", "install", "update", "revoked")
 def test_a_publication_a_withdrawal_and_a_restore_arrive_by_its_update(registry: Registry, claude: Claude):
     """After a withdrawal the version that it has is one without skills."""
 
@@ -54,13 +55,18 @@ def test_a_publication_a_withdrawal_and_a_restore_arrive_by_its_update(registry:
     assert "Validation passed" in claude.plugin("validate", str(plugin.parent.parent)).text
 
 
-def test_a_wrong_name_is_not_found(registry: Registry, claude: Claude):
+@pytest.mark.shows("claude", "find", "wrong name")
+def test_it_finds_what_there_is_and_a_wrong_name_is_not_found(registry: Registry, claude: Claude):
     registry.publish("there", {"SKILL.md": skill_md("there")})
     add(claude)
+    offered = json.loads(claude.plugin("list", "--available", "--json").text)["available"]
+    assert f"there@{MARKETPLACE}" in {one["pluginId"] for one in offered}
     assert "not found" in claude.plugin("install", f"nothing@{MARKETPLACE}", code=1).text
     claude.plugin("marketplace", "add", f"{registry.url}/upload~nobody.git", code=1)
+    assert not (claude.home / ".claude/plugins/cache" / MARKETPLACE).exists()
 
 
+@pytest.mark.shows("claude", "down")
 def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed):
     (tmp_path / "server").mkdir()
     with running(tmp_path / "server") as registry:
@@ -69,10 +75,12 @@ def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed)
         add(claude)
         claude.plugin("install", f"kept@{MARKETPLACE}")
     claude.plugin("marketplace", "update", MARKETPLACE, code=1)
+    claude.plugin("update", f"kept@{MARKETPLACE}", code=1)
     assert version_of(claude) == "1.0.0"
     assert read_files(claude.folder(MARKETPLACE, "kept"))["SKILL.md"] == skill_md("kept")
 
 
+@pytest.mark.shows("claude", "token")
 def test_a_private_namespace_needs_a_token_in_git_s_helper(private: PrivateRegistry, installed, tmp_path):
     claude = Claude(installed, private.registry, tmp_path)
     claude.plugin("marketplace", "add", f"{private.url}/{OWNER}.git", code=1)

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from tests.clients.clients import Clawhub
 from tests.clients.lenient_forms import LENIENT
-from tests.clients.registry import Registry, read_files, skill_md, write_files
+from tests.clients.registry import Registry, read_files, running, skill_md, write_files
 
 pytestmark = pytest.mark.node
 
@@ -53,7 +54,9 @@ def test_finds_the_registry_by_its_site(published, clawhub):
     assert "plain v1.0.0" in said
 
 
+@pytest.mark.shows("clawhub", "add", "find", "install")
 def test_installs_one_byte_for_byte_with_scripts_binaries_and_unicode_names(published, clawhub):
+    assert "rich v1.0.0" in clawhub.ask("search", "rich").text
     clawhub.ask("install", "rich")
     assert read_files(clawhub.folder("rich"), NOTES) == RICH
 
@@ -99,6 +102,7 @@ def test_a_slug_that_two_have_is_the_firsts_and_the_other_is_found_by_its_own_na
     assert b"by ann" in clawhub.folder("upload~ann--skills--twin").joinpath("SKILL.md").read_bytes()
 
 
+@pytest.mark.shows("clawhub", "update")
 def test_updates_after_a_new_version_and_knows_its_own_files(published, clawhub):
     published.publish("grows", {**RICH, "SKILL.md": skill_md("grows", "old")})
     clawhub.ask("install", "grows")
@@ -133,6 +137,25 @@ def test_says_why_a_withdrawn_skill_cannot_be_installed(published, clawhub):
     published.command("skill", "takedown", canonical, "--reason", "its author asked for it")
     said = clawhub.ask("install", "gone", code=1).text
     assert "its author asked for it" in said and "malware" not in said
+
+
+@pytest.mark.shows("clawhub", "wrong name")
+def test_a_wrong_name_is_not_found(published, clawhub):
+    for asked in (("install", "nothing"), ("inspect", "nothing"), ("install", "@nobody/nothing")):
+        assert "not found" in clawhub.ask(*asked, code=1).text.lower()
+    assert not clawhub.folder("nothing").exists()
+
+
+@pytest.mark.shows("clawhub", "down")
+def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed):
+    (tmp_path / "server").mkdir()
+    with running(tmp_path / "server") as registry:
+        clawhub = Clawhub(installed, registry, tmp_path)
+        registry.publish("kept", {"SKILL.md": skill_md("kept")})
+        clawhub.ask("install", "kept")
+    clawhub.ask("update", "kept", code=1)
+    clawhub.ask("search", "kept", code=1)
+    assert read_files(clawhub.folder("kept"), NOTES) == {"SKILL.md": skill_md("kept")}
 
 
 def test_whoami_needs_a_good_token(published, clawhub, token):

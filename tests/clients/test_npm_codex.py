@@ -16,6 +16,7 @@ def add(codex: Codex, path: str = "marketplace") -> None:
     codex.plugin("marketplace", "add", f"{codex.registry.url}/{path}.git")
 
 
+@pytest.mark.shows("codex", "add", "find", "install")
 def test_it_adds_finds_and_installs_byte_for_byte(registry: Registry, codex: Codex, model):
     files = {"SKILL.md": skill_md("rich", "Ünïcode prose."), "scripts/run.sh": b"#!/bin/sh\necho done\n"}
     registry.publish("rich", files)
@@ -28,6 +29,7 @@ def test_it_adds_finds_and_installs_byte_for_byte(registry: Registry, codex: Cod
     assert "A skill called rich, for tests of clients." in codex.ask_model(model)
 
 
+@pytest.mark.shows("codex", "update", "revoked")
 def test_a_publication_a_withdrawal_and_a_restore_reach_its_model(registry: Registry, codex: Codex, model):
     """`marketplace upgrade` brings each; what was withdrawn is neither on disk nor in what the model is sent."""
     description = "A skill called steps, for tests of clients."
@@ -57,6 +59,7 @@ def test_a_publication_a_withdrawal_and_a_restore_reach_its_model(registry: Regi
     assert read_files(codex.folder(MARKETPLACE, "steps", "1.0.2"))["SKILL.md"] == skill_md("steps", "newest")
 
 
+@pytest.mark.shows("codex", "wrong name")
 def test_a_wrong_name_is_not_found(registry: Registry, codex: Codex):
     registry.publish("there", {"SKILL.md": skill_md("there")})
     add(codex)
@@ -76,6 +79,7 @@ def test_a_blocked_skill_says_why_where_it_is_installed_from_an_old_list(registr
     assert not codex.folder(MARKETPLACE, "bad").exists()
 
 
+@pytest.mark.shows("codex", "down")
 def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed, model):
     (tmp_path / "server").mkdir()
     with running(tmp_path / "server") as registry:
@@ -88,6 +92,7 @@ def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed,
     assert "A skill called kept" in codex.ask_model(model)
 
 
+@pytest.mark.shows("codex", "token")
 def test_a_private_namespace_needs_a_token_in_git_s_helper(private: PrivateRegistry, installed, tmp_path):
     codex = Codex(installed, private.registry, tmp_path)
     said = codex.plugin("marketplace", "add", f"{private.url}/{OWNER}.git", code=1).text

@@ -16,6 +16,7 @@ def add(copilot: Copilot, path: str = "marketplace") -> None:
     copilot.plugin("marketplace", "add", f"{copilot.registry.url}/{path}.git")
 
 
+@pytest.mark.shows("copilot", "add", "find", "install")
 def test_it_adds_finds_and_installs_byte_for_byte(registry: Registry, copilot: Copilot, model):
     files = {"SKILL.md": skill_md("rich", "Ünïcode prose."), "scripts/run.sh": b"#!/bin/sh\necho done\n"}
     registry.publish("rich", files)
@@ -28,6 +29,7 @@ def test_it_adds_finds_and_installs_byte_for_byte(registry: Registry, copilot: C
     assert "A skill called rich, for tests of clients." in copilot.ask_model(model)
 
 
+@pytest.mark.shows("copilot", "update", "revoked")
 def test_a_publication_a_withdrawal_and_a_restore_reach_its_model(
     registry: Registry, copilot: Copilot, model
 ):
@@ -62,6 +64,7 @@ def test_a_publication_a_withdrawal_and_a_restore_reach_its_model(
     assert read_files(copilot.folder(MARKETPLACE, "steps"))["SKILL.md"] == skill_md("steps", "newest")
 
 
+@pytest.mark.shows("copilot", "wrong name")
 def test_a_wrong_name_is_not_found(registry: Registry, copilot: Copilot):
     registry.publish("there", {"SKILL.md": skill_md("there")})
     add(copilot)
@@ -69,7 +72,7 @@ def test_a_wrong_name_is_not_found(registry: Registry, copilot: Copilot):
     assert "nothing" in said and "not" in said
     said = copilot.plugin("marketplace", "add", f"{registry.url}/upload~nobody.git", code=1).text
     assert "could not read Username" in said
-    assert not (copilot.home / ".copilot/plugins/cache" / MARKETPLACE / "nothing").exists()
+    assert not (copilot.home / ".copilot/installed-plugins" / MARKETPLACE).exists()
 
 
 def test_a_blocked_skill_is_a_plugin_without_skills(registry: Registry, copilot: Copilot, model):
@@ -85,6 +88,7 @@ def test_a_blocked_skill_is_a_plugin_without_skills(registry: Registry, copilot:
     assert "• bad - Blocked: " in shown and "it steals tokens" in shown
 
 
+@pytest.mark.shows("copilot", "down")
 def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed, model):
     (tmp_path / "server").mkdir()
     with running(tmp_path / "server") as registry:
@@ -97,6 +101,7 @@ def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed,
     assert "A skill called kept" in copilot.ask_model(model)
 
 
+@pytest.mark.shows("copilot", "token")
 def test_a_private_namespace_needs_a_token_in_git_s_helper(private: PrivateRegistry, installed, tmp_path):
     copilot = Copilot(installed, private.registry, tmp_path)
     said = copilot.plugin("marketplace", "add", f"{private.url}/{OWNER}.git", code=1).text

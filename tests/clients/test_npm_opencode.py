@@ -18,6 +18,7 @@ def configure(opencode: OpenCode, path: str) -> None:
     opencode.configure(skills={"urls": [f"{opencode.registry.url}/{path}/.well-known/skills/"]})
 
 
+@pytest.mark.shows("opencode", "add", "find", "install")
 def test_it_finds_and_gets_the_skills_of_an_owner_byte_for_byte(registry: Registry, opencode: OpenCode):
     files = {"SKILL.md": skill_md("rich", "Ünïcode prose."), "references/more.md": b"# More\n"}
     registry.publish("rich", files, namespace="opener")
@@ -26,6 +27,7 @@ def test_it_finds_and_gets_the_skills_of_an_owner_byte_for_byte(registry: Regist
     assert set(found) == {"rich"} and read_files(found["rich"].parent) == files
 
 
+@pytest.mark.shows("opencode", "update", "revoked")
 def test_a_withdrawal_is_there_at_its_next_start_and_a_new_version_once_its_cache_is_gone(
     registry: Registry, opencode: OpenCode
 ):
@@ -45,24 +47,28 @@ def test_a_withdrawal_is_there_at_its_next_start_and_a_new_version_once_its_cach
     assert set(opencode.skills()) == {"other", "steps"}
 
 
+@pytest.mark.shows("opencode", "wrong name")
 def test_a_collection_is_an_address_too_and_a_wrong_one_gives_nothing(registry: Registry, opencode: OpenCode):
     registry.publish("chosen", {"SKILL.md": skill_md("chosen")}, namespace="chooser")
     registry.command("collection", "create", "opened", *WHY)
     registry.command("collection", "add", "opened", "chosen", *WHY)
     configure(opencode, "collections/opened")
     assert set(opencode.skills()) == {"chosen"}
+    before = read_files(opencode.home / ".cache/opencode/skills")
     configure(opencode, "collections/nothing")
-    assert opencode.skills() == {}
+    assert opencode.skills() == {} and read_files(opencode.home / ".cache/opencode/skills") == before
 
 
+@pytest.mark.shows("opencode", "down")
 def test_while_the_registry_is_down_it_starts_without_its_skills(tmp_path, installed):
     (tmp_path / "server").mkdir()
     with running(tmp_path / "server") as registry:
         opencode = OpenCode(installed, registry, tmp_path)
         registry.publish("kept", {"SKILL.md": skill_md("kept")})
         configure(opencode, "upload~tests")
-        assert set(opencode.skills()) == {"kept"}
-    assert set(opencode.skills()) <= {"kept"}
+        (place,) = opencode.skills().values()
+    assert opencode.skills() == {}
+    assert read_files(place.parent) == {"SKILL.md": skill_md("kept")}
 
 
 def test_it_sends_no_token_so_private_skills_are_not_there(private: PrivateRegistry, installed, tmp_path):

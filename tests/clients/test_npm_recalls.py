@@ -55,6 +55,7 @@ def test_claude_code_sees_it_too_where_an_owner_has_nothing_else(published, clau
     assert listed["errors"] == ["Plugin lonely not found in marketplace upload-lonely"]
 
 
+@pytest.mark.shows("skills", "revoked")
 @pytest.mark.parametrize("scope", ["upload~{0}", "upload~{0}/skills/{0}"], ids=["owner", "skill"])
 def test_skills_says_that_a_blocked_skill_was_deleted_and_offers_no_other(published, skills, scope, request):
     """It asks before it deletes, and without a terminal it does not: the files stay."""
@@ -68,6 +69,7 @@ def test_skills_says_that_a_blocked_skill_was_deleted_and_offers_no_other(publis
     assert skills.folder(name).joinpath("SKILL.md").exists()
 
 
+@pytest.mark.shows("clawhub", "revoked")
 def test_clawhub_says_that_a_blocked_skill_is_malicious_and_updates_the_others(published, clawhub):
     canonical = published.publish("worse", {"SKILL.md": skill_md("worse")}, namespace="worse")
     clawhub.ask("install", "worse")
@@ -97,6 +99,27 @@ def test_a_version_that_was_taken_down_is_replaced_by_the_one_before(published, 
     assert read_files(claude.folder(MARKETPLACE, "steps", number)) == texts[0]
     for folder in (skills.folder("steps"), clawhub.folder("steps")):
         assert read_files(folder, (".clawhub/",)) == texts[0]
+
+
+def test_a_withdrawal_takes_nothing_from_skills_and_clawhub_and_a_restore_is_an_update(
+    published, skills, clawhub
+):
+    """Neither removes a skill by itself; each says that it is gone, and updates it again after the restore."""
+    new = {"SKILL.md": skill_md("back", "new")}
+    for files in ({"SKILL.md": skill_md("back", "old")}, new):
+        canonical = published.publish("back", files, namespace="back")
+    skills.add(canonical)
+    clawhub.ask("install", "back")
+    folders = (skills.folder("back"), clawhub.folder("back"))
+    for version in ("1.0.1", "1.0.0"):
+        published.command("skill", "takedown", canonical, version, "--reason", "it steals tokens")
+    assert "appear to have been deleted upstream" in skills.run("update", "-p", "-y").text
+    assert "it steals tokens" in clawhub.ask("update", "back").text
+    assert [read_files(one, (".clawhub/",)) for one in folders] == [new, new]
+    published.command("skill", "restore", canonical, "1.0.1", "--reason", "it was a mistake")
+    skills.run("update", "-p", "-y")
+    assert "up to date v1.0.1" in clawhub.ask("update", "back").text
+    assert [read_files(one, (".clawhub/",)) for one in folders] == [new, new]
 
 
 def test_clawhub_prints_sentences(published, clawhub):

@@ -6,8 +6,9 @@ import zipfile
 
 import pytest
 
+from tests.clients.clients import Skills
 from tests.clients.lenient_forms import INSTALLED_BY_SKILLS, LENIENT
-from tests.clients.registry import Registry, read_files, skill_md
+from tests.clients.registry import Registry, read_files, running, skill_md
 
 pytestmark = pytest.mark.node
 
@@ -40,13 +41,16 @@ def test_lists_everything_an_owners_and_one(published, skills):
     assert "rich" in one and "plain" not in one
 
 
+@pytest.mark.shows("skills", "find")
 def test_finds_where_it_is_told_which_registry_to_ask(published, skills):
     said = skills.run("find", "rich", SKILLS_API_URL=published.url).text
     assert f"{published.url}/upload~tests/skills/rich@rich" in said
     nothing = skills.run("find", "nosuchthing", SKILLS_API_URL=published.url).text
     assert 'No skills found for "nosuchthing"' in nothing
+    assert not skills.folder("rich").exists()
 
 
+@pytest.mark.shows("skills", "add", "install")
 def test_adds_one_skill_byte_for_byte_with_scripts_binaries_and_unicode_names(published, skills):
     skills.add("upload~tests/skills/rich")
     assert read_files(skills.folder("rich")) == RICH
@@ -90,6 +94,7 @@ def test_executable_bits_are_lost_by_the_client_and_kept_by_the_archive(publishe
     assert archive.getinfo("scripts/run.sh").external_attr >> 16 & 0o777 == 0o755
 
 
+@pytest.mark.shows("skills", "update")
 def test_updates_after_a_new_version(published, skills):
     published.publish("grows", {"SKILL.md": skill_md("grows", "old")})
     skills.add("upload~tests/skills/grows")
@@ -113,6 +118,26 @@ def test_refuses_a_blocked_skill_and_leaves_it_out_of_every_list(published, skil
     assert "bad" not in skills.add("", "--list").text.split()
     refused = published.get(address)
     assert refused.status_code == 403 and "steals tokens" in refused.json()["error"]
+
+
+@pytest.mark.shows("skills", "wrong name")
+def test_a_wrong_name_is_not_found(published, skills):
+    for scope in ("upload~tests/skills/nothing", "upload~nobody", "collections/nothing"):
+        said = skills.add(scope, code=1).text
+        assert "No skills found" in said, said
+    assert read_files(skills.project) == {}
+
+
+@pytest.mark.shows("skills", "down")
+def test_what_is_installed_stays_while_the_registry_is_down(tmp_path, installed):
+    (tmp_path / "server").mkdir()
+    with running(tmp_path / "server") as registry:
+        skills = Skills(installed, registry, tmp_path)
+        canonical = registry.publish("kept", {"SKILL.md": skill_md("kept")})
+        skills.add(canonical)
+    skills.run("update", "-p", "-y")
+    skills.add(canonical, code=1)
+    assert read_files(skills.folder("kept")) == {"SKILL.md": skill_md("kept")}
 
 
 def test_only_a_download_of_one_skill_counts_as_an_install(published, skills):

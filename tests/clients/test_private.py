@@ -174,6 +174,7 @@ async def connected(private: PrivateRegistry, headers: dict[str, str]):
 
 
 @pytest.mark.anyio
+@pytest.mark.shows("sdk", "token")
 @pytest.mark.parametrize("sent", [bearer, basic])
 async def test_an_agent_finds_and_reads_it_with_a_token(private, sent):
     async with connected(private, sent(private.member)) as client:
@@ -185,7 +186,7 @@ async def test_an_agent_finds_and_reads_it_with_a_token(private, sent):
         report = (await client.call_tool("get_security_report", {"name": HIDDEN})).structured_content
         assert report["overallVerdict"] == "PASS"
         uri = next(one.uri for one in (await client.list_resources()).resources if one.name == HIDDEN)
-        picture = (await client.read_resource(f"{uri}/assets/logo.png")).contents[0]
+        picture = (await client.read_resource(uri.replace("SKILL.md", "assets/logo.png"))).contents[0]
         assert base64.b64decode(picture.blob) == FILES["assets/logo.png"]
 
 

@@ -169,11 +169,13 @@ async def test_no_tool_and_no_resource_tells_a_secret(world):
                     assert without_names(first, world.hidden) == without_names(second, world.absent), (
                         tool.name
                     )
-                for number, method in enumerate(("skills/list", "skills/get")):
+                methods = ("skills/list", "skills/get", "resources/directory/read")
+                for number, method in enumerate(methods):
                     body = {"jsonrpc": "2.0", "id": number, "method": method}
                     texts = []
                     for facts in (world.hidden, world.absent):
-                        params = {"uri": f"skill://{facts.canonical}/SKILL.md"} if number else {}
+                        file = "/SKILL.md" if method == "skills/get" else ""
+                        params = {"uri": f"skill://{facts.canonical}{file}"} if number else {}
                         accept = {"accept": "application/json, text/event-stream"}
                         asked_at = f"{address}/mcp"
                         answer = await http.post(asked_at, json={**body, "params": params}, headers=accept)

@@ -250,7 +250,7 @@ async def _list_resources(_context: Context, params: Paging) -> ListResourcesRes
         raise _refusal(error) from None
     shown = [
         Resource(
-            uri=mcp_skills.file_uri(one.canonical, ""),
+            uri=mcp_skills.skill_uri(one.canonical, one.name),
             name=one.canonical,
             title=one.name,
             description=one.description,
@@ -291,7 +291,7 @@ async def _read(uri: str) -> ReadResourceResult:
             fix=f"use {mcp_skills.SCHEME}owner/repo/slug",
         )
     services = services_of(_asking.get())
-    canonical, path = place
+    canonical, path = place[0], place[1] or SKILL_FILE
     skill = await find_skill(services, principal_of(_asking.get()), canonical)
     ref = await find_installable(services, skill, None)
     file = await read_file(services, skill, ref, path)
@@ -343,6 +343,34 @@ async def _get_skill(_context: Context, params: GetSkillParams) -> dict[str, Any
     raise MCPError(code=INVALID_PARAMS, message=message)
 
 
+class ReadDirectoryParams(PaginatedRequestParams):
+    """Which folder."""
+
+    uri: str
+
+
+async def _read_directory(_context: Context, params: ReadDirectoryParams) -> dict[str, Any]:
+    """All of a folder at once, so there is no cursor that a host could have."""
+    services, reader = services_of(_asking.get()), principal_of(_asking.get())
+    place, children = mcp_skills.split_uri(params.uri), list[dict[str, Any]]()
+    if place is not None and params.cursor is None:
+        try:
+            skill = await find_skill(services, reader, place[0])
+            ref = await find_installable(services, skill, None)
+            children = await mcp_skills.folder_children(
+                services, params.uri, skill.canonical, ref.number, place[1]
+            )
+        except PlatformError as error:
+            raise _refusal(error) from None
+    if not children:
+        message = (
+            f"{params.uri[:200]} is not a folder of a skill: give the address of a skill without /SKILL.md, or of a "
+            "folder in it, without a last slash and without a cursor."
+        )
+        raise MCPError(code=INVALID_PARAMS, message=message)
+    return {"resultType": "complete", "resources": children}
+
+
 # Answering.
 
 
@@ -361,9 +389,10 @@ class McpServer:
             on_list_resource_templates=_list_templates,
             on_read_resource=_read_resource,
         )
-        self._server.extensions[mcp_skills.EXTENSION] = {}
+        self._server.extensions[mcp_skills.EXTENSION] = {"directoryRead": True}
         self._server.add_request_handler("skills/list", PaginatedRequestParams, _list_skills)
         self._server.add_request_handler("skills/get", GetSkillParams, _get_skill)
+        self._server.add_request_handler("resources/directory/read", ReadDirectoryParams, _read_directory)
 
     def answer(self, request: Request) -> Response:
         return _ToolAnswer(self._server, self._security, request)

@@ -1,4 +1,5 @@
-"""The extension for skills of MCP (SEP-2640): `skills/list` and `skills/get`, with the SHA-256 of every file.
+"""The extension for skills of MCP (SEP-2640): `skills/list` and `skills/get`, with the SHA-256 of every file, and
+`resources/directory/read`.
 
 The digests are those of the version's manifest, and so those of its attestation. The last part of an entry's address
 before the file must be the name in the front matter: where that is not the slug, `/-/NAME` stands between. A skill
@@ -20,6 +21,7 @@ from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 
 EXTENSION = "io.modelcontextprotocol/skills"
+FOLDER_TYPE = "inode/directory"
 SCHEME = "skill://"
 #: Entries in one answer: each needs a look at its SKILL.md.
 PAGE = 50
@@ -39,13 +41,40 @@ def file_uri(canonical: str, path: str, name: str = "") -> str:
     return SCHEME + "/".join(quote(part, safe="~") for part in parts if part)
 
 
+def skill_uri(canonical: str, name: str) -> str:
+    """The address of a SKILL.md; a name that the Agent Skills specification does not allow is left out."""
+    return file_uri(canonical, SKILL_FILE, name if is_plain_name(name) else "")
+
+
 def split_uri(uri: str) -> tuple[str, str] | None:
-    """The canonical name and the path, SKILL.md where there is none; None where it is not the address of a skill."""
+    """The canonical name and the path, empty for the skill's own folder; None where it is not the address of a
+    skill."""
     parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
     if not uri.startswith(SCHEME) or len(parts) < 3:
         return None
     rest = parts[5:] if parts[3:4] == [_BY_NAME] else parts[3:]
-    return "/".join(parts[:3]), "/".join(rest) or SKILL_FILE
+    return "/".join(parts[:3]), "/".join(rest)
+
+
+async def folder_children(
+    services: Services, uri: str, canonical: str, number: str, folder: str
+) -> list[dict[str, Any]]:
+    """What lies directly in a folder of a version, by name; nothing where there is no such folder. A skill has no empty
+    ones."""
+    versions = await read_current_versions(services, {canonical: number})
+    above = f"{folder}/" if folder else ""
+    found: dict[str, dict[str, Any]] = {}
+    for file in versions[canonical].manifest if canonical in versions else ():
+        name, deeper, _ = file.path.removeprefix(above).partition("/")
+        if not file.path.startswith(above) or name in found:
+            continue
+        child: dict[str, Any] = {"uri": f"{uri}/{quote(name, safe='~')}", "name": name}
+        if deeper:
+            child["mimeType"] = FOLDER_TYPE
+        else:
+            child |= {"size": file.size} | ({"mimeType": "text/markdown"} if name.endswith(".md") else {})
+        found[name] = child
+    return [found[name] for name in sorted(found)]
 
 
 async def skill_entries(services: Services, skills: Sequence[PublishedSkill]) -> list[dict[str, Any]]:
