@@ -29,6 +29,7 @@ NOT_RUN = {
     "vskill-platform git-credential": "git runs it: tests/clients/test_connect.py",
     "/plugin install SKILL@acme": "needs the settings beside it: tests/clients/test_npm_claude_private.py",
     "npx vskill auth login": "the same package, and a browser",
+    "vskill-platform install": "by the wheel, in an environment of its own: tests/cli/test_laptop.py",
 }
 
 _COMMAND = re.compile(r'class="command__text">([^<]*)<')

@@ -126,6 +126,10 @@ async def test_the_page_about_clients_names_them_all_with_this_address(shelf):
         "/plugin marketplace add http://platform.test/marketplace.json",
         "/plugin marketplace add http://platform.test/collections/team/marketplace.json",
         "npx vskill install acme/tools/one",
+        "codex plugin add one@vskill-platform",
+        "copilot plugin install one@vskill-platform",
+        "gemini extensions install http://platform.test/marketplace/acme/tools/one.git",
+        "connect opencode --owner acme --yes",
         "http://platform.test/mcp",
     ):
         assert command in page.text, command

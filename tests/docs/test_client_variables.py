@@ -112,7 +112,7 @@ def test_a_client_in_a_document_is_pointed_at_the_registry_by_what_it_reads(path
 
 @pytest.mark.parametrize("with_token", [False, True])
 def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads(with_token):
-    ways = install_commands("http://registry.test", "a/b/demo", "demo", with_token=with_token)
+    ways = install_commands("http://registry.test", "a/b/demo", "demo", listed="demo", with_token=with_token)
     assert {way.id for way in ways} >= set(CLIENTS)
     for way in ways:
         assert wrong_commands(list(way.commands)) == []

@@ -5,7 +5,11 @@ import shlex
 
 import msgspec
 
+from vskill_platform.domain.naming import hyphenate
+
 _SAME = "The archive is the same bytes every time."
+_ITS_OWNER = "The list holds all of the owner's skills."
+_BY_HELPER = "Needs the token in git's credential helper."
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -17,14 +21,32 @@ class Way(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def install_commands(base_url: str, canonical: str, name: str, *, with_token: bool) -> tuple[Way, ...]:
+def install_commands(
+    base_url: str, canonical: str, name: str, *, listed: str, with_token: bool
+) -> tuple[Way, ...]:
     """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
-    without a slash, `name` is the skill's in its own marketplace. `with_token` is for a skill that not everybody may
-    read."""
-    return (_with_token if with_token else _for_everybody)(base_url, canonical, name)
+    without a slash, `name` is the skill's in its own marketplace and `listed` in its owner's. `with_token` is for a
+    skill that not everybody may read."""
+    by_list = _from_list(base_url, canonical, listed, _BY_HELPER if with_token else _ITS_OWNER)
+    return (_with_token if with_token else _for_everybody)(base_url, canonical, name, by_list)
 
 
-def _for_everybody(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
+def _from_list(base_url: str, canonical: str, listed: str, note: str) -> tuple[Way, ...]:
+    """Clients that clone the list of an owner."""
+    owner = canonical.partition("/")[0]
+    place, wanted = _word(f"{base_url}/{owner}.git"), f"{listed}@{marketplace_name(owner)}"
+    return (
+        Way("codex", "Codex", (f"codex plugin marketplace add {place}", f"codex plugin add {wanted}"), note),
+        Way(
+            "copilot",
+            "Copilot CLI",
+            (f"copilot plugin marketplace add {place}", f"copilot plugin install {wanted}"),
+            note,
+        ),
+    )
+
+
+def _for_everybody(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:
     place = _word(f"{base_url}/{canonical}")
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (
@@ -44,11 +66,17 @@ def _for_everybody(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
             ),
             "Inside Claude Code; a marketplace of the whole owner is one address up.",
         ),
+        *by_list,
+        Way(
+            "gemini",
+            "Gemini CLI",
+            (f"gemini extensions install {_word(f'{base_url}/marketplace/{canonical}.git')}",),
+        ),
         Way("curl", "curl", (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"), _SAME),
     )
 
 
-def _with_token(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
+def _with_token(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:
     repository = _word(f"{base_url}/marketplace/{canonical}.git")
     clawhub = f"npx clawhub --registry {base_url}/clawhub"
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
@@ -77,6 +105,7 @@ def _with_token(base_url: str, canonical: str, name: str) -> tuple[Way, ...]:
             (f"/plugin install {name}@{marketplace_name(canonical)}",),
             f"Once the settings of Claude Code name {base_url}/{canonical}/marketplace.json with the token.",
         ),
+        *by_list,
         Way("curl", "curl", (curl, f"unzip {name}.zip -d {name}"), _SAME),
     )
 
@@ -98,5 +127,4 @@ def flat_name(canonical: str) -> str:
 
 def marketplace_name(text: str) -> str:
     """A marketplace's name has no spaces: lower-case words with single hyphens."""
-    dashed = "".join(char if char.isascii() and char.isalnum() else "-" for char in text.lower())
-    return "-".join(part for part in dashed.split("-") if part) or "skills"
+    return hyphenate(text) or "skills"

@@ -141,8 +141,13 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     facts = msgspec.to_builtins(shown)
     files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
     with_token = needs_token(services, skill.audience)
-    name = await name_skill(services, principal_of(request), skill, in_repo=True)
-    ways = install_commands(public_address(request), skill.canonical, name, with_token=with_token)
+    ways = install_commands(
+        public_address(request),
+        skill.canonical,
+        await name_skill(services, principal_of(request), skill, in_repo=True),
+        listed=await name_skill(services, principal_of(request), skill),
+        with_token=with_token,
+    )
     install = {way.id: list(way.commands) for way in ways}
     card = card_view((await read_reports(services, ref.digest)).static)
     found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}

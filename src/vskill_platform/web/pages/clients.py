@@ -5,12 +5,13 @@ from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_unblocked
 from vskill_platform.actions.collections import read_collections
+from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.actions.visibility import common_reader
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
-from vskill_platform.web.clients.commands import flat_name
+from vskill_platform.web.clients.commands import flat_name, marketplace_name
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
@@ -33,6 +34,8 @@ async def clients(request: Request) -> Response:
         example=example,
         flat=flat_name(example.canonical) if example else "owner--repo--skill",
         canonical=example.canonical if example else "owner/repo/skill",
+        name=await name_skill(services, everybody, example) if example else "skill",
+        marketplace=marketplace_name(services.settings.registry_name),
         collections=(await read_collections(services, reader)).items,
         has_mcp=bool(mcp.ENDPOINTS),
     )

@@ -18,6 +18,11 @@ async def ways_to_install(request: Request, dossier: Dossier, *, with_token: boo
     """The command of each client; nothing for what cannot be installed."""
     if not dossier.installable:
         return ()
-    skill = dossier.skill
-    name = await name_skill(services_of(request), principal_of(request), skill, in_repo=True)
-    return install_commands(base_address(request), skill.canonical, name, with_token=with_token)
+    skill, services, reader = dossier.skill, services_of(request), principal_of(request)
+    return install_commands(
+        base_address(request),
+        skill.canonical,
+        await name_skill(services, reader, skill, in_repo=True),
+        listed=await name_skill(services, reader, skill),
+        with_token=with_token,
+    )

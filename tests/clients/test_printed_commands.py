@@ -1,0 +1,218 @@
+"""Every command that a page prints about clients is run, word for word, by the real client: from the registry's own pages
+and from the documents. A line without a run has a written reason (`printed.NOT_RUN`)."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.clients.clients import Claude, Client, Copilot, Gemini, Installed, OpenCode
+from tests.clients.printed import (
+    ADDRESSES,
+    COMPANY,
+    HOW_TO,
+    REFERENCE,
+    PrintedLine,
+    document_lines,
+    fragments,
+    is_part,
+    page_lines,
+    said_lines,
+)
+from tests.clients.registry import Registry, read_files, skill_md, write_files
+from tests.support.worlds import write_curl
+
+MARKETPLACE = "vskill-platform"
+TEAM = "team"
+FILES = {"SKILL.md": skill_md("pasted"), "notes.txt": b"1\n"}
+WHY = ("--reason", "for a test of clients")
+#: What each client asks, and somebody answers.
+TYPED = {"gemini": "y\n"}
+#: A line with one of these leaves a skill behind.
+INSTALLS = (" install ", " plugin add ", "skills add ", "connect opencode", "unzip ")
+#: What clients note for themselves beside a skill.
+NOTES = (".clawhub/",)
+
+
+class Terminal(Client):
+    """A shell in which every client is a command."""
+
+    def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
+        super().__init__(installed, registry, folder)
+        self._exported: list[str] = []
+        self._programs = folder / "programs"
+        self._programs.mkdir()
+        node, modules = installed.node, installed.modules
+        scripts = {"skills": "skills/bin/cli.mjs", "clawhub": "clawhub/bin/clawdhub.js"}
+        for name, script in scripts.items():
+            self._write(f"npx-{name}", f'exec {node} {modules / script} "$@"')
+        self._write("npx", f'name=$1; shift; exec {self._programs}/npx-$name "$@"')
+        for name in ("claude", "codex", "copilot", "opencode"):
+            self._write(name, f'exec {getattr(installed, name)} "$@"')
+        self._write("gemini", f'exec {node} {modules / Gemini.script} "$@"')
+        self._write("vskill-platform", f'exec {sys.executable} -m vskill_platform "$@"')
+        # Gemini CLI asks for each folder once whether to trust it; the rest of what it asks is answered.
+        write_files(
+            self.home, {".gemini/trustedFolders.json": f'{{"{self.project}": "TRUST_FOLDER"}}'.encode()}
+        )
+        if shutil.which("curl") is None:
+            write_curl(folder / "stand-in").rename(self._programs / "curl")
+        if shutil.which("unzip") is None:
+            self._write("unzip", f'exec {sys.executable} -m zipfile -e "$1" "$3"')
+
+    def _write(self, name: str, line: str) -> None:
+        (self._programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (self._programs / name).chmod(0o755)
+
+    def command(self) -> list[str]:
+        return ["sh", "-euc"]
+
+    def variables(self) -> Mapping[str, str]:
+        own: dict[str, str] = {}
+        for client in (Claude, Copilot, Gemini, OpenCode):
+            own |= client(self._installed, self.registry, self._folder).variables()
+        # `skills` asks nothing where an agent runs it.
+        return own | {"PATH": f"{self._programs}{os.pathsep}{own['PATH']}", "AI_AGENT": "claude"}
+
+    def paste(self, line: str, given: str = "") -> str:
+        """Run one line; what was exported before holds."""
+        if line.startswith("export "):
+            self._exported.append(line)
+            return ""
+        return self.run("\n".join((*self._exported, line)), given=given).text
+
+    def installed(self, files: Mapping[str, bytes]) -> bool:
+        """Whether a skill with these very files lies somewhere."""
+        found = {one.parent for root in (self.home, self.project) for one in root.rglob("SKILL.md")}
+        return any(read_files(one, NOTES) == files for one in found)
+
+
+@pytest.fixture(scope="module")
+def canonical(registry: Registry):
+    made = registry.publish("pasted", FILES)
+    registry.command("collection", "create", TEAM, "--title", "The team", *WHY)
+    registry.command("collection", "add", TEAM, made, *WHY)
+    return made
+
+
+@pytest.fixture(scope="module")
+def token(registry: Registry):
+    return registry.token("paula")
+
+
+def values(registry: Registry, canonical: str, token: str, folder: str) -> dict[str, str]:
+    """For the placeholders of the pages; the longer ones first."""
+    addresses = dict.fromkeys(ADDRESSES, registry.url)
+    return {
+        **addresses,
+        "OWNER--REPO--SKILL": canonical.replace("/", "--"),
+        "OWNER/REPO/SKILL": canonical,
+        "MARKETPLACE": MARKETPLACE,
+        "SKILL": canonical.rpartition("/")[2],
+        "login URL": f"login {registry.url}",
+        "NAME": TEAM,
+        "WORDS": canonical.rpartition("/")[2],
+        "FOLDER": folder,
+        "TOKEN": token,
+        "vsk_...": token,
+    }
+
+
+def run_lines(
+    lines: Iterable[PrintedLine],
+    terminals: Mapping[str, Terminal],
+    filled: Mapping[str, str],
+    files: Mapping[str, bytes],
+) -> None:
+    """Each in its order, in the terminal of its client; whoever was told to install something has it."""
+    told: set[str] = set()
+    for line in lines:
+        if line.why_not:
+            continue
+        terminal, text = terminals[line.client], line.fill(filled)
+        given = f"{filled['TOKEN']}\n" if " login http" in text else TYPED.get(line.client, "")
+        if " publish " in text:
+            write_files(terminal.project / filled["FOLDER"], {"SKILL.md": skill_md(filled["FOLDER"])})
+        terminal.paste(text, given)
+        if any(one in f"{text} " for one in INSTALLS) and "--list" not in text:
+            told.add(line.client)
+    if "opencode" in told:
+        terminals["opencode"].paste("opencode debug skill")
+    missing = [client for client in told if not terminals[client].installed(files)]
+    assert told and missing == []
+
+
+@pytest.fixture
+def terminals(installed, registry: Registry, tmp_path):
+    return Terminals(installed, registry, tmp_path)
+
+
+class Terminals(dict[str, Terminal]):
+    """One for each client, made when it is asked for."""
+
+    def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
+        super().__init__()
+        self._made = lambda place: Terminal(installed, registry, place)
+        self._folder = folder
+
+    def __missing__(self, client: str) -> Terminal:
+        place = self._folder / client.replace(" ", "-")
+        place.mkdir()
+        self[client] = terminal = self._made(place)
+        return terminal
+
+
+@pytest.mark.node
+def test_the_page_about_clients(registry, canonical, token, terminals):
+    lines = page_lines(registry, "/docs/clients")
+    assert {one.client for one in lines} >= {
+        "skills",
+        "clawhub",
+        "claude",
+        "codex",
+        "copilot",
+        "gemini",
+        "curl",
+    }
+    run_lines(lines, terminals, values(registry, canonical, token, "by-page"), FILES)
+    assert "Connected" in terminals["claude"].paste("claude mcp list")
+
+
+@pytest.mark.node
+def test_the_page_of_a_skill(registry, canonical, token, terminals):
+    lines = page_lines(registry, f"/skills/{canonical}")
+    run_lines(lines, terminals, values(registry, canonical, token, "by-skill-page"), FILES)
+
+
+@pytest.mark.node
+def test_connect_a_client(registry, canonical, token, terminals, installed, tmp_path):
+    """What is typed inside Claude Code adds the document, and what is typed outside the repository, of one name."""
+    (tmp_path / "inside").mkdir()
+    inside = Terminals(installed, registry, tmp_path / "inside")
+    lines, filled = document_lines(HOW_TO), values(registry, canonical, token, "by-how-to")
+    run_lines([one for one in lines if one.text[0] != "/"], terminals, filled, FILES)
+    run_lines([one for one in lines if one.text[0] == "/"], inside, filled, FILES)
+
+
+def test_whatever_the_reference_says_of_a_command_is_part_of_one_that_is_run(registry, canonical):
+    lines = [*document_lines(HOW_TO), *document_lines(COMPANY), *page_lines(registry, "/docs/clients")]
+    run = [one.text.replace(registry.url, ADDRESSES[0]) for one in lines if not one.why_not]
+    named = [one for one in fragments(REFERENCE) if not PrintedLine(REFERENCE, one).why_not]
+    untried = [one for one in named if not any(is_part(one, command) for command in run)]
+    assert untried == []
+
+
+def test_a_fragment_and_a_line_that_nobody_runs_are_found():
+    assert not is_part("codex plugin remove", "codex plugin add SKILL@MARKETPLACE")
+    assert is_part(
+        "clawhub login --token vsk_…", "npx clawhub --registry http://HOST/clawhub login --token TOKEN"
+    )
+    assert (
+        PrintedLine("", "npx vskill install a/b/c").why_not
+        and not PrintedLine("", "codex plugin list").why_not
+    )
+    (line,) = said_lines("", "Gemini CLI keeps no list: gemini extensions install http://HOST/x.git")
+    assert line.text == "gemini extensions install http://HOST/x.git"
