@@ -27,13 +27,14 @@ def model_file() -> Path:
 def llama_server(folder: Path, *, context: int = 8192, predict: int = 200) -> Iterator[str]:
     """The base address of a server whose model reads and writes so many tokens at most."""
     command = [str(HOME / "bin" / "python"), "-I", str(SERVER), str(model_file()), str(context), str(predict)]
-    with (folder / "llama.log").open("w") as log:
-        server = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-    try:
-        assert server.stdout is not None
-        address = next((line.split()[1] for line in server.stdout if line.startswith("ADDRESS ")), "")
-        assert address, (folder / "llama.log").read_text()[-2000:]
-        yield f"{address}/v1"
-    finally:
-        server.terminate()
-        server.wait()
+    with (
+        (folder / "llama.log").open("w") as log,
+        start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            address = next((line.split()[1] for line in server.stdout if line.startswith("ADDRESS ")), "")
+            assert address, (folder / "llama.log").read_text()[-2000:]
+            yield f"{address}/v1"
+        finally:
+            server.terminate()

@@ -1,6 +1,7 @@
 """A real small model over the real protocol, and in ordinary runs its recorded answers: whatever it says is an answer in
 the shape that was asked for, or the judge is down."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -115,9 +116,8 @@ async def test_a_real_model_is_evaluated(models, tmp_path):
         store="memory:", scan_processes=1, judge_url=models[FEW], judge_model=MODEL, **PATIENCE
     )
     root = tmp_path / "skills"
-    found = await evaluate_judges(
-        settings, root, labelled_skills(root), keep=tmp_path / "answers.jsonl", at_once=1
-    )
+    skills = await asyncio.to_thread(labelled_skills, root)
+    found = await evaluate_judges(settings, root, skills, keep=tmp_path / "answers.jsonl", at_once=1)
     figures = count_evaluation(found, EvaluationTerms())
     (judge,) = figures.judges
     assert figures.not_judged == {} and judge.prompt_tokens > 0 and judge.seconds > 0
