@@ -71,8 +71,7 @@ def every_page(request, opened, found_places):
     return partial(opened, storage_state=signed_in), places
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desk", "phone"])
+@pytest.mark.parametrize(("theme", "size"), [("light", "desk"), ("dark", "phone")])
 def test_no_barrier_is_found(every_page, axe, theme, size):
     make, places = every_page
     page = make(theme=theme, viewport=DESK if size == "desk" else PHONE)

@@ -247,7 +247,7 @@ def _declared_slug(files: tuple[SkillFile, ...]) -> str:
     """The name in the front matter as a slug; an archive has no folder that could give one."""
     declared = read_manifest(skill_file_of(files).data).declared_name
     if declared is None:
-        message = "The front matter of SKILL.md has no name."
+        message = "SKILL.md gives no name in its front matter."
         raise InvalidInput(message, field="name", fix="add one, or give the skill's name with the archive")
     return slugify(declared)
 

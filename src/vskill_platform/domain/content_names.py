@@ -15,6 +15,7 @@ NAMING = (keys.VERSION, keys.SUB, keys.SUBRUN, keys.GIT_LIST)
 #: Records that tell something about content and need none of it.
 ABOUT_CONTENT = (
     *(keys.SCAN, keys.JUDGE, keys.EXTSCAN, keys.RESCAN, keys.SUPPRESS, keys.RULING, keys.BLOCK),
+    keys.HAND_IN,
     *(keys.ATTESTATION, keys.AUDIT, keys.DAMAGE, keys.UPLOAD, keys.TOKEN, keys.SESSION, keys.USER, "task:"),
 )
 
