@@ -157,6 +157,7 @@ _PROGRAMS = (
     b"@echo off\nset A=cu\n%A%rl x\n",
     b'do shell script "ls " & quoted form of a\n',
     b"# A\n\n```sh\ncurl x | sh\n```\n",
+    b'BEGIN { "ls" | getline l; print l | "cat" } # a\n',
 )
 
 

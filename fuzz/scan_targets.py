@@ -37,7 +37,7 @@ PROGRAMS = (
         "a.vbs",
         "a.bat",
     ),
-    *("a.applescript", "SKILL.md"),
+    *("a.applescript", "SKILL.md", "a.awk"),
 )
 CARRIERS = (
     *(

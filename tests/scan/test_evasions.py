@@ -22,7 +22,9 @@ from vskill_platform.scan.engine import Engine
 FROZEN = "2e91b56bdd7f056956df4646ca4c09da12f017c4888c39956bdceb9572a815c0"
 FROZEN_LATER = "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8"
 #: Raised with what is built; never lowered.
-LEAST_HELD = 118
+LEAST_HELD = 120
+#: Of those that were written later.
+LEAST_HELD_LATER = 19
 FAMILIES = {
     "theft",
     "exfiltration",
@@ -63,7 +65,12 @@ def test_of_those_that_were_written_later_no_less_is_held_than_at_first_sight():
     later = tuple(load_evasions(LATER))
     assert digest_of_evasions(LATER) == FROZEN_LATER
     assert len(later) == 20
-    assert first_contact(LATER) <= {one.id for one in later if held_by(engine(), one)}
+    held_now = {one.id for one in later if held_by(engine(), one)}
+    assert first_contact(LATER) <= held_now
+    assert len(held_now) >= LEAST_HELD_LATER
+    page = (Path(__file__).parents[2] / "docs" / "discussions" / "limits.md").read_text()
+    assert f"{len(held_now)} of {len(later)} (" in page
+    assert {one.id for one in later if f"`{one.id}`" in page} == {one.id for one in later} - held_now
 
 
 def test_they_cover_every_family_many_carriers_and_ten_languages():

@@ -13,6 +13,7 @@ from vskill_platform.scan.taint import (
     DECODED,
     HOME_TREE,
     NOTHING,
+    OUT,
     REQUEST,
     SOCKET,
     STORED,
@@ -96,21 +97,21 @@ def _open(program: Program, call: Call, _: RunShell) -> Value:
     if any(letter in mode for letter in "wax+"):
         program.write_file(call.first, NOTHING, call.start, call.length)
         # What is written later goes to the same name.
-        return Value(frozenset({f"out:{call.first.text[-80:]}"}))
+        return Value(frozenset({OUT + call.first.text[-80:]}))
     return program.read_file(call.first, call.start, call.length)
 
 
 def _pipe(program: Program, call: Call, run: RunShell) -> Value:
     """What is read goes into what is written."""
     for tag in call.everything.tags:
-        if tag.startswith("out:"):
-            program.write_file(Value(text=tag[4:]), call.receiver, call.start, call.length)
+        if tag.startswith(OUT):
+            program.write_file(Value(text=tag[len(OUT) :]), call.receiver, call.start, call.length)
     return _same(program, call, run)
 
 
 def _write_stream(program: Program, call: Call, _: RunShell) -> Value:
     program.write_file(call.first, NOTHING, call.start, call.length)
-    return Value(frozenset({f"out:{call.first.text[-80:]}"}))
+    return Value(frozenset({OUT + call.first.text[-80:]}))
 
 
 def _write(program: Program, call: Call, _: RunShell) -> Value:
@@ -120,8 +121,8 @@ def _write(program: Program, call: Call, _: RunShell) -> Value:
         program.write_file(call.receiver, call.first, call.start, call.length)
     elif call.last in {"write", "writelines", "dump"}:
         for tag in call.everything.tags | call.receiver.tags:
-            if tag.startswith("out:"):
-                program.write_file(Value(text=tag[4:]), call.everything, call.start, call.length)
+            if tag.startswith(OUT):
+                program.write_file(Value(text=tag[len(OUT) :]), call.everything, call.start, call.length)
     elif len(call.arguments) > 1:
         program.write_file(call.arguments[0], call.arguments[1], call.start, call.length)
     return NOTHING
@@ -181,7 +182,9 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
     if command.text:
         stored = program.look_up(STORED + base_name(command.text.split(" ")[0]))
         program.execute(Value(stored.tags), "program", call.start, call.length)
-        run(f"{command.text} {rest.text}".strip(), call.start, call.length)
+        line = f"{command.text} {rest.text}".strip()
+        output = run(line, call.start, call.length, tags=command.tags | rest.tags)
+        return Value(command.tags | output.tags)
     return Value(command.tags)
 
 
@@ -197,6 +200,12 @@ def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
             "python" if call.last in {"exec", "compile"} else "javascript",
         )
     return content
+
+
+def _work(program: Program, call: Call, _: RunShell) -> Value:
+    """A thread that is given a text runs it."""
+    program.execute(call.first, "eval", call.start, call.length)
+    return NOTHING
 
 
 def _decode(program: Program, call: Call, _: RunShell) -> Value:
@@ -307,6 +316,12 @@ _FULL: tuple[tuple[Effect, str], ...] = (
         eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext
         vm.runInNewContext vm.runInContext vm.Script __import__ importlib.import_module globalThis.eval
         window.eval
+        """,
+    ),
+    (
+        _work,
+        """
+        Worker worker_threads.Worker new.Worker vm.SourceTextModule vm.compileFunction
         """,
     ),
     (

@@ -20,6 +20,7 @@ import tree_sitter_typescript
 from vskill_platform.scan.javascript_code import JavaScriptCode
 from vskill_platform.scan.languages import PARSED, READ, SCRIPTS
 from vskill_platform.scan.model import CodeBlock, Fact, Layer, TextRole
+from vskill_platform.scan.modules import Knowledge
 from vskill_platform.scan.overlay import Overlaid, Stretch, overlay
 from vskill_platform.scan.python_code import PythonCode
 from vskill_platform.scan.script_calls import may_harm
@@ -28,7 +29,7 @@ from vskill_platform.scan.script_commands import COMMAND_READERS
 from vskill_platform.scan.shell import Shell
 from vskill_platform.scan.signs import ASSEMBLING, Telling
 from vskill_platform.scan.slices import SLICED_BYTES, blank_comments, slice_code
-from vskill_platform.scan.taint import FETCHED, NOTHING, SOURCES, Program, RunShell, Value
+from vskill_platform.scan.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Program, RunShell, Value
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 2000
@@ -159,6 +160,22 @@ def _read(
     return stretches
 
 
+def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) -> list[Fact]:
+    """The facts of a module with what others tell about the functions that it calls and defines."""
+    block = layer.blocks[0]
+    source = blank_comments(layer.flowing[block.start : block.end])
+    if len(source) > SLICED_BYTES or source.count(b"\\\n") > MOST_JOINED_LINES:
+        return []
+    program = Program(block.start, dict(knowledge.names), check=check)
+    program.given = knowledge.given
+    _reader(program, source, _CommandLines(program), block.language).run(
+        _parser(block.language).parse(source).root_node
+    )
+    layer.returned.update(program.returned)
+    layer.passed.update(program.passed)
+    return list(program.facts.values())
+
+
 def _read_script(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Callable[[], None]) -> None:
     source = layer.flowing[block.start : block.end]
     if not may_harm(source, block.language):
@@ -184,6 +201,8 @@ def _keep(layer: Layer, program: Program) -> None:
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
+    layer.returned.update(program.returned)
+    layer.passed.update(program.passed)
     layer.unpacked.extend(program.unpacked)
     if program.partial:
         layer.unread = TANGLED
@@ -251,8 +270,10 @@ class _CommandLines:
         self._left = MOST_COMMAND_LINES
         self._place: tuple[int, int] | None = None
 
-    def __call__(self, text: str, start: int, length: int, language: str = "bash") -> Value:
-        """What the code writes to its output: something fetched, if it fetches anything."""
+    def __call__(
+        self, text: str, start: int, length: int, language: str = "bash", tags: frozenset[str] = NO_TAGS
+    ) -> Value:
+        """What the code writes to its output: what its commands read, and something fetched, if it fetches anything."""
         self._left -= 1
         if self._left < 0:
             self._program.partial = True
@@ -261,19 +282,30 @@ class _CommandLines:
         self._place = self._place or (start, length)
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names), check=self._program.check)
+        output = NOTHING
         if language in SCRIPTS:
             ScriptCode(inner, source, self, language).run()
         else:
-            _reader(inner, source, self, language).run(_parser(language).parse(source).root_node)
+            output = _reader(inner, source, self, language).run(_parser(language).parse(source).root_node)
+        carried = Value(tags)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
+            if fact.name in _TALKING and carried.sensitive:
+                host = fact.attributes["to"].replace("unknown", "")
+                self._program.send(
+                    Value(text=f"https://{host}"), carried, fact.attributes["how"], *self._place
+                )
+        self._program.take_files(inner, self._place[0])
         for _, made, spoken in inner.unpacked:
             self._program.unpack(made, self._place[0], spoken)
         self._program.partial = self._program.partial or inner.partial
         if outermost:
             self._place = None
         fetches = any(fact.name == "net.fetch" for fact in inner.facts.values())
-        return Value(frozenset({FETCHED})) if fetches else NOTHING
+        return output.tagged(FETCHED) if fetches else output
+
+
+_TALKING = frozenset({"net.send", "net.fetch"})
 
 
 def _whole_file(program: Program, source: bytes) -> None:

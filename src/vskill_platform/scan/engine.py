@@ -26,6 +26,7 @@ from vskill_platform.scan.floods import searchable
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
 from vskill_platform.scan.matcher import Matcher, rest_of
 from vskill_platform.scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
+from vskill_platform.scan.modules import Knowledge, across_modules
 from vskill_platform.scan.normal import normalise_text, written_column
 from vskill_platform.scan.polarity import is_about, last_sentence, tells
 from vskill_platform.scan.reading import Reading, ReadText
@@ -155,6 +156,8 @@ class _Scan:
         self._refine(written)
         for number, fact in code.across_files(self._layers):
             self._fact(number, fact)
+        for number, fact in across_modules(self._layers, self._read_again):
+            self._fact(number, fact)
 
     def _read_text(self, source: ReadText, text: str) -> None:
         normal = normalise_text(text)
@@ -253,6 +256,14 @@ class _Scan:
             layer.unread = f"not fully read: {error}"
         if layer.unread:
             self.reading.problem(layer.path, layer.unread)
+
+    def _read_again(self, layer: Layer, knowledge: Knowledge) -> list[Fact]:
+        self.reading.path = layer.path
+        try:
+            return code.read_again(layer, knowledge, self._budget.check_code)
+        except Exceeded as error:
+            self.reading.problem(layer.path, f"not fully read: {error}")
+            return []
 
     def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
         """By layer, the offsets at which something of these rules matched."""

@@ -40,14 +40,17 @@ class JavaScriptCode:
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
         self._function = ""
+        #: how many functions are being read, one inside the other
+        self._inside = 0
         self._folds = FOLDABLE.search(source) is not None
         self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
-    def run(self, root: Node) -> None:
+    def run(self, root: Node) -> Value:
         self.on_block(root)
         if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
             self.on_block(root)
+        return NOTHING
 
     def _children(self, node: Node) -> Value:
         return join_values(map(self._value, node.named_children))
@@ -186,12 +189,14 @@ class JavaScriptCode:
         parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
         if parameters is not None and name:
             several = parameters.named_children or [parameters]
-            self._program.parameters[name] = [
-                self._text(one).split(":")[0].split("=")[0].strip() for one in several
-            ]
+            self._program.define(
+                name, [self._text(one).split(":")[0].split("=")[0].strip() for one in several]
+            )
         body = node.child_by_field_name("body")
-        if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
+        if body is not None and (self._inside or self._program.worth(body.start_byte, body.end_byte)):
+            self._inside += 1
             value = self._value(body)
+            self._inside -= 1
             if body.type != "statement_block" and name and value.tags:
                 self._program.assign(f"(){name}", Value(value.tags))
         self._function = outer
@@ -336,12 +341,10 @@ class JavaScriptCode:
             return NOTHING
         if call.name in {"setTimeout", "setInterval"} and not call.first.text:
             return call.first
-        for name, value in zip(program.parameters.get(call.last, ()), call.arguments, strict=False):
-            if value.tags:
-                program.assign(name, Value(value.tags))
+        elsewhere = program.call(call.name, call.arguments)
         result = effect_of(call)(program, call, self._run_shell)
-        returned = program.look_up(f"(){call.last}")
-        return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
+        returned = program.look_up(f"(){call.last}").tags | elsewhere
+        return Value(result.tags | returned, result.text, result.literal) if returned else result
 
     # Names.
 

@@ -223,6 +223,13 @@ _HOSTS = (
         """,
     ),
 )
+#: Files that git runs by their names, in a folder that its settings name.
+GIT_HOOKS = frozenset(
+    words(
+        "applypatch-msg pre-applypatch post-applypatch pre-commit prepare-commit-msg commit-msg post-commit pre-rebase "
+        "post-checkout post-merge pre-push pre-receive update post-receive post-update pre-auto-gc post-rewrite"
+    )
+)
 _BY_HOST = {host: kind for kind, hosts in _HOSTS for host in words(hosts)}
 _ODD_ENDINGS = frozenset(
     words("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond")

@@ -9,7 +9,7 @@ from vskill_platform.scan.words import words
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
 #: Languages that are read token by token.
-SCRIPTS = frozenset({"ruby", "perl", "php", "lua", "powershell", "go", "vbscript"})
+SCRIPTS = frozenset({"ruby", "perl", "php", "lua", "powershell", "go", "vbscript", "awk"})
 #: Those whose command lines are read as shell.
 COMMAND_LISTS = frozenset({"batch", "applescript"})
 #: All that have a reader.
@@ -29,9 +29,10 @@ _BY_SUFFIX = {
     "lua": "lua",
     "go": "go",
     "vbscript": "vbs",
+    "awk": "awk",
     "applescript": "applescript scpt",
     "other": "rs java kt scala swift c h cc cpp hpp cs r jl fish nu "
-    "sql dart ex exs clj groovy gradle tcl awk el vim html htm vue svelte",
+    "sql dart ex exs clj groovy gradle tcl el vim html htm vue svelte",
     "prose": "md mdx markdown txt rst adoc mdc text org",
     "data": "json jsonl ndjson json5 jsonc yaml yml toml ini cfg conf xml csv tsv lock svg css scss less env "
     "properties plist tmpl j2 template log diff patch ipynb map po pem key crt",
@@ -52,6 +53,7 @@ _BY_FENCE = {
     "lua": "lua",
     "go": "go golang",
     "vbscript": "vbscript vbs",
+    "awk": "awk gawk",
     "applescript": "applescript osascript",
     "data": "diff output log csv mermaid plaintext-output http dot plantuml svg",
     "config": "json yaml yml toml jsonc json5 ini xml env dotenv properties nginx hcl terraform",
@@ -63,7 +65,7 @@ _INTERPRETERS = {
     "bash": "bash", "sh": "bash", "zsh": "bash", "dash": "bash", "ksh": "bash", "python": "python",
     "python3": "python", "node": "javascript", "deno": "typescript", "bun": "typescript", "uv": "python",
     "ruby": "ruby", "perl": "perl", "php": "php", "lua": "lua", "luajit": "lua", "pwsh": "powershell",
-    "osascript": "applescript",
+    "osascript": "applescript", "awk": "awk", "gawk": "awk", "mawk": "awk",
 }  # fmt: skip
 
 _CODE_NAMES = frozenset(

@@ -84,6 +84,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "exec.shell": ("how",),
     "persist": ("what",),
     "persist.fetched": ("what",),
+    "hook.sends": ("what",),
     "delete.broad": ("what",),
     "obfuscated": ("how", "layers"),
     "reverse.shell": ("how",),
@@ -182,6 +183,9 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
+    #: what its functions give back, and what it passes to functions of other modules, where that is a secret
+    returned: dict[str, frozenset[str]] = {}
+    passed: dict[tuple[str, str], list[frozenset[str]]] = {}
     #: texts that its code puts together or decodes: offset, text and language
     unpacked: list[tuple[int, str, str]] = []
     #: why some of its code was not looked at; "" where all was

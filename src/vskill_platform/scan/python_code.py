@@ -24,6 +24,9 @@ from vskill_platform.scan.taint import (
 )
 from vskill_platform.scan.words import words
 
+#: Names that are computed from computed names, one inside the other.
+DEEPEST_NAME = 8
+
 
 class PythonCode:
     """Reads one tree."""
@@ -34,14 +37,16 @@ class PythonCode:
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
         self._function = ""
+        self._naming = 0
         self._folds = FOLDABLE.search(source) is not None
         self._fold = Fold(source, lambda node: self._resolve(self._dotted_name(node)))
 
-    def run(self, root: Node) -> None:
+    def run(self, root: Node) -> Value:
         self.on_block(root)
         if self._program.crosses_functions:
             # Functions may be called before, or above, what they do is known.
             self.on_block(root)
+        return NOTHING
 
     def on_block(self, node: Node) -> Value:
         for child in node.named_children:
@@ -111,13 +116,8 @@ class PythonCode:
             self._fold.forget(name)
             return
         self._fold.bind(name, right)
-        function = right.child_by_field_name("function") if right.type == "call" else None
-        if function is not None and self._resolve(self._dotted_name(function)) in _IMPORTERS:
-            arguments = right.child_by_field_name("arguments")
-            given = arguments.named_children if arguments is not None else []
-            module = self._fold.text(given[0]) if given else None
-            if module:
-                self._aliases[name] = module
+        if right.type in {"call", "subscript"} and (meant := self._base(right)):
+            self._aliases[name] = self._resolve(meant)
 
     def _folded(self, node: Node, value: Value) -> Value:
         """The value with the text that its expression comes to. What a decoder gives back is looked at by itself."""
@@ -153,6 +153,13 @@ class PythonCode:
                 self._value(child)
         return NOTHING
 
+    def on_comprehension(self, node: Node) -> Value:
+        """What its names stand for is known before what is made of them."""
+        clauses = [child for child in node.named_children if child.type in {"for_in_clause", "if_clause"}]
+        for clause in clauses:
+            self._value(clause)
+        return join_values(self._value(child) for child in node.named_children if child not in clauses)
+
     def on_as_pattern(self, node: Node) -> Value:
         value = self._value(node.named_children[0]) if node.named_children else NOTHING
         alias = node.child_by_field_name("alias")
@@ -166,9 +173,7 @@ class PythonCode:
         outer, self._function = self._function, self._text(name) if name is not None else ""
         if name is not None and parameters is not None:
             names = [self._parameter(one) for one in parameters.named_children]
-            self._program.parameters[self._function] = [
-                one for one in names if one not in {"self", "cls", ""}
-            ]
+            self._program.define(self._function, [one for one in names if one not in {"self", "cls", ""}])
         if body is not None and not outer:
             self._fold.define(self._function, self._program.parameters.get(self._function, []), body)
         if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
@@ -295,14 +300,12 @@ class PythonCode:
             walked = call.first if call.name.startswith("os.") else call.receiver
             if is_broad(walked.text):
                 return Value(frozenset({HOME_TREE}))
-        for name, value in zip(self._program.parameters.get(call.last, ()), call.arguments, strict=False):
-            if value.tags:
-                self._program.assign(name, Value(value.tags))
+        elsewhere = self._program.call(call.name, call.arguments)
         result = effect_of(call)(self._program, call, self._run_shell)
         if call.last == "get" or (call.last in {"split", "partition"} and call.first.text == "="):
             result = result.narrowed()
-        returned = self._program.look_up(f"(){call.last}")
-        return Value(result.tags | returned.tags, result.text, result.literal) if returned.tags else result
+        returned = self._program.look_up(f"(){call.last}").tags | elsewhere
+        return Value(result.tags | returned, result.text, result.literal) if returned else result
 
     def _arguments(self, node: Node | None) -> tuple[list[Value], dict[str, Value]]:
         positional: list[Value] = []
@@ -340,15 +343,42 @@ class PythonCode:
     def _base(self, node: Node) -> str:
         if node.type == "identifier":
             return self._text(node)
+        self._naming += 1
+        try:
+            return self._computed(node) if self._naming <= DEEPEST_NAME else ""
+        finally:
+            self._naming -= 1
+
+    def _computed(self, node: Node) -> str:
+        """The name that a call or an entry of a table stands for; "" for none."""
         if node.type == "call":
             function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
             name = self._text(function) if function is not None else ""
             given = arguments.named_children if arguments is not None else []
-            if name in _IMPORTERS:
-                return join_values(map(self._value, given)).text
+            if self._resolve(name) in _IMPORTERS:
+                return (self._fold.text(given[0]) if given else None) or ""
             if name == "getattr" and len(given) > 1 and (member := self._fold.text(given[1])):
-                return f"{self._resolve(self._dotted_name(given[0]))}.{member}"
+                return self._member_of(given[0], member)
+        if node.type == "subscript" and len(node.named_children) > 1:
+            return self._entry(node)
         return ""
+
+    def _member_of(self, base: Node, member: str) -> str:
+        """A member under a name that is computed; those of the built-in functions need no module."""
+        module = self._resolve(self._dotted_name(base))
+        return member if module in _BUILT_IN else f"{module}.{member}" if module else ""
+
+    def _entry(self, node: Node) -> str:
+        """What `vars(os)["system"]`, `os.__dict__["system"]`, `globals()["exec"]` and `sys.modules["os"]` mean."""
+        table, key = node.named_children[0], node.named_children[-1]
+        written = self._text(table)
+        inner = table.child_by_field_name("arguments")
+        if written in {"globals()", "locals()", "vars()", "sys.modules"}:
+            return self._fold.text(key) or ""
+        if written.startswith("vars(") and inner is not None and inner.named_children:
+            return self._member_of(inner.named_children[0], self._fold.text(key) or "?")
+        owner = table.child_by_field_name("object") if written.endswith(".__dict__") else None
+        return self._member_of(owner, self._fold.text(key) or "?") if owner is not None else ""
 
     def _resolve(self, name: str) -> str:
         first, dot, rest = name.partition(".")
@@ -362,7 +392,8 @@ class PythonCode:
 
 
 _QUOTES = frozenset((b'"', b"'"))
-_IMPORTERS = frozenset({"__import__", "importlib.import_module", "import_module"})
+_IMPORTERS = frozenset({"__import__", "importlib.import_module", "import_module", "importlib.__import__"})
+_BUILT_IN = frozenset({"__builtins__", "builtins", "__builtin__"})
 #: Methods whose texts are worked out.
 _FOLDED = frozenset(
     words("join decode replace format translate encode strip lower upper joinpath expanduser")
@@ -390,6 +421,10 @@ _NODES: dict[str, Callable[[PythonCode, Node], Value]] = {
     "named_expression": PythonCode.on_assignment,
     "for_statement": PythonCode.on_for,
     "for_in_clause": PythonCode.on_for,
+    **dict.fromkeys(
+        words("list_comprehension set_comprehension dictionary_comprehension generator_expression"),
+        PythonCode.on_comprehension,
+    ),
     "as_pattern": PythonCode.on_as_pattern,
     "function_definition": PythonCode.on_definition,
     "return_statement": PythonCode.on_return,

@@ -1,4 +1,4 @@
-"""What the well-known functions and commands of Ruby, Perl, PHP, Lua, PowerShell, Go and VBScript do: read, write,
+"""What the well-known functions and commands of Ruby, Perl, PHP, Lua, PowerShell, Go, VBScript and awk do: read, write,
 fetch, send, decode, run, delete, connect. By their last name in lower case, or by the last two where one is too common.
 
 `script_code` reads the code, resolves names, and asks here.
@@ -19,6 +19,8 @@ class Doing(enum.Enum):
     READ = "read"
     WALK = "walk"
     WRITE = "write"
+    CREATE = "create"
+    PUT = "put"
     FETCH = "fetch"
     SEND = "send"
     DECODE = "decode"
@@ -60,6 +62,11 @@ _NAMES: tuple[tuple[Doing, str], ...] = (
         writeallbytes os.writefile
         set-itemproperty new-itemproperty file.binwrite fputs fwrite appendalltext
         """,
+    ),
+    (Doing.CREATE, "os.create os.openfile file.create ioutil.tempfile os.createtemp createtextfile file.new"),
+    (
+        Doing.PUT,
+        "io.copy io.copybuffer io.copyn copy_stream io.writestring write writestring print fprintf fprint",
     ),
     (
         Doing.FETCH,

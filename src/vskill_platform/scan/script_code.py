@@ -1,6 +1,6 @@
-"""Ruby, Perl, PHP, Lua, PowerShell, Go and VBScript, read token by token: their syntaxes differ, but in all of them
-names are assigned, functions are called with or without brackets, and texts are joined. That is enough to follow a
-secret to a request, and a download or a decoded text to what runs it. One pass, in time linear in the text.
+"""Ruby, Perl, PHP, Lua, PowerShell, Go, VBScript and awk, read token by token: their syntaxes differ, but in all of
+them names are assigned, functions are called with or without brackets, and texts are joined. That is enough to follow
+a secret to a request, and a download or a decoded text to what runs it. One pass, in time linear in the text.
 
 A grammar for each of them was measured and not chosen: docs/adr/0022-scripts-by-tokens.md.
 """
@@ -194,6 +194,25 @@ class ScriptCode:
         elif self._language == "powershell":
             state.piped = state.current
             self._program.assign("$_", state.current)
+        elif self._language == "awk":
+            self._pipe_command(state)
+
+    def _pipe_command(self, state: "_Sequence") -> None:
+        """`"command" | getline name` takes what a command writes, `print name | "command"` gives it something."""
+        token = self._peek()
+        if token is None:
+            return
+        given = join_values([*state.values, state.current])
+        if token.text == "getline":
+            self._at += 1
+            output = self._run_shell(given.text.strip("?"), token.start, 0, tags=given.tags)
+            target = self._peek()
+            if target is not None and target.kind == "name":
+                self._at += 1
+                self._program.assign(target.text, Value(output.tags))
+            state.current = Value(output.tags)
+        elif token.kind == "string":
+            self._run_shell(token.text[1:-1], token.start, len(token.text), tags=given.tags)
 
     def _on_open(self, token: ScriptToken, state: "_Sequence") -> None:
         block = token.text == "{"
@@ -360,8 +379,8 @@ class ScriptCode:
         text = token.text
         if text.startswith("`") and self._language in {"ruby", "perl", "php"}:
             value = self._inner(text[1:-1])
-            self._run_shell(value.text, token.start, len(text))
-            return Value(value.tags)
+            output = self._run_shell(value.text, token.start, len(text), tags=value.tags)
+            return Value(value.tags | output.tags)
         if text.startswith("%"):
             return literal(_WORDS_MARK.sub("", text)[:-1])
         if text.startswith("[["):

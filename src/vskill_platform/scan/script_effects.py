@@ -13,6 +13,7 @@ from vskill_platform.scan.taint import (
     DECODED,
     FETCHED,
     NOTHING,
+    OUT,
     SECRET,
     SOCKET,
     Program,
@@ -94,6 +95,20 @@ class ScriptEffects:
             self._program.assign(self._name_before(place.start), Value(everything.tags))
         return NOTHING
 
+    def on_create(self, name: str, given: CallInputs, place: CallPlace) -> Value:
+        """A file that is written to later, by the name that it is given."""
+        path = given.arguments[0] if given.arguments else NOTHING
+        self._program.write_file(path, NOTHING, place.start, place.length)
+        return Value(path.tags | {OUT + path.text[-80:]}, path.text)
+
+    def on_put(self, name: str, given: CallInputs, place: CallPlace) -> Value:
+        """Writing to a file or connection that was opened before; otherwise whatever it is given."""
+        everything = given.everything
+        for tag in sorted(everything.tags):
+            if tag.startswith(OUT):
+                self._program.write_file(Value(text=tag[len(OUT) :]), everything, place.start, place.length)
+        return self.on_send(name, given, place) if SOCKET in given.receiver.tags else everything
+
     def on_fetch(self, name: str, given: CallInputs, place: CallPlace) -> Value:
         everything = join_values([*given.arguments, given.receiver], " ")
         if name in {"get", "request"} and "://" not in everything.text:
@@ -126,9 +141,8 @@ class ScriptEffects:
         everything = join_values(given.arguments, " ") if given.arguments else given.receiver
         self.run(everything, name, place)
         text = everything.text.strip("? ")
-        if text:
-            self._run_shell(text, place.start, place.length)
-        return Value(everything.tags)
+        output = self._run_shell(text, place.start, place.length, tags=everything.tags) if text else NOTHING
+        return Value(everything.tags | output.tags)
 
     def on_delete(self, name: str, given: CallInputs, place: CallPlace) -> Value:
         everything = join_values([given.receiver, *given.arguments], " ")
@@ -172,6 +186,8 @@ _EFFECTS: dict[Doing, Callable[[ScriptEffects, str, CallInputs, CallPlace], Valu
     Doing.READ: ScriptEffects.on_read,
     Doing.WALK: ScriptEffects.on_walk,
     Doing.WRITE: ScriptEffects.on_write,
+    Doing.CREATE: ScriptEffects.on_create,
+    Doing.PUT: ScriptEffects.on_put,
     Doing.FETCH: ScriptEffects.on_fetch,
     Doing.SEND: ScriptEffects.on_send,
     Doing.DECODE: ScriptEffects.on_decode,

@@ -2,7 +2,6 @@
 commands that send or run. Serves scripts, fenced and inline commands, and command lines inside other languages.
 """
 
-import base64
 import itertools
 from collections.abc import Callable
 
@@ -10,8 +9,21 @@ import re2
 from tree_sitter import Node
 
 from vskill_platform.scan.known import is_broad, is_service_key, persists_at, secret_at
+from vskill_platform.scan.shell_words import (
+    decodes,
+    expected_after,
+    installed_packages,
+    interpreter_language,
+    keeps_name,
+    runs_shell,
+    scheduled_by,
+    untangled,
+    unwrap,
+    variable_name,
+)
 from vskill_platform.scan.taint import (
     EMPTY,
+    HOME_TREE,
     LONGEST_TEXT,
     NOTHING,
     SOCKET,
@@ -28,9 +40,6 @@ _SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
 _INTERPRETERS = frozenset(
     words("python python2 python3 node nodejs perl ruby php deno bun osascript pwsh powershell")
 )
-_WRAPPERS = frozenset(
-    words("sudo doas nohup time env command exec builtin nice timeout stdbuf setsid xargs caffeinate")
-)
 _READERS = frozenset(
     words(
         "cat less more head tail tac nl grep egrep fgrep rg awk sed cut sort uniq strings xxd od hexdump "
@@ -38,13 +47,13 @@ _READERS = frozenset(
         "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil"
     )
 )
+_AWKS = frozenset(words("awk gawk mawk"))
 #: Given a filter, they pass on what it picks.
 _PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
 _SEND_OPTIONS = words(
     "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
 )
 _UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
-_HEADER_OPTIONS = frozenset(words("-H --header -u --user -b --cookie --oauth2-bearer --proxy-user"))
 _SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp rsync mail mailx sendmail mutt swaks"))
 _SOCKETS = frozenset(words("nc ncat netcat socat"))
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
@@ -54,40 +63,16 @@ _MANAGERS = frozenset(
         "snap choco winget"
     )
 )
-_BROAD = frozenset(
-    {
-        "/",
-        "/*",
-        "~",
-        "~/",
-        "~/*",
-        "$HOME",
-        "$HOME/",
-        "$HOME/*",
-        "${HOME}",
-        "*",
-        "/home",
-        "/Users",
-        "/etc",
-        "/usr",
-        "/var",
-        "C:\\",
-        ".",
-    }
-)
-_SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
-    "crontab": ("cron", frozenset()),
-    "at": ("at", frozenset()),
-    "launchctl": ("launchd", frozenset({"load", "bootstrap", "enable"})),
-    "systemctl": ("systemd", frozenset({"enable"})),
-    "schtasks": ("task", frozenset({"/create"})),
-    "reg": ("registry", frozenset({"add"})),
-}
+_BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} * /home /Users /etc /usr /var C:\\ ."))
 #: Filters that may hide a text, and show it again.
 _UNTANGLING = frozenset(words("base64 base32 xxd openssl rev tr"))
 #: What stands for a variable without a value.
 _DEFAULT = re2.compile(r"^\$\{\w+:?-([^}]*)\}$")
 _REVERSE = ("/dev/tcp/", "/dev/udp/")
+#: What these delete cannot be brought back.
+_OVERWRITING = frozenset(words("shred srm wipe"))
+#: Files that were picked by their names.
+SELECTED = "tree:selected"
 
 
 class Shell:
@@ -210,7 +195,7 @@ class Shell:
             return literal(self._text(node))
         match kind:
             case "simple_expansion" | "expansion":
-                name = self._text(node).strip("${}").split(":")[0].split("/")[0]
+                name = variable_name(self._text(node))
                 known = self._program.look_up(name)
                 tags = known.tags if name in self._program.names else self._program.read_variable(name).tags
                 written = self._text(node)
@@ -254,7 +239,7 @@ class Shell:
     # Commands by name.
 
     def _call(self, words: list[Value], stdin: Value, start: int, end: int) -> Value:
-        words = _unwrap(words)
+        words = unwrap(words)
         name = words[0].text.rpartition("/")[2].lower().removesuffix(".exe")
         arguments = words[1:]
         length = end - start
@@ -271,6 +256,11 @@ class Shell:
             return self._sender(name, arguments, stdin, start, length)
         if name in _NAME_SERVICES and join_values(arguments).sensitive:
             return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
+        if (
+            name in _AWKS
+            and (script := next((one for one in arguments if "{" in one.text), None)) is not None
+        ):
+            self._nested(script.text, start, length, "awk")
         if name in _READERS or name in _UNTANGLING or stdin.tags:
             return self._reader(name, arguments, stdin, start, length)
         self._runs_file(words[0], start, length, "program")
@@ -288,8 +278,8 @@ class Shell:
         texts = [argument.text for argument in arguments]
         if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
             output = output.narrowed()
-        if name in _UNTANGLING and _decodes(name, texts):
-            plain = _untangled(name, texts, output.text.strip())
+        if name in _UNTANGLING and decodes(name, texts):
+            plain = untangled(name, texts, output.text.strip())
             if plain != output.text.strip() and stdin.literal:
                 program.unpack(plain, start, "bash")
             decoded = program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
@@ -320,8 +310,8 @@ class Shell:
         )
         if output_file:
             program.write_file(literal(output_file), result, start, length)
-        elif _keeps_name(name, set(texts)):
-            program.assign(STORED + target.text.rpartition("/")[2], result)
+        elif keeps_name(name, set(texts)):
+            program.store(target.text.rpartition("/")[2], result)
         return result
 
     def _transfer(self, name: str, arguments: list[Value], stdin: Value) -> tuple[Value, Value, str]:
@@ -344,7 +334,7 @@ class Shell:
                 target = target if "://" in target.text else argument
             said = argument.without_keys() if expects == "header" else argument
             content = Value(content.tags | said.tags, content.text)
-            expects = _expected_after(name, text)
+            expects = expected_after(name, text)
         return content, target, "" if output_file == "-" else output_file
 
     def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -357,7 +347,7 @@ class Shell:
                 program.execute(script, name, start, length)
                 if script.text:
                     given = script if name in _SHELLS else arguments[number + 1]
-                    output = self._nested(given.text, start, length, _language_of(name))
+                    output = self._nested(given.text, start, length, interpreter_language(name))
                     stdin = stdin | output
             elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {
                 "powershell",
@@ -368,7 +358,7 @@ class Shell:
             program.fact("reverse.shell", start, length, how="dev-tcp")
         plain = [argument for argument in arguments if not argument.text.startswith("-")]
         if stdin.literal and len(stdin.text) > 1 and not plain:
-            stdin = stdin | self._nested(stdin.text, start, length, _language_of(name))
+            stdin = stdin | self._nested(stdin.text, start, length, interpreter_language(name))
         program.execute(
             stdin | join_values(argument for argument in arguments if not argument.text), name, start, length
         )
@@ -401,6 +391,12 @@ class Shell:
         return self._program.dump_environment(start, length)
 
     def on_echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if name == "printf" and arguments and "\\n" in arguments[0].text:
+            shown = literal(arguments[0].text.replace("\\n", "\n"))
+            arguments = [Value(arguments[0].tags, shown.text, arguments[0].literal), *arguments[1:]]
+        if name == "printf" and len(arguments) > 1 and not arguments[0].text.replace("%s", "").strip():
+            # A form that only puts its words in a row.
+            return join_values(arguments[1:])
         return join_values(arguments, " ")
 
     def _sender(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
@@ -411,7 +407,7 @@ class Shell:
                 content = content | program.read_file(argument, start, length)
             content = Value(content.tags | argument.tags)
         texts = [argument.text for argument in arguments]
-        if name in _SOCKETS and any(_runs_shell(text) for text in texts):
+        if name in _SOCKETS and any(runs_shell(text) for text in texts):
             program.fact("reverse.shell", start, length, how=name)
         answer = program.send(join_values(arguments, " "), content, name, start, length)
         return answer.tagged(SOCKET) if name in _SOCKETS else answer
@@ -421,6 +417,8 @@ class Shell:
         for argument in arguments:
             if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
                 self._program.fact("delete.broad", start, length, what=argument.text)
+        if HOME_TREE in stdin.tags and (name in _OVERWRITING or SELECTED not in stdin.tags):
+            self._program.fact("delete.broad", start, length, what="~")
         return NOTHING
 
     def on_windows_remove(
@@ -433,27 +431,23 @@ class Shell:
         return NOTHING
 
     def on_find(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        """Finding everything in order to delete it."""
+        """Finding everything in order to delete it, or some of it in order to make it unreadable for ever."""
         texts = [argument.text for argument in arguments]
-        deletes = "-delete" in texts or ("-exec" in texts and {"rm", "shred"} & set(texts))
-        named = any(
-            one in {"-name", "-iname", "-path"} and texts[at - 1] != "!" for at, one in enumerate(texts)
+        ran = set(texts[texts.index("-exec") :]) if "-exec" in texts else set()
+        selected = any(
+            one in {"-name", "-iname", "-path", "-regex"} and texts[at - 1] != "!"
+            for at, one in enumerate(texts)
         )
-        if deletes and texts and is_broad(texts[0]) and not named:
+        found = self._reader(name, arguments, stdin, start, length)
+        if not texts or not is_broad(texts[0]):
+            return found
+        deletes = "-delete" in texts or "rm" in ran
+        if (deletes and not selected) or _OVERWRITING & ran:
             self._program.fact("delete.broad", start, length, what="~")
-        return self._reader(name, arguments, stdin, start, length)
+        return found.tagged(HOME_TREE, *([SELECTED] if selected else []))
 
     def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        what, acts = _SCHEDULERS[name]
-        texts = {argument.text.lower() for argument in arguments}
-        if not acts:
-            # These take what they are given, by their input or as a file, unless they only list or remove.
-            scheduled = bool(texts - {"-l", "-r", "-u"})
-        elif name == "reg":
-            scheduled = bool(acts & texts) and bool(persists_at(join_values(arguments, " ").text))
-        else:
-            scheduled = bool(acts & texts)
-        if scheduled:
+        if what := scheduled_by(name, [argument.text for argument in arguments]):
             self._program.fact("persist", start, length, what=what)
         return NOTHING
 
@@ -475,141 +469,14 @@ class Shell:
         return NOTHING
 
     def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
-        texts = [argument.text for argument in arguments]
-        if name not in {"npx", "uvx", "bunx", "pipx"} and not {
-            "install",
-            "add",
-            "i",
-            "tool",
-            "get",
-            "run",
-        } & set(texts):
-            return
-        index = ""
-        for number, text in enumerate(texts[:-1]):
-            if text in {
-                "-i",
-                "--index-url",
-                "--extra-index-url",
-                "--registry",
-                "--index",
-                "-f",
-                "--find-links",
-            }:
-                index = texts[number + 1]
-        index = index or next(
-            (text.partition("=")[2] for text in texts if "index" in text and "=" in text), ""
-        )
-        skipped = {"install", "add", "i", "pip", "tool", "get", "run", index}
-        for text in texts:
-            if text and not text.startswith("-") and text not in skipped:
-                self._program.fact("install", start, length, name=text, index=index, manager=name)
-
-
-def _unwrap(words: list[Value]) -> list[Value]:
-    """The command that `sudo`, `nohup` and their like start."""
-    while len(words) > 1 and words[0].text.rpartition("/")[2] in _WRAPPERS:
-        rest = words[1:]
-        while len(rest) > 1 and (
-            rest[0].text.startswith("-") or "=" in rest[0].text or rest[0].text.isdigit()
-        ):
-            rest = rest[1:]
-        words = rest
-    return words
-
-
-def _names_file(name: str, option: str) -> bool:
-    """Whether the word after this option is the file that a download goes to."""
-    if option.startswith("--"):
-        return option in {"--output", "--output-document"}
-    return option.startswith("-") and option[-1:] == ("O" if name == "wget" else "o")
-
-
-def _expected_after(name: str, option: str) -> str:
-    """What the word after an option of curl or wget is."""
-    if _names_file(name, option):
-        return "file"
-    if option in {"-T", "--upload-file", "-sT", "--post-file", "--body-file"}:
-        return "upload"
-    return "header" if option in _HEADER_OPTIONS else ""
-
-
-def _keeps_name(name: str, options: set[str]) -> bool:
-    """Whether a download becomes a file with the name that it has there."""
-    if name == "wget":
-        return not {"-O-", "-qO-"} & options
-    return bool({"-O", "-LO", "-sLO", "-fsSLO", "--remote-name"} & options)
-
-
-def _language_of(interpreter: str) -> str:
-    """What an interpreter of this name reads."""
-    plain = interpreter.rstrip("0123456789.")
-    known = {
-        "python": "python",
-        "node": "javascript",
-        "nodejs": "javascript",
-        "deno": "typescript",
-        "bun": "typescript",
-    }
-    known |= {"ruby": "ruby", "perl": "perl", "php": "php", "pwsh": "powershell", "powershell": "powershell"}
-    return known.get(plain, "bash")
-
-
-def _untangled(name: str, given: list[str], text: str) -> str:
-    """What a filter that only hides makes of a text; the text itself where that is not known."""
-    plain = [one for one in given if not one.startswith("-")]
-    if name == "rev":
-        return "\n".join(line[::-1] for line in text.split("\n"))
-    if name == "tr" and len(plain) == 2 and "-d" not in given:
-        old, new = _spelt_out(plain[0]), _spelt_out(plain[1])
-        if old and new:
-            return text.translate(str.maketrans(old, (new + new[-1] * len(old))[: len(old)]))
-    if name in {"base64", "base32", "xxd", "openssl"}:
-        try:
-            raw = bytes.fromhex(text) if name == "xxd" else base64.b64decode(text + "=" * (-len(text) % 4))
-            return raw.decode("utf-8")
-        except ValueError:
-            return text
-    return text
-
-
-def _spelt_out(letters: str) -> str:
-    """The letters of `a-z`, as `tr` takes them."""
-    spelt: list[str] = []
-    at = 0
-    while at < len(letters) and len(spelt) < LONGEST_TEXT:
-        if letters[at + 1 : at + 2] == "-" and at + 2 < len(letters):
-            spelt.extend(
-                map(chr, range(ord(letters[at]), min(ord(letters[at + 2]), ord(letters[at]) + 255) + 1))
-            )
-            at += 3
-        else:
-            spelt.append(letters[at])
-            at += 1
-    return "".join(spelt)
-
-
-def _decodes(name: str, texts: list[str]) -> bool:
-    wanted = {
-        "base64": {"-d", "-D", "--decode", "-di"},
-        "base32": {"-d", "--decode"},
-        "xxd": {"-r", "-p"},
-        "openssl": {"-d"},
-    }
-    return name in {"rev", "tr"} or bool(wanted[name] & set(texts))
-
-
-def _runs_shell(text: str) -> bool:
-    return text in {"-e", "-c", "-lvpe", "--exec", "--sh-exec"} or text.lower().startswith(
-        ("exec:", "system:")
-    )
+        for package, index in installed_packages(name, [argument.text for argument in arguments]):
+            self._program.fact("install", start, length, name=package, index=index, manager=name)
 
 
 _PARTS = frozenset(
     words(
-        "simple_expansion expansion command_substitution process_substitution string raw_string "
-        "ansi_c_string concatenation "
-        "string_expansion"
+        "simple_expansion expansion command_substitution process_substitution string raw_string ansi_c_string "
+        "concatenation string_expansion"
     )
 )
 _STATEMENTS: dict[str, Callable[[Shell, Node, Value], Value]] = {
@@ -625,7 +492,7 @@ _COMMANDS: dict[str, Handler] = {
     **dict.fromkeys(("eval", "source", "."), Shell.on_evaluate),
     **dict.fromkeys(("env", "printenv", "set", "export", "declare"), Shell.on_environment),
     **dict.fromkeys(("echo", "printf"), Shell.on_echo),
-    **dict.fromkeys(("rm", "shred"), Shell.on_remove),
+    **dict.fromkeys(("rm", "shred", "srm", "wipe"), Shell.on_remove),
     **dict.fromkeys(("rd", "rmdir", "del", "erase"), Shell.on_windows_remove),
     "find": Shell.on_find,
     **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), Shell.on_persist),

@@ -19,7 +19,7 @@ from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 GLUED = rb"[\w./~$-][\"'`]\s*\+\s*[\"'`][\w./~$-]"
 #: Decoders, names put together, sockets and broad deletion. A glued word or path may be anything, so it counts.
 _ALONE = re2.compile(
-    rb"(?im)mkfifo|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred))|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
+    rb"(?im)mkfifo|\|\s*getline|awk\b[^\n]*system\(|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred|srm|wipe)|\|\s*xargs)|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
     rb"=[\"']?\$\{\w+\}\w|\$\{?\w+\}?/\$\{?\w+\}?/\$|s_client|openssl[^\n]*\s-d\b|base(?:64|32)\s[^\n]*-+d|"
     rb"new function|b(?:64|32|16|85)_?decode|a85decode|decodebytes|a2b_|"
     rb"base64_decode|decode64|base64\.dec|,\s*[\"'`](?:base64|hex)|frombase|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|"
@@ -35,6 +35,8 @@ _ALONE = re2.compile(
 )
 #: What tells only where the second follows the first within so many bytes: a connection that runs something, and a home
 #: folder in which files are removed.
+_OUT = rb"(?i)\b(?:n?curl|n?wget|nc|ncat)\s|/dev/tcp"
+_HOOK = rb"(?i)(?:pre|post)-(?:commit|checkout|merge|push|rewrite|receive|rebase|update)\b"
 _FOLLOWED = (
     (
         re2.compile(rb"(?i)websocket|open_connection|create_connection"),
@@ -46,6 +48,8 @@ _FOLLOWED = (
         re2.compile(rb"(?i)os\.(?:remove|unlink)|unlinksync|\.unlink\(|\.encrypt\("),
         600,
     ),
+    (re2.compile(_OUT), re2.compile(_HOOK), 1000),
+    (re2.compile(_HOOK), re2.compile(_OUT), 1000),
 )
 #: For each place that `known` calls a secret, the part of its name that a program must say, however it joins the rest.
 _SECRET = re2.compile(
@@ -94,7 +98,7 @@ _FETCHING = re2.compile(
 _RUNNING = re2.compile(
     rb"(?im)\beval\b|[^\w]eval|\bexec(?:sync|file|filesync|v\w*|l\w*|a)?\b|\bsource\s|(?:^|[\s;&|(])\.\s|<\(|[^!/]\bsh\b|"
     rb"[^!/]\b(?:ba|z|da|k)sh\b|subprocess|os\.system|popen|spawn|child_process|(?:^|[^.\w])compile\(|(?-i:Function\()|"
-    rb"(?:require|import)\(\s*[^\"'\s)]|/tmp/|chmod|\bvm\b|startfile|pwsh|"
+    rb"(?:require|import)\(\s*[^\"'\s)]|/tmp/|chmod|\bvm\b|runin|worker|startfile|pwsh|"
     rb"(?:^|[\s;&|(\"'`/])(?:python[\d.]*|node|perl|ruby|php|deno|bun|osascript)[ \t]+[\w./~$<-]|"
     rb"(?:^|[\s;&|(\"'`])\./\w|powershell|\biex\b|import_module|runpy"
 )

@@ -5,14 +5,14 @@ It is deliberately blunt: names are not scoped, branches are not told apart, and
 is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 import msgspec
 import re2
 
-from vskill_platform.scan.known import host_in, is_foreign, is_service_key, persists_at, secret_at
+from vskill_platform.scan.known import GIT_HOOKS, host_in, is_foreign, is_service_key, persists_at, secret_at
 from vskill_platform.scan.model import Fact
 
 #: Literals are remembered up to this length; more is never needed to tell a path or an address.
@@ -44,8 +44,12 @@ SOCKET = "socket"
 HOME_TREE = "tree:home"
 #: A request to which a body can still be written.
 REQUEST = "request"
+#: A file that was opened to be written, by its path.
+OUT = "out:"
 SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
+#: What a module is called when it is imported as a whole.
+WHOLE = "default"
 NO_TAGS: frozenset[str] = frozenset()
 #: Files of which one entry may be read and sent, but not all.
 SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
@@ -55,6 +59,10 @@ SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
 _FETCHES_AND_RUNS = re2.compile(
     r"(?i)\b(?:curl|wget|iwr|irm)\s[^\n|]{0,300}\|\s*(?:sudo\s+)?(?:(?:ba|z|da|k)?sh|python3?|node|perl|ruby|iex)\b|"
     r"\b(?:eval|source|(?:ba|z)?sh\s+-c)\s*[\"']?(?:\$\(|`|<\()\s*(?:curl|wget)\b|exec\(\s*\w[\w.]*urlopen\(|/dev/tcp/"
+)
+#: A text that, run as a command, talks to somebody.
+_REACHES_OUT = re2.compile(
+    r"(?i)(?:^|[^\w-])(?:curl|wget|ncat|nc|iwr|irm)\s[^\n]{0,200}[\w$]|/dev/tcp/|\burlopen\("
 )
 _REFUSING = re2.compile(
     r"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|"
@@ -106,9 +114,12 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunShell(Protocol):
-    """Reads a command line as a shell would, or code of another language; gives back what that writes."""
+    """Reads a command line as a shell would, or code of another language; gives back what that writes. `tags` are those
+    of the text: what it sends, it sends with them."""
 
-    def __call__(self, text: str, start: int, length: int, language: str = "bash") -> "Value": ...
+    def __call__(
+        self, text: str, start: int, length: int, language: str = "bash", tags: frozenset[str] = NO_TAGS
+    ) -> "Value": ...
 
 
 NOTHING = Value()
@@ -151,12 +162,18 @@ class Program:
         #: whether there was code that was not looked at
         self.partial = False
         self.parameters: dict[str, list[str]] = {}
+        #: by module and function, the tags of what functions of other modules are passed
+        self.passed: dict[tuple[str, str], list[frozenset[str]]] = {}
+        #: by function, the tags of what other modules pass to it
+        self.given: Mapping[str, Sequence[frozenset[str]]] = {}
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
         #: texts that the code puts together or decodes: where, what, and in which language it would run
         self.unpacked: list[Unpacked] = []
         self.sent: dict[str, int] = {}
+        #: the names of all files that were written
+        self.written: set[str] = set()
         #: start and end of comments, and of lists that name what to refuse
         self.comments: set[tuple[int, int]] = set()
         self.refused: set[tuple[int, int]] = set()
@@ -213,6 +230,33 @@ class Program:
         self._looked_up.add(name)
         return self.names.get(name, NOTHING)
 
+    def define(self, name: str, parameters: list[str]) -> None:
+        self.parameters[name] = parameters
+        for one, tags in zip(parameters, self.given.get(name.rpartition(".")[2], ()), strict=False):
+            if tags:
+                self.assign(one, Value(tags))
+
+    def call(self, name: str, arguments: Sequence["Value"]) -> frozenset[str]:
+        """What a function of the program, or of another file of the skill, gives back; it is passed the arguments."""
+        module, last = qualified(name)
+        known = self.parameters.get(last)
+        if known is None and module and any(value.sensitive for value in arguments):
+            self.passed[module, last] = [value.tags for value in arguments]
+        for parameter, value in zip(known or (), arguments, strict=False):
+            if value.tags:
+                self.assign(parameter, Value(value.tags))
+        elsewhere = self.names.get(f"(){module}.{last}", NOTHING) if module else NOTHING
+        return elsewhere.tags
+
+    @property
+    def returned(self) -> dict[str, frozenset[str]]:
+        """The functions that give back a secret."""
+        return {
+            name.rpartition(".")[2].removeprefix("()"): value.tags
+            for name, value in self.names.items()
+            if name.startswith("()") and value.sensitive
+        }
+
     @property
     def crosses_functions(self) -> bool:
         """Whether something tagged was passed to, or returned by, a function, and was not known yet where it was used:
@@ -243,9 +287,24 @@ class Program:
                 self.fact("persist.fetched", start, length, what=what)
         if path.text:
             name = base_name(path.text)
-            self.assign(STORED + name, Value(content.tags))
+            if name in GIT_HOOKS and _REACHES_OUT.search(content.text):
+                self.fact("hook.sends", start, length, what="git-hook")
+            self.store(name, content)
             if content.sensitive:
                 self.stored[name] = (self._offset + start, content.tags)
+
+    def store(self, name: str, content: Value) -> None:
+        """A file of this name now holds the content."""
+        self.written.add(name)
+        self.assign(STORED + name, Value(content.tags))
+
+    def take_files(self, inner: "Program", start: int) -> None:
+        """What a command line that this code runs has written down and sent."""
+        for name in inner.written:
+            self.store(name, inner.look_up(STORED + name))
+        place = self._offset + start
+        self.stored.update({name: (place, tags) for name, (_, tags) in inner.stored.items()})
+        self.sent.update(dict.fromkeys(inner.sent, place))
 
     def dump_environment(self, start: int, length: int = 0) -> Value:
         self.fact("env.dump", start, length)
@@ -318,3 +377,16 @@ class Program:
 
 def base_name(path: str) -> str:
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def qualified(name: str) -> tuple[str, str]:
+    """The module and the function of a resolved name: of `./lib/send.js.push`, `send` and `push`."""
+    _, slash, last = name.rpartition("/")
+    for suffix in (".js", ".mjs", ".cjs", ".ts"):
+        if last.endswith(suffix):
+            return last.removesuffix(suffix), WHOLE
+        last = last.replace(f"{suffix}.", ".")
+    module, _, function = last.rpartition(".")
+    if slash and not module:
+        return function, WHOLE
+    return module.rpartition(".")[2], function
