@@ -23,7 +23,19 @@ async def test_a_file_is_kept_for_ever_under_its_hash(site):
     assert response.status_code == 200
     assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert response.headers["content-type"] == "text/css; charset=utf-8"
-    assert response.content == (FOLDER / "app.css").read_bytes()
+    assert response.content == FILES["app.css"].data
+
+
+async def test_a_stylesheet_names_the_typeface_by_an_address_that_is_kept_for_ever(site):
+    font = await site.get(static_address("vendor/inter-latin.woff2"))
+    assert font.content == (FOLDER / "vendor/inter-latin.woff2").read_bytes()
+    assert (font.headers["content-type"], font.headers["cache-control"]) == (
+        "font/woff2",
+        "public, max-age=31536000, immutable",
+    )
+    style = (await site.get(static_address("app.css"))).text
+    assert f'url("{static_address("vendor/inter-latin.woff2")}")' in style
+    assert "static:" not in style
 
 
 async def test_an_old_hash_gets_the_present_file_but_may_not_keep_it(site):

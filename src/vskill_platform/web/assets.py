@@ -1,4 +1,4 @@
-"""Stylesheets, scripts and icons, read once, when the module is. Pages ask for their addresses here;
+"""Stylesheets, scripts, icons and the typeface, read once, when the module is. Pages ask for their addresses here;
 `static_files` serves them.
 
 Every address carries a hash of the content, so a browser may keep what it got for ever, and a new release is
@@ -20,7 +20,10 @@ MEDIA = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
 }
+#: How a stylesheet names another static file: `url("static:NAME")`. It is sent with that file's address.
+NAMED_BY_STYLES = "static:"
 
 
 class StaticFile(msgspec.Struct, frozen=True):
@@ -44,13 +47,24 @@ def _read(folder: Path) -> Mapping[str, StaticFile]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix in MEDIA
     }
-    return MappingProxyType({name: _file(name, path) for name, path in found.items()})
+    texts = {name: path.read_bytes() for name, path in found.items()}
+    others = {name: _file(name, data) for name, data in texts.items() if not name.endswith(".css")}
+    styles = {
+        name: _file(name, _with_addresses(data, others)) for name, data in texts.items() if name not in others
+    }
+    return MappingProxyType({**others, **styles})
 
 
-def _file(name: str, path: Path) -> StaticFile:
-    data = path.read_bytes()
+def _with_addresses(style: bytes, others: Mapping[str, StaticFile]) -> bytes:
+    text = style.decode()
+    for name, file in others.items():
+        text = text.replace(f'url("{NAMED_BY_STYLES}{name}")', f'url("{file.address}")')
+    return text.encode()
+
+
+def _file(name: str, data: bytes) -> StaticFile:
     digest = hashlib.sha256(data).hexdigest()[:12]
-    return StaticFile(name, digest, MEDIA[path.suffix], data, gzip.compress(data, mtime=0))
+    return StaticFile(name, digest, MEDIA[Path(name).suffix], data, gzip.compress(data, mtime=0))
 
 
 FILES = _read(FOLDER)
