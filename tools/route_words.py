@@ -66,7 +66,8 @@ _PROTOCOLS = {
 }
 
 _FOR_EVERYBODY = {
-    "GET /": "The first page: a search, what is new, and whether the promise holds at this moment",
+    "GET /": "The first page: a search, how to install, what is popular, new and collected",
+    "GET /collections/{collection}": "A collection: its skills, and how to install it",
     "GET /skills": "The list of skills, with facets, sorting and a search that answers while one types",
     "GET /revocations": "Which versions were withdrawn, why, what to install instead, and what is blocked unpublished",
     "GET /skills/{name}": "A short name leads to the skill that holds it",

@@ -45,8 +45,8 @@ async def test_C13_a_skill_stays_while_a_newer_run_of_it_fails(shelf):
     cards = numbers(queue)
     assert (cards["All"], cards["Published"]) == ("3", "2")
     assert "by its latest run" in queue
-    home = numbers((await shelf.client.get("/")).text)
-    assert (home["skills to install"], home["submissions in total"]) == ("3", "3")
+    home = (await shelf.client.get("/")).text
+    assert "Search 3 skills" in home and "3 submissions in all" in home
     facets = (await shelf.client.get("/api/v1/skills/facets")).json()
     stats = (await shelf.client.get("/api/v1/submissions/stats")).json()
     assert (facets["total"], stats["total"], stats["byState"]["PUBLISHED"]) == (3, 3, 2)

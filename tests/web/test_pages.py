@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import take_down
-from tests.support.envs import ENGINES, run_until_quiet, skill_files
+from tests.support.envs import ENGINES, active_env, run_until_quiet, skill_files
 from tests.support.faults import HookedKV
 from tests.support.html import Page, what_could_run
 from tests.support.records import put_copies
@@ -25,7 +25,9 @@ from vskill_platform.domain.scan import (
 )
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.collections import add_skills, create_collection
 from vskill_platform.store.skills import get_skill
+from vskill_platform.web.avatars import HUES, avatar_of
 from vskill_platform.web.pages.skills import PAGE_SIZE
 
 pytestmark = pytest.mark.anyio
@@ -58,8 +60,38 @@ async def test_home_shows_what_is_new_and_that_nothing_is_stuck(site):
     canonical = await site.publish("csv-cleaner")
     page = await site.page("/")
     assert f"/skills/{canonical}" in page.links
-    assert "Nothing is stuck, nothing is lost." in page.text
-    assert page.has_class("invariant")
+    assert "Nothing is stuck, nothing is lost" in page.text
+    assert "/queue" in page.links
+
+
+async def test_home_begins_with_a_search_and_the_command_that_installs(site):
+    canonical = await site.publish("csv-cleaner")
+    page = await site.page("/")
+    assert f"npx skills add http://platform.test/{canonical}" in page.text
+    assert page.text.index("Search") < page.text.index("npx skills add") < page.text.index("All new skills")
+
+
+async def test_home_shows_collections_that_have_a_page_of_their_own(memory_site):
+    canonical = await memory_site.publish("csv-cleaner")
+    await memory_site.publish("sql-review")
+    with active_env(memory_site.env):
+        await create_collection("starters", title="For a start", by="root", reason="a test")
+        await create_collection("empty", by="root", reason="a test")
+        await add_skills("starters", [canonical], by="root", reason="a test")
+    home = await memory_site.page("/")
+    assert "/collections/starters" in home.links and "/collections/empty" not in home.links
+    page = await memory_site.page("/collections/starters")
+    assert f"/skills/{canonical}" in page.links
+    assert "npx skills add http://platform.test/collections/starters" in page.text
+    assert "sql-review" not in page.text
+    await memory_site.page("/collections/no-such", 404)
+
+
+def test_a_name_has_one_picture_that_differs_from_others():
+    pictures = {avatar_of(name) for name in ("acme", "mia", "upload~mia", "vskill-harbour")}
+    assert len(pictures) == 4
+    assert avatar_of("acme") in pictures
+    assert all(0 <= one.hue < HUES and one.squares for one in map(avatar_of, ("", "ä" * 200, "a")))
 
 
 async def test_home_says_so_when_the_queue_cannot_be_judged_instead_of_a_number(tmp_path):

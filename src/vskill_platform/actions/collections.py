@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.blocked_skills import leave_out_blocked
 from vskill_platform.actions.checks import ActionRequest, Reason, SkillName
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -17,6 +18,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.namespace import MOST_NAMESPACE, audience_for, common_audiences, namespace_in
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.records import readable
 from vskill_platform.store.collections import (
@@ -187,6 +189,15 @@ async def measure_contexts(reader: Principal, items: Iterable[Collection]) -> di
 async def read_collection(services: Services, reader: Principal, name: str) -> Collection:
     """One collection with what every reader of it may read, or NotFound."""
     return await _as_shown(services, reader, await get_collection(name, audiences=audiences_of(reader)))
+
+
+async def read_collected_skills(
+    services: Services, reader: Principal, collection: Collection
+) -> tuple[PublishedSkill, ...]:
+    """The skills of a collection that can be installed now, in its order."""
+    found = await read_skills(collection.skills, audiences=audiences_of(reader))
+    known = [found[name] for name in collection.skills if name in found and not found[name].withdrawn]
+    return await leave_out_blocked(services, known)
 
 
 async def _as_shown(services: Services, reader: Principal, found: Collection) -> Collection:

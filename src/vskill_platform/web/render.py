@@ -21,6 +21,7 @@ from vskill_platform.actions.system import SHOW_OVERVIEW
 from vskill_platform.domain.ranking import mark_words
 from vskill_platform.domain.states import State, category_of
 from vskill_platform.web.assets import static_address
+from vskill_platform.web.avatars import avatar_of
 from vskill_platform.web.browser import browser_of
 from vskill_platform.web.principal import principal_of, services_of
 
@@ -75,7 +76,12 @@ def environment() -> jinja2.Environment:
     found.globals.update(static=static_address, version=__version__, UNKNOWN=UNKNOWN)
     found.filters.update(number=number, size=size, when=when, iso=iso, day=day, duration=duration)
     found.filters.update(as_state=State, category=category_of)
-    found.filters.update(web_address=web_address, mark_words=mark_words, code_spans=code_spans)
+    found.filters.update(
+        web_address=web_address,
+        mark_words=mark_words,
+        code_spans=code_spans,
+        avatar=avatar_of,
+    )
     return found
 
 

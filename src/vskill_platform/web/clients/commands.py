@@ -47,7 +47,7 @@ def _from_list(base_url: str, canonical: str, listed: str, note: str) -> tuple[W
 
 
 def _for_everybody(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:
-    place = _word(f"{base_url}/{canonical}")
+    place = install_address(base_url, canonical)
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (
         Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
@@ -74,6 +74,11 @@ def _for_everybody(base_url: str, canonical: str, name: str, by_list: tuple[Way,
         ),
         Way("curl", "curl", (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"), _SAME),
     )
+
+
+def install_address(base_url: str, canonical: str) -> str:
+    """What `npx skills add` is given for one skill, as it is typed."""
+    return _word(f"{base_url}/{canonical}")
 
 
 def _with_token(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:

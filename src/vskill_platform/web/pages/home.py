@@ -1,11 +1,15 @@
-"""The first page: what this is, a search, what is new, and whether the promise holds at this moment."""
+"""The first page: a search and how to install, what is popular and new, and what the registry's admins have collected.
+One quiet line says whether the queue's promise holds; its figures are on the queue's own page."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_front_page
+from vskill_platform.actions.collections import read_collected_skills, read_collection, read_collections
 from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.clients.commands import install_address
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
 from vskill_platform.web.principal import principal_of, services_of
@@ -14,19 +18,44 @@ from vskill_platform.web.routing import page
 
 #: Of each list, as many as fill two rows on a desk.
 SHOWN = 6
+#: Fewer are no list.
+LEAST_POPULAR = 3
 
 
 async def home(request: Request) -> Response:
-    popular, newest = await list_front_page(services_of(request), principal_of(request), SHOWN)
+    services, reader, base = services_of(request), principal_of(request), public_address(request)
+    popular, newest = await list_front_page(services, reader, SHOWN)
     counts = await recent_facets(request)
+    collections = (await read_collections(services, reader)).items
+    installed = [one for one in popular.items if one.listing and one.listing.installs]
+    example = next(iter((*installed, *newest.items)), None)
+    if len(installed) < LEAST_POPULAR:
+        installed = []
     return render(
         request,
         "home.html",
-        popular=[one for one in popular.items if one.listing and one.listing.installs],
+        base=base,
+        popular=installed,
         newest=newest.items,
+        example=example,
+        install_one=f"npx skills add {install_address(base, example.canonical)}" if example else "",
+        collections=[one for one in collections if one.skills][:SHOWN],
         facets=counts,
         categories=sorted(counts.category.items(), key=lambda pair: (-pair[1], pair[0])),
         health=await _health(request),
+    )
+
+
+async def collection(request: Request) -> Response:
+    """One collection: its skills, and the address by which clients install it."""
+    services, reader = services_of(request), principal_of(request)
+    found = await read_collection(services, reader, request.path_params["collection"])
+    return render(
+        request,
+        "collection.html",
+        collection=found,
+        skills=await read_collected_skills(services, reader, found),
+        base=public_address(request),
     )
 
 
@@ -39,4 +68,4 @@ async def _health(request: Request) -> HealthAnswer | None:
         return None
 
 
-ENDPOINTS = (page("/", home),)
+ENDPOINTS = (page("/", home), page("/collections/{collection}", collection))
