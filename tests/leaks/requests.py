@@ -95,6 +95,8 @@ PLAIN: dict[str, Any] = {
     "from": "1.0.0",
     "to": "1.1.0",
     "page": None,
+    "part": None,
+    "line": None,
     "mode": "internal",
     "highlightedOnly": None,
     "nonSuspiciousOnly": None,

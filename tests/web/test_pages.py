@@ -225,7 +225,31 @@ async def test_files_are_listed_and_shown_with_lines_that_can_be_linked_to(site)
     shown = await site.page(f"/skills/{canonical}/files/scripts/run.sh")
     assert "echo hello" in shown.text
     assert any(attributes.get("id") == "L2" for tag, attributes in shown.elements if tag == "li")
+    assert f"/api/v1/skills/{canonical}/file?path=scripts%2Frun.sh&version=1.0.0" in shown.links
     await site.page(f"/skills/{canonical}/files/no/such.txt", 404)
+
+
+async def test_a_long_file_is_shown_in_parts_and_a_line_is_found_in_its_part(memory_site):
+    lines = "".join(f"echo {number}\n" for number in range(1, 1502)).encode()
+    canonical = await memory_site.publish("csv-cleaner", SkillFile("long.sh", "100644", lines))
+    here = f"/skills/{canonical}/files/long.sh"
+    first = await memory_site.page(here)
+    assert "echo 1000" in first.text and "echo 1001" not in first.text
+    assert f"{here}?part=2" in first.links
+    second = await memory_site.page(f"{here}?part=2")
+    assert any(attributes.get("id") == "L1501" for tag, attributes in second.elements if tag == "li")
+    asked = await memory_site.get(f"{here}?line=1500")
+    assert (asked.status_code, asked.headers["location"]) == (302, f"{here}?part=2#L1500")
+    assert "echo 1501" in (await memory_site.page(f"{here}?part=99")).text
+
+
+async def test_code_is_coloured_and_what_hides_in_it_is_shown(memory_site):
+    hostile = SkillFile("run.py", "100644", "import os  # \u202e<script>alert(1)</script>\n".encode())
+    canonical = await memory_site.publish("csv-cleaner", hostile)
+    text = (await memory_site.get(f"/skills/{canonical}/files/run.py")).text
+    assert '<span class="hl-keyword">import</span>' in text
+    assert '<span class="hl-hidden">&lt;U+202E&gt;</span>' in text
+    assert what_could_run(text) == []
 
 
 async def test_a_file_that_is_not_text_is_not_shown_as_text(memory_site):

@@ -22,6 +22,7 @@ from vskill_platform.keeping import MOST_BYTES, Kept
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.diffs import FileChange
+from vskill_platform.web.highlight import Highlighter
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
 from vskill_platform.worker_context import require_env
@@ -76,6 +77,7 @@ class KeptThings:
         self.changes: Kept[tuple[FileChange, ...]] = Kept(MOST_BYTES // 4)
         #: One large comparison at a time.
         self.diff_turn = asyncio.Lock()
+        self.highlighter = Highlighter()
         #: The API's own document.
         self.openapi: dict[str, Any] | None = None
 

@@ -26,6 +26,8 @@ from vskill_platform.web.browser import browser_of
 from vskill_platform.web.principal import principal_of, services_of
 
 FOLDER = Path(__file__).parent / "templates"
+#: The file viewer shows a long file in parts.
+LINES_PER_PART = 1_000
 UNKNOWN = "–"  # noqa: RUF001 - the dash that stands for a number nobody knows
 
 
@@ -81,6 +83,7 @@ def environment() -> jinja2.Environment:
         mark_words=mark_words,
         code_spans=code_spans,
         avatar=avatar_of,
+        at_line=at_line,
     )
     return found
 
@@ -102,6 +105,14 @@ def code_spans(text: str) -> list[tuple[str, bool]]:
     if len(pieces) % 2 == 0:
         pieces[-2:] = ["`".join(pieces[-2:])]
     return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+
+
+def at_line(query: str, line: int) -> str:
+    """The query of an address of the file viewer, and the line in it: `?version=2&part=3#L2100`."""
+    if line <= 0:
+        return query
+    part = (line - 1) // LINES_PER_PART + 1
+    return query + (f"{'&' if query else '?'}part={part}" if part > 1 else "") + f"#L{line}"
 
 
 def number(value: int | None) -> str:

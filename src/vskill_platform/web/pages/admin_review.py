@@ -18,8 +18,16 @@ from vskill_platform.domain.review_risk import risk_of
 from vskill_platform.domain.states import State
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
+from vskill_platform.web.kept import kept_of
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
-from vskill_platform.web.pages.evidence import choose, compare, place_findings, read_live_files
+from vskill_platform.web.pages.evidence import (
+    choose,
+    colour_files,
+    compare,
+    place_findings,
+    read_live_files,
+    show_file,
+)
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
 
@@ -54,6 +62,9 @@ async def evidence(request: Request) -> Response:
     record, current = await read_run(services, reader, submission_id, asked.run)
     found = await gather_evidence(services, reader, record)
     live = await read_live_files(services, found)
+    chosen = choose(found, asked.file)
+    coloured = await colour_files(kept_of(request).highlighter, found, live, chosen)
+    findings = (*found.findings, *found.capabilities)
     decidable = record.run == current.run and record.state is State.NEEDS_REVIEW
     return admin_page(
         request,
@@ -65,9 +76,9 @@ async def evidence(request: Request) -> Response:
         queue=await order_queue(reader),
         preview=await preview_decision(services, reader, record) if decidable else None,
         found=found,
-        places=place_findings(found, live),
-        shown=choose(found, asked.file),
-        differences=await compare(found, live),
+        places=place_findings(found, live, coloured),
+        shown=None if chosen is None else show_file(chosen, findings, coloured.submitted[chosen.path]),
+        differences=await compare(found, live, coloured),
         here=f"{LIST}/{submission_id}",
         others_only_ms=OTHERS_ONLY_MS,
     )

@@ -6,15 +6,16 @@ All of it is foreign, and all of it is bounded: a file is shown up to a length, 
 
 import asyncio
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+import re2
 
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.evidence import ContentEvidence, read_stored_files
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Finding
-from vskill_platform.web.highlight import CodePart, highlight
+from vskill_platform.web.highlight import CodeLine, CodePart, CodeText, Highlighter, shorten
 
 MOST_BYTES = 200_000
 MOST_LINES = 3_000
@@ -26,13 +27,21 @@ AROUND = 4
 MOST_DIFF_LINES = 4_000
 MOST_DIFF_SHOWN = 1_500
 MOST_FILES = 200
+_HUNK = re2.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
+
+
+class ColouredFiles(msgspec.Struct, frozen=True):
+    """The lines of the files that the page shows, in colours, by path."""
+
+    submitted: dict[str, CodeText]
+    live: dict[str, CodeText]
 
 
 class FileLine(msgspec.Struct, frozen=True):
     """One line of a file, and the findings in it."""
 
     number: int
-    parts: tuple[CodePart, ...]
+    parts: CodeLine
     findings: tuple[Finding, ...] = ()
 
 
@@ -63,7 +72,7 @@ class DifferenceLine(msgspec.Struct, frozen=True):
 
     #: ` `, `+`, `-` or `@`
     sign: str
-    parts: tuple[CodePart, ...]
+    parts: CodeLine
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -86,28 +95,50 @@ class Difference(msgspec.Struct, frozen=True):
         return sum(line.sign == "-" for line in self.lines)
 
 
-def choose(evidence: ContentEvidence, wanted: str | None) -> ShownFile | None:
+def choose(evidence: ContentEvidence, wanted: str | None) -> SkillFile | None:
     """The file that was asked for, or the one with the worst finding, or the first."""
     by_path = {file.path: file for file in evidence.files}
     worst = next((one.file for one in evidence.findings if one.file in by_path), None)
     first = evidence.files[0].path if evidence.files else None
     path = wanted if wanted in by_path else worst or first
-    if path is None:
-        return None
-    return show_file(by_path[path], (*evidence.findings, *evidence.capabilities))
+    return None if path is None else by_path[path]
 
 
-def show_file(file: SkillFile, findings: Sequence[Finding]) -> ShownFile:
+async def colour_files(
+    highlighter: Highlighter, evidence: ContentEvidence, before: Sequence[SkillFile], chosen: SkillFile | None
+) -> ColouredFiles:
+    """What the page shows of the files, in colours: the chosen one first, then those with findings, then those that
+    changed. All at once, because they share one process."""
+    old, new = ({file.path: file for file in files} for files in (before, evidence.files))
+    first = [] if chosen is None else [chosen.path]
+    found = [one.file for one in evidence.findings if one.file in new]
+    changed = [path for path in (*new, *old) if before and _data(old, path) != _data(new, path)]
+    submitted = [path for path in dict.fromkeys((*first, *found, *changed)) if path in new]
+    live = [path for path in dict.fromkeys(changed) if path in old]
+    texts = [_text_of(new[path].data) for path in submitted] + [_text_of(old[path].data) for path in live]
+    lines = await highlighter.highlight(list(zip((*submitted, *live), texts, strict=True)))
+    return ColouredFiles(
+        dict(zip(submitted, lines[: len(submitted)], strict=True)),
+        dict(zip(live, lines[len(submitted) :], strict=True)),
+    )
+
+
+def _data(files: Mapping[str, SkillFile], path: str) -> bytes | None:
+    return files[path].data if path in files else None
+
+
+def show_file(file: SkillFile, findings: Sequence[Finding], lines: CodeText) -> ShownFile:
     """The file's lines with what was found in them."""
-    texts = _lines_of(file)
-    if texts is None:
+    if b"\x00" in file.data[:MOST_BYTES]:
         return ShownFile(file.path, len(file.data), is_text=False)
-    lines = _show_lines(file.path, texts, findings, 1, MOST_LINES)
-    cut = len(file.data) > MOST_BYTES or len(texts) > MOST_LINES
-    return ShownFile(file.path, len(file.data), is_text=True, lines=lines, cut=cut)
+    shown = _show_lines(file.path, lines, findings, 1, MOST_LINES)
+    cut = len(file.data) > MOST_BYTES or len(lines) > MOST_LINES
+    return ShownFile(file.path, len(file.data), is_text=True, lines=shown, cut=cut)
 
 
-def place_findings(evidence: ContentEvidence, before: Sequence[SkillFile]) -> tuple[FindingPlace, ...]:
+def place_findings(
+    evidence: ContentEvidence, before: Sequence[SkillFile], coloured: ColouredFiles
+) -> tuple[FindingPlace, ...]:
     """Each finding in its file, with the lines around it, and whether what is live has that line too."""
     files = {file.path: file for file in evidence.files}
     texts: dict[str, list[str] | None] = {}
@@ -120,7 +151,8 @@ def place_findings(evidence: ContentEvidence, before: Sequence[SkillFile]) -> tu
         if not lines or not 1 <= one.line <= len(lines):
             found.append(FindingPlace(one))
             continue
-        shown = _show_lines(one.file, lines, [one], one.line - AROUND, one.line + AROUND)
+        around = (one.line - AROUND, one.line + AROUND)
+        shown = _show_lines(one.file, coloured.submitted[one.file], [one], *around)
         is_new = bool(before) and lines[one.line - 1] not in live.get(one.file, frozenset())
         found.append(FindingPlace(one, shown, is_new))
     return tuple(found)
@@ -128,27 +160,22 @@ def place_findings(evidence: ContentEvidence, before: Sequence[SkillFile]) -> tu
 
 def _lines_of(file: SkillFile) -> list[str] | None:
     """None: it is no text."""
-    data = file.data[:MOST_BYTES]
-    return None if b"\x00" in data else data.decode("utf-8", "replace").split("\n")
+    return None if b"\x00" in file.data[:MOST_BYTES] else _text_of(file.data).split("\n")
+
+
+def _text_of(data: bytes) -> str:
+    return data[:MOST_BYTES].decode("utf-8", "replace")
 
 
 def _show_lines(
-    path: str, texts: Sequence[str], findings: Sequence[Finding], first: int, last: int
+    path: str, lines: CodeText, findings: Sequence[Finding], first: int, last: int
 ) -> tuple[FileLine, ...]:
     begin = max(first, 1)
-    lines = []
-    for number, text in enumerate(texts[begin - 1 : last], begin):
+    shown = []
+    for number, line in enumerate(lines[begin - 1 : last], begin):
         here = tuple(one for one in findings if one.file == path and one.line == number)
-        shown = _visible(text, MOST_FOUND_WIDTH if here else MOST_WIDTH)
-        lines.append(FileLine(number, highlight(shown, path), here))
-    return tuple(lines)
-
-
-def _visible(text: str, width: int = MOST_WIDTH) -> str:
-    """What hides in a text is shown: a reviewer must see what an agent would read."""
-    chars = text[:width].rstrip("\r")
-    shown = "".join(char if char.isprintable() or char == "\t" else f"<U+{ord(char):04X}>" for char in chars)
-    return shown + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > width else "")
+        shown.append(FileLine(number, shorten(line, MOST_FOUND_WIDTH if here else MOST_WIDTH), here))
+    return tuple(shown)
 
 
 async def read_live_files(services: Services, evidence: ContentEvidence) -> tuple[SkillFile, ...]:
@@ -160,20 +187,24 @@ async def read_live_files(services: Services, evidence: ContentEvidence) -> tupl
     return files
 
 
-async def compare(evidence: ContentEvidence, before: Sequence[SkillFile]) -> tuple[Difference, ...]:
+async def compare(
+    evidence: ContentEvidence, before: Sequence[SkillFile], coloured: ColouredFiles
+) -> tuple[Difference, ...]:
     """How the content differs from what is live."""
     if not before:
         return ()
-    return await asyncio.to_thread(_differences, before, evidence.files)
+    return await asyncio.to_thread(_differences, before, evidence.files, coloured)
 
 
-def _differences(before: Sequence[SkillFile], after: Sequence[SkillFile]) -> tuple[Difference, ...]:
+def _differences(
+    before: Sequence[SkillFile], after: Sequence[SkillFile], coloured: ColouredFiles
+) -> tuple[Difference, ...]:
     old, new = ({file.path: file.data for file in files} for files in (before, after))
     changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
-    return tuple(_difference(path, old.get(path), new.get(path)) for path in changed[:MOST_FILES])
+    return tuple(_difference(path, old.get(path), new.get(path), coloured) for path in changed[:MOST_FILES])
 
 
-def _difference(path: str, old: bytes | None, new: bytes | None) -> Difference:
+def _difference(path: str, old: bytes | None, new: bytes | None, coloured: ColouredFiles) -> Difference:
     status = "added" if old is None else "removed" if new is None else "changed"
     texts = [(data or b"")[:MOST_BYTES] for data in (old, new)]
     if any(b"\x00" in text for text in texts):
@@ -182,11 +213,20 @@ def _difference(path: str, old: bytes | None, new: bytes | None) -> Difference:
     if len(left) + len(right) > MOST_DIFF_LINES:
         return Difference(path, status, cut=True)
     found = list(difflib.unified_diff(left, right, lineterm="", n=3))[2:]
-    shown = tuple(_difference_line(line, path) for line in found[:MOST_DIFF_SHOWN])
+    sides = (coloured.live.get(path, ()), coloured.submitted.get(path, ()))
+    shown = tuple(_difference_lines(found[:MOST_DIFF_SHOWN], *sides))
     return Difference(path, status, shown, cut=len(found) > MOST_DIFF_SHOWN)
 
 
-def _difference_line(line: str, path: str) -> DifferenceLine:
-    if line.startswith("@"):
-        return DifferenceLine("@", (CodePart(line),))
-    return DifferenceLine(line[:1], highlight(_visible(line[1:], MOST_FOUND_WIDTH), path))
+def _difference_lines(found: Sequence[str], live: CodeText, submitted: CodeText) -> Iterator[DifferenceLine]:
+    """Each line of a difference in the colours that it has in its file."""
+    old = new = 0
+    for line in found:
+        sign = line[:1]
+        if hunk := _HUNK.match(line) if sign == "@" else None:
+            old, new = int(hunk.group(1)), int(hunk.group(2))
+            yield DifferenceLine(sign, (CodePart(line),))
+            continue
+        parts = live[old - 1] if sign == "-" else submitted[new - 1]
+        old, new = old + (sign != "+"), new + (sign != "-")
+        yield DifferenceLine(sign, shorten(parts, MOST_FOUND_WIDTH))

@@ -1,4 +1,5 @@
-"""The pages about one skill: what it is and how to install it, its files, its versions, and its security report.
+"""The pages about one skill: what it is and how to install it, its versions, and its security report; `skill_files`
+shows its files and what changed in them.
 
 Everything shown comes from a `Dossier` and, where the content is shown, from the stored bytes. All of it is foreign
 text: templates escape it, and markdown goes through `web.markdown`.
@@ -11,7 +12,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.actions.capabilities import compare_cards
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
 from vskill_platform.actions.installs import with_current_installs
@@ -22,8 +22,7 @@ from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.visibility import audiences_of, needs_token
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import ContentDamaged, NotFound
+from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.evidence import JudgeWords
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.names import listed_name
@@ -40,9 +39,7 @@ from vskill_platform.domain.trust import (
 from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
-from vskill_platform.web.diffs import compare
 from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.kept import kept_of
 from vskill_platform.web.markdown import Style, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form
 from vskill_platform.web.pages.install import base_address, ways_to_install
@@ -51,25 +48,16 @@ from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
-#: Of one file, in characters and lines.
-MOST_SHOWN = 300_000
-MOST_LINES = 5_000
+PLACE = "/skills/{owner}/{repo}/{slug}"
 MOST_REASON = 2_000
 
-Number = Annotated[str, msgspec.Meta(max_length=80)]
+VersionNumber = Annotated[str, msgspec.Meta(max_length=80)]
 
 
 class ShownVersionQuery(Asked, frozen=True):
     """Which version; none is the current one."""
 
-    version: Number = ""
-
-
-class ChangesQuery(Asked, frozen=True):
-    """Which two versions."""
-
-    source: Number = msgspec.field(default="", name="from")
-    to: Number = ""
+    version: VersionNumber = ""
 
 
 class ReportedQuery(Asked, frozen=True):
@@ -90,26 +78,16 @@ class TrustFigure(msgspec.Struct, frozen=True):
     open: bool = False
 
 
-class ViewedFile(msgspec.Struct, frozen=True):
-    """A file as the viewer shows it."""
-
-    path: str
-    size: int
-    #: None: it is not text.
-    lines: tuple[str, ...] | None
-    cut: bool
-
-
 async def skill(request: Request) -> Response:
-    dossier = await _read_dossier(request)
+    dossier = await read_asked_dossier(request)
     counted = await with_current_installs(services_of(request), dossier.skill)
     dossier = msgspec.structs.replace(dossier, skill=counted)
     text = await _skill_text(dossier)
-    place = _address(dossier)
+    place = skill_address(dossier)
     style = Style(shift=2, base=f"{place}/files/")
     readme = None if text is None else await render_aside(body_of(text), style)
     reported = query_of(request, ReportedQuery).reported
-    return await _render(request, "skill.html", dossier, "about", readme=readme, reported=reported)
+    return await render_skill(request, "skill.html", dossier, "about", readme=readme, reported=reported)
 
 
 async def flat(request: Request) -> Response:
@@ -118,32 +96,16 @@ async def flat(request: Request) -> Response:
     return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
 
 
-async def files(request: Request) -> Response:
-    dossier = await _read_version(request)
-    return await _render(request, "skill_files.html", dossier, "files", shown=None)
-
-
-async def file(request: Request) -> Response:
-    dossier = await _read_version(request)
-    path = request.path_params["path"]
-    for one in await read_dossier_files(services_of(request), dossier):
-        if one.path == path:
-            return await _render(request, "skill_files.html", dossier, "files", shown=_show_file(one))
-    raise NotFound(
-        f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}", path=path[:200]
-    )
-
-
 async def versions(request: Request) -> Response:
-    dossier = await _read_dossier(request)
-    return await _render(request, "skill_versions.html", dossier, "versions")
+    dossier = await read_asked_dossier(request)
+    return await render_skill(request, "skill_versions.html", dossier, "versions")
 
 
 async def security(request: Request) -> Response:
-    dossier = await _read_version(request)
+    dossier = await read_asked_version(request)
     findings = dossier.scan.findings if dossier.scan else ()
     counted = [one for one in findings if one.kind is not FindingKind.CAPABILITY]
-    return await _render(
+    return await render_skill(
         request,
         "skill_security.html",
         dossier,
@@ -154,32 +116,21 @@ async def security(request: Request) -> Response:
     )
 
 
-async def changes(request: Request) -> Response:
-    """What differs between two versions, file by file."""
-    asked = query_of(request, ChangesQuery)
-    before = await _read_dossier(request, asked.source or None)
-    after = await _read_dossier(request, asked.to or None)
-    services = services_of(request)
-    old, new = await read_dossier_files(services, before), await read_dossier_files(services, after)
-    found = await compare(old, new, kept_of(request).diff_turn)
-    cards = compare_cards(before.scan, after.scan)
-    shown: dict[str, Any] = {"before": before.ref, "changes": found, "cards": cards}
-    return await _render(request, "skill_changes.html", after, "versions", **shown)
-
-
 async def report(request: Request) -> Response:
     """A reader's report; what is wrong with the form is said at its fields."""
-    dossier = await _read_dossier(request)
+    dossier = await read_asked_dossier(request)
     values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
     errors = _report_errors(values)
     if errors:
         refused = {"errors": errors, "values": values}
-        return await _render(
+        return await render_skill(
             request, "skill.html", dossier, "about", 400, readme=None, reported="", **refused
         )
     filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
     said = "new" if filed.new else "again"
-    return RedirectResponse(f"{_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"})
+    return RedirectResponse(
+        f"{skill_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"}
+    )
 
 
 def _report_errors(values: dict[str, str]) -> dict[str, str]:
@@ -191,7 +142,7 @@ def _report_errors(values: dict[str, str]) -> dict[str, str]:
     return errors
 
 
-async def _render(
+async def render_skill(
     request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
 ) -> Response:
     base = base_address(request)
@@ -207,7 +158,7 @@ async def _render(
         skill=dossier.skill,
         ref=dossier.ref,
         tab=tab,
-        place=_address(dossier),
+        place=skill_address(dossier),
         base=base,
         ways=await ways_to_install(request, dossier, with_token=with_token),
         with_token=with_token,
@@ -225,12 +176,12 @@ async def _render(
     return clear_flash(request, rendered)
 
 
-async def _read_dossier(request: Request, number: str | None = None) -> Dossier:
+async def read_asked_dossier(request: Request, number: str | None = None) -> Dossier:
     return await read_dossier(services_of(request), principal_of(request), _canonical(request), number)
 
 
-async def _read_version(request: Request) -> Dossier:
-    return await _read_dossier(request, query_of(request, ShownVersionQuery).version or None)
+async def read_asked_version(request: Request) -> Dossier:
+    return await read_asked_dossier(request, query_of(request, ShownVersionQuery).version or None)
 
 
 async def _skill_text(dossier: Dossier) -> str | None:
@@ -244,21 +195,12 @@ async def _skill_text(dossier: Dossier) -> str | None:
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
 
 
-def _show_file(one: SkillFile) -> ViewedFile:
-    if b"\0" in one.data[:8_000]:
-        return ViewedFile(one.path, len(one.data), None, cut=False)
-    text = one.data.decode("utf-8", "replace")
-    lines = text[:MOST_SHOWN].splitlines()
-    cut = len(text) > MOST_SHOWN or len(lines) > MOST_LINES
-    return ViewedFile(one.path, len(one.data), tuple(lines[:MOST_LINES]), cut)
-
-
 def _canonical(request: Request) -> str:
     parts = request.path_params
     return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
 
 
-def _address(dossier: Dossier) -> str:
+def skill_address(dossier: Dossier) -> str:
     return f"/skills/{quote(dossier.skill.canonical)}"
 
 
@@ -300,15 +242,10 @@ def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]
     return [(found[0], found) for found in places.values()]
 
 
-_PLACE = "/skills/{owner}/{repo}/{slug}"
-
 ENDPOINTS = (
     page("/skills/{name}", flat),
-    page(_PLACE, skill, query=ReportedQuery),
-    page(f"{_PLACE}/files", files, query=ShownVersionQuery),
-    page(f"{_PLACE}/files/{{path:path}}", file, query=ShownVersionQuery),
-    page(f"{_PLACE}/versions", versions),
-    page(f"{_PLACE}/versions/diff", changes, query=ChangesQuery),
-    page(f"{_PLACE}/security", security, query=ShownVersionQuery),
-    form(f"{_PLACE}/report", report, action=FILE, allowance=FILE.allowance),
+    page(PLACE, skill, query=ReportedQuery),
+    page(f"{PLACE}/versions", versions),
+    page(f"{PLACE}/security", security, query=ShownVersionQuery),
+    form(f"{PLACE}/report", report, action=FILE, allowance=FILE.allowance),
 )

@@ -45,8 +45,22 @@
     }, 1600);
   };
 
+  // A whole file is fetched only when somebody wants it.
+  const textFor = async (button) => {
+    if (!button.dataset.copyFrom) return button.dataset.copy;
+    const answer = await fetch(button.dataset.copyFrom);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.text();
+  };
+
   const copy = async (button) => {
-    const text = button.dataset.copy;
+    let text;
+    try {
+      text = await textFor(button);
+    } catch {
+      announce("The file could not be read; try Raw.");
+      return;
+    }
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -141,6 +155,33 @@
     }
   };
 
+  // --- Lines of code: `#L10` works by itself; `#L10-L20`, made by a second click with Shift, is marked here.
+
+  const RANGE = /^#L(\d+)-L(\d+)$/;
+
+  const showRange = () => {
+    for (const one of document.querySelectorAll("[data-lines] .is-marked")) one.classList.remove("is-marked");
+    const [, first, last] = RANGE.exec(location.hash) ?? [];
+    if (!first) return;
+    const [from, to] = [Number(first), Number(last)].sort((a, b) => a - b);
+    const lines = [...document.querySelectorAll("[data-lines] > li")].filter((line) => {
+      const number = Number(line.id.slice(1));
+      return number >= from && number <= to;
+    });
+    for (const line of lines) line.classList.add("is-marked");
+    lines[0]?.scrollIntoView({ block: "center" });
+  };
+
+  const onLine = (event) => {
+    const link = event.target.closest?.("[data-lines] > li > a");
+    const first = /^#L(\d+)/.exec(location.hash);
+    if (!link || !event.shiftKey || !first) return;
+    event.preventDefault();
+    const ends = [Number(first[1]), Number(link.hash.slice(2))].sort((a, b) => a - b);
+    history.replaceState(null, "", `#L${ends[0]}-L${ends[1]}`);
+    showRange();
+  };
+
   // --- Boxes that tick all of a list, and forms that are sent once.
 
   const setUpAll = (box) => {
@@ -176,9 +217,11 @@
     theme.addEventListener("click", () => nextTheme(theme));
   }
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.("[data-copy]");
+    const button = event.target.closest?.("[data-copy], [data-copy-from]");
     if (button) copy(button);
+    onLine(event);
   });
+  addEventListener("hashchange", showRange);
   document.addEventListener("keydown", onKey);
   document.addEventListener("submit", onSubmit);
   document.addEventListener("htmx:after:swap", () => setUp(document));
@@ -189,5 +232,6 @@
     if (event.persisted) location.reload();
   });
   setUp(document);
+  showRange();
   if (location.hash === "#search") searchField()?.focus();
 })();
