@@ -36,10 +36,10 @@ def test_the_list_comes_back_when_the_search_is_emptied(opened):
 def test_a_command_is_copied_and_the_client_is_remembered(opened, server):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.goto(CSV)
-    page.get_by_role("tab", name="skills").focus()
+    page.get_by_role("radio", name="skills", exact=True).focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("tab", name="vskill")).to_have_attribute("aria-selected", "true")
-    page.get_by_role("tab", name="curl").click()
+    expect(page.get_by_role("radio", name="vskill")).to_be_checked()
+    page.get_by_text("curl", exact=True).click()
     page.get_by_role("button", name="Copy the command for curl").first.click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert (
@@ -47,13 +47,15 @@ def test_a_command_is_copied_and_the_client_is_remembered(opened, server):
         == f"curl -fsSL -o csv-cleaner.zip {server.address}/api/v1/skills{CSV.removeprefix('/skills')}/archive"
     )
     page.reload()
-    expect(page.get_by_role("tab", name="curl")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("radio", name="curl")).to_be_checked()
+    expect(page.locator("#way-curl")).to_be_visible()
+    expect(page.locator("#way-skills")).to_be_hidden()
 
 
 def test_what_the_curl_tab_says_downloads_the_skill(opened, server):
     page = opened()
     page.goto(CSV)
-    page.get_by_role("tab", name="curl").click()
+    page.get_by_text("curl", exact=True).click()
     command = page.locator("#way-curl code").first.inner_text()
     answer = page.request.get(command.split()[-1])
     assert answer.ok

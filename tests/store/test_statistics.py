@@ -1,6 +1,7 @@
 """Numbers about the queue come from the records, are bounded, and are unknown rather than wrong."""
 
 from collections.abc import AsyncIterator
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from vskill_platform.store.statistics import (
     waiting_line,
     watch_judge,
 )
-from vskill_platform.web.charts import ceiling, latency_chart, throughput_chart
+from vskill_platform.web.charts import ceiling, installs_chart, latency_chart, throughput_chart
 from vskill_platform.web.render import UNKNOWN
 
 pytestmark = pytest.mark.anyio
@@ -225,6 +226,16 @@ def test_a_timeline_has_every_step_with_its_duration():
 )
 def test_the_top_of_a_chart_is_a_round_number(value: int, expected: int):
     assert ceiling(value) == expected
+
+
+def test_installs_are_counted_by_the_weeks_that_they_fell_into():
+    """From Monday to Sunday; what is older than the chart is left out."""
+    days = {"2026-11-16": 4, "2026-11-15": 2, "2026-11-09": 1, "2026-08-24": 5, "2026-08-23": 9}
+    chart = installs_chart(days, date(2026, 11, 18))
+    assert [row.values[0] for row in chart.rows] == ["5", *["0"] * 10, "3", "4"]
+    assert (chart.rows[0].when, chart.rows[-1].when) == ("24 Aug", "16 Nov")
+    assert "12 installs in the last 13 weeks." in chart.description
+    assert installs_chart({}, date(2026, 11, 18)).empty
 
 
 def test_charts_with_no_data_are_empty_and_whole():

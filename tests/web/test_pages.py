@@ -201,6 +201,58 @@ async def test_a_skill_page_offers_every_client_and_shows_the_text(site):
     assert f"/skills/{canonical}/files/scripts/run.sh" in page.links
 
 
+async def test_a_skill_page_begins_with_the_command_that_installs_and_where_it_comes_from(memory_site):
+    canonical = await memory_site.publish("csv-cleaner", body="Work on a copy.")
+    text = (await memory_site.page(f"/skills/{canonical}")).text
+    order = ("npx skills add", "version 1.0.0", "from an uploaded archive", "signed", "Work on a copy.")
+    assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
+
+
+async def test_a_long_text_has_contents_whose_names_are_its_own(memory_site):
+    """A heading called like a part of the page leads to the text, not to that part."""
+    headings = ("Install", "Report", "Use `it`", "Limits")
+    body = "\n\n".join(f"## {one}\n\nWords. See [limits](#limits)." for one in headings)
+    canonical = await memory_site.publish("csv-cleaner", body=body)
+    page = await memory_site.page(f"/skills/{canonical}")
+    places = ["#readme-install", "#readme-report", "#readme-use-it", "#readme-limits"]
+    assert [link for link in page.links if link in places][:4] == places
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids)) and {place[1:] for place in places} <= set(ids)
+    short = await memory_site.publish("sql-review", body="## One\n\nWords.")
+    assert "Contents" not in (await memory_site.page(f"/skills/{short}")).text
+
+
+async def test_a_skill_page_names_related_skills_that_can_be_installed(site):
+    canonical = await site.publish("csv-cleaner")
+    same_owner = await site.publish("csv-joiner")
+    same_topic = await site.publish("csv-sorter", namespace="ben")
+    blocked = await site.publish("csv-stealer", namespace="eve")
+    await _block(site, blocked)
+    links = (await site.page(f"/skills/{canonical}")).links
+    assert f"/skills/{same_owner}" in links and f"/skills/{same_topic}" in links
+    assert f"/skills/{blocked}" not in links
+    assert f"/skills/{canonical}" not in links[links.index(f"/skills/{same_owner}") :]
+
+
+async def test_installs_are_drawn_by_week_with_the_same_numbers_as_a_table(memory_site):
+    canonical = await memory_site.publish("csv-cleaner")
+    assert "Installs a week" not in (await memory_site.page(f"/skills/{canonical}")).text
+    await memory_site.client.post(f"/api/v1/skills/{canonical}/installs")
+    page = await memory_site.page(f"/skills/{canonical}")
+    assert "Installs a week" in page.text and "1 install in the last 13 weeks." in page.text
+    assert any(attributes.get("role") == "img" for attributes in page.all("svg"))
+
+
+async def test_any_two_versions_can_be_chosen_and_compared(memory_site):
+    for number in ("1.0.0", "1.1.0", "2.0.0"):
+        canonical = await memory_site.publish("csv-cleaner", body=f"Text {number}.", version=number)
+    page = await memory_site.page(f"/skills/{canonical}/versions")
+    assert [one["name"] for one in page.all("select")] == ["from", "to"]
+    changes = await memory_site.page(f"/skills/{canonical}/versions/diff?from=1.0.0&to=2.0.0")
+    assert "-Text 1.0.0." in changes.text and "+Text 2.0.0." in changes.text
+    assert sum("selected" in one for one in changes.all("option")) == 2
+
+
 async def test_a_flat_name_leads_to_the_skill(memory_site):
     canonical = await memory_site.publish("csv-cleaner")
     response = await memory_site.get("/skills/csv-cleaner")
@@ -510,7 +562,8 @@ async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
             await site.page(path)
             counted.asked.clear()
             await site.page(path)
-            assert len(counted.asked) <= 4, (path, counted.asked)
+            # The page of a skill also asks for what is related: by owner, by topic, and what is blocked now.
+            assert len(counted.asked) <= (7 if path == place else 4), (path, counted.asked)
 
 
 class CountedKV(HookedKV):

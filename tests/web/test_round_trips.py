@@ -17,6 +17,8 @@ from vskill_platform.web.app import create_app
 pytestmark = pytest.mark.anyio
 
 MOST = 4
+#: The page of one skill also names related skills: of its owner, of its topic, without those that are blocked now.
+MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 7}
 READS = (
     "/api/v1/skills",
     "/api/v1/skills?category=other&sort=installs",
@@ -56,7 +58,7 @@ async def test_lists_search_and_detail_take_at_most_four_round_trips(tmp_path, e
 
 
 @pytest.mark.parametrize("engine", ["memory", "sqlite"])
-async def test_pages_take_at_most_four_round_trips_with_nothing_kept_too(tmp_path, engine):
+async def test_pages_take_few_round_trips_with_nothing_kept_too(tmp_path, engine):
     """Each page is the first that a process is asked for, and then asked for again."""
     async with open_shelf(tmp_path, engine) as shelf:
         for number in range(3):
@@ -67,7 +69,7 @@ async def test_pages_take_at_most_four_round_trips_with_nothing_kept_too(tmp_pat
                 for _ in range(2):
                     kv.calls.clear()
                     assert (await client.get(path)).status_code == 200
-                    assert 1 <= kv.total <= MOST, (path, dict(kv.calls))
+                    assert 1 <= kv.total <= MOST_OF_PAGE.get(path, MOST), (path, dict(kv.calls))
 
 
 @pytest.mark.parametrize("knows", [False, True], ids=["first page", "blocklist read before"])

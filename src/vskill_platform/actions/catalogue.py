@@ -14,7 +14,7 @@ from vskill_platform.actions.skill_views import SkillCard, card
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
-from vskill_platform.domain.skill import PublishedSkillSummary
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store import catalogue
 from vskill_platform.submission_store import enumerate_published_skills, iter_published_skills
@@ -186,6 +186,24 @@ async def list_front_page(services: Services, reader: Principal, limit: int) -> 
         for found in pages
     )
     return popular, newest
+
+
+async def list_related(
+    services: Services, reader: Principal, skill: PublishedSkill, limit: int
+) -> tuple[tuple[PublishedSkill, ...], tuple[PublishedSkill, ...]]:
+    """Other skills of the same owner, and skills of others on the same topic, the most installed first. Only what the
+    reader may read, and nothing that was blocked a moment ago."""
+    by_owner = Filter(owner=skill.owner)
+    by_topic = Filter(category=skill.listing.category) if skill.listing else by_owner
+    found = [
+        (await list_catalogue(services, reader, wanted, sort=Sort.INSTALLS, limit=most)).items
+        for wanted, most in ((by_owner, limit + 1), (by_topic, 4 * limit))
+    ]
+    shown = await leave_out_blocked(services, [one for items in found for one in items])
+    good = {one.canonical for one in shown} - {skill.canonical}
+    own = [one for one in found[0] if one.canonical in good]
+    others = [one for one in found[1] if one.canonical in good and one.owner != skill.owner]
+    return tuple(own[:limit]), tuple(others[:limit])
 
 
 async def search_catalogue(

@@ -19,8 +19,13 @@ async def count_installs(canonicals: Iterable[str]) -> None:
 
 async def count_installs_until_now(canonical: str) -> int:
     """All counters of one skill, today's too, added up: one read."""
+    return sum((await read_daily_installs(canonical)).values())
+
+
+async def read_daily_installs(canonical: str) -> dict[str, int]:
+    """All counters of one skill by day (`2026-11-16`), today's too: one read."""
     pages = iterate_pages(require_env("kv").kv, keys.installs_of(canonical))
-    return sum([_count(entry) async for page in pages for entry in page.items])
+    return {entry.key.rpartition(":")[2]: _count(entry) async for page in pages for entry in page.items}
 
 
 async def installs_by_skill() -> dict[str, int]:

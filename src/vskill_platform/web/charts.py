@@ -4,8 +4,8 @@ Drawn by the server, so they need no script and are there in the first paint. A 
 empty and said to be unknown; it is never drawn as zero (C4).
 """
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
@@ -20,6 +20,8 @@ _GAP = 2
 _LABEL_EVERY = 3
 
 _STEPS = (1, 2, 5)
+#: A quarter of a year.
+WEEKS = 13
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -80,8 +82,9 @@ class Chart(msgspec.Struct, frozen=True):
     lines: tuple[ChartLine, ...] = ()
     times: tuple[Label, ...] = ()
     levels: tuple[Label, ...] = ()
-    #: There is nothing to draw.
+    #: There is nothing to draw, and what is said instead.
     empty: bool = False
+    nothing: str = "No run ended in this period"
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -138,6 +141,41 @@ def latency_chart(slots: Sequence[Slot]) -> Chart:
         times=_times(slots),
         levels=_levels(most, duration),
         empty=not known,
+    )
+
+
+def installs_chart(days: Mapping[str, int], today: date, weeks: int = WEEKS) -> Chart:
+    """Installs of the last weeks, each from Monday to Sunday; the last one is not over."""
+    monday = today - timedelta(days=today.weekday())
+    starts = [monday - timedelta(weeks=back) for back in reversed(range(weeks))]
+    counts = dict.fromkeys(starts, 0)
+    for day, count in days.items():
+        when = date.fromisoformat(day)
+        start = when - timedelta(days=when.weekday())
+        if start in counts:
+            counts[start] += count
+    most = ceiling(max(counts.values()))
+    bars = tuple(
+        _bar(index, weeks, count, most, f"week of {_day(start)}: {number(count)}")
+        for index, (start, count) in enumerate(counts.items())
+    )
+    step = (WIDTH - LEFT) / weeks
+    total = sum(counts.values())
+    return Chart(
+        id="installs",
+        title="Installs a week",
+        description=f"{total:,} {'install' if total == 1 else 'installs'} in the last {weeks} weeks.",
+        columns=("Week of", "Installs"),
+        rows=tuple(ChartRow(_day(start), (number(count),)) for start, count in counts.items()),
+        bars=bars,
+        times=tuple(
+            Label(_round(LEFT + index * step), HEIGHT - 6, _day(start))
+            for index, start in enumerate(starts)
+            if index % _LABEL_EVERY == 0
+        ),
+        levels=_levels(most, lambda value: f"{value:,}"),
+        empty=not total,
+        nothing="Nobody installed it in this period",
     )
 
 
@@ -200,6 +238,10 @@ def _tall() -> float:
 
 def _span(slot: Slot) -> str:
     return f"{_clock(slot.start)} to {_clock(slot.end)}"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%b}"
 
 
 def _clock(ms: int) -> str:

@@ -62,14 +62,27 @@ class Style(msgspec.Struct, frozen=True):
     folder: str = ""
     #: Headings can be linked to, and links to headings of the text work.
     anchors: bool = False
+    #: Before each heading's name, so that a text cannot take a name that the page has.
+    prefix: str = ""
     #: The places below the base that exist, where only links to those are made.
     known: frozenset[str] | None = None
+
+
+class TextHeading(msgspec.Struct, frozen=True):
+    """A heading of a text that can be linked to."""
+
+    #: 1 to 6, as the text has it.
+    level: int
+    text: str
+    anchor: str
 
 
 class Rendered(msgspec.Struct, frozen=True):
     """HTML that may be put into a page as it is."""
 
     html: Markup
+    #: Where the style has anchors.
+    headings: tuple[TextHeading, ...] = ()
     #: The text was longer than what is shown.
     cut: bool = False
 
@@ -91,7 +104,8 @@ def render_markdown(text: str, style: Style) -> Rendered:
         url_schemes=_SCHEMES,
         link_rel=_REL,
     )
-    return Rendered(Markup(clean), len(shown) < len(text))  # noqa: S704 - sanitised on the line above
+    found = tuple(env.get("headings", ()))
+    return Rendered(Markup(clean), found, len(shown) < len(text))  # noqa: S704 - sanitised on the line above
 
 
 def body_of(text: str) -> str:
@@ -130,7 +144,10 @@ class _Renderer(RendererHTML):
         tag = _shift_heading(tokens[at].tag, style)
         if not style.anchors:
             return f"<{tag}>"
-        return f'<{tag} id="{_anchor(tokens[at + 1].content, env)}">'
+        anchor = _anchor(tokens[at + 1].content, env)
+        words = self.renderInlineAsText(tokens[at + 1].children or [], options, env)
+        env.setdefault("headings", []).append(TextHeading(int(tokens[at].tag[1]), words, anchor))
+        return f'<{tag} id="{_escape(anchor)}">'
 
     def heading_close(self, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
         return f"</{_shift_heading(tokens[at].tag, env['style'])}>\n"
@@ -192,10 +209,10 @@ def _alignment(token: Token) -> str:
 def _anchor(words: str, env: dict[str, Any]) -> str:
     """A heading's id, the way code hosts make them, each at most once."""
     kept = "".join(c for c in words.casefold() if c.isalnum() or c in " -_")
-    name = kept.strip().replace(" ", "-") or "section"
+    name = env["style"].prefix + (kept.strip().replace(" ", "-") or "section")
     seen: dict[str, int] = env.setdefault("anchors", {})
     seen[name] = seen.get(name, -1) + 1
-    return _escape(name if seen[name] == 0 else f"{name}-{seen[name]}")
+    return name if seen[name] == 0 else f"{name}-{seen[name]}"
 
 
 def _target(href: str, style: Style) -> str:
@@ -207,7 +224,7 @@ def _target(href: str, style: Style) -> str:
     if parts.scheme or parts.netloc:
         return href if parts.scheme.lower() in _SCHEMES else ""
     if not parts.path:
-        return f"#{parts.fragment}" if style.anchors and parts.fragment else ""
+        return f"#{style.prefix}{parts.fragment}" if style.anchors and parts.fragment else ""
     return _below(unquote(parts.path), parts.fragment, style)
 
 

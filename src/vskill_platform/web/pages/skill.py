@@ -5,6 +5,7 @@ Everything shown comes from a `Dossier` and, where the content is shown, from th
 text: templates escape it, and markdown goes through `web.markdown`.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -12,9 +13,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.catalogue import list_related
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
-from vskill_platform.actions.installs import with_current_installs
+from vskill_platform.actions.installs import with_daily_installs
 from vskill_platform.actions.names import RELEASE_NAME
 from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
@@ -39,8 +41,9 @@ from vskill_platform.domain.trust import (
 from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
+from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.markdown import Style, body_of, render_aside
+from vskill_platform.web.markdown import Rendered, Style, TextHeading, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form
 from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of, services_of
@@ -50,6 +53,12 @@ from vskill_platform.worker_context import require_env
 
 PLACE = "/skills/{owner}/{repo}/{slug}"
 MOST_REASON = 2_000
+#: Of each kind.
+MOST_RELATED = 3
+#: A text with fewer headings needs no table of contents, and one of many shows the first.
+LEAST_HEADINGS, MOST_HEADINGS = 4, 60
+#: Headings below these are details.
+DEEPEST = 3
 
 VersionNumber = Annotated[str, msgspec.Meta(max_length=80)]
 
@@ -80,14 +89,31 @@ class TrustFigure(msgspec.Struct, frozen=True):
 
 async def skill(request: Request) -> Response:
     dossier = await read_asked_dossier(request)
-    counted = await with_current_installs(services_of(request), dossier.skill)
+    services, reader = services_of(request), principal_of(request)
+    counted, days = await with_daily_installs(services, dossier.skill)
     dossier = msgspec.structs.replace(dossier, skill=counted)
     text = await _skill_text(dossier)
     place = skill_address(dossier)
-    style = Style(shift=2, base=f"{place}/files/")
+    style = Style(shift=2, base=f"{place}/files/", anchors=True, prefix="readme-")
     readme = None if text is None else await render_aside(body_of(text), style)
-    reported = query_of(request, ReportedQuery).reported
-    return await render_skill(request, "skill.html", dossier, "about", readme=readme, reported=reported)
+    today = datetime.fromtimestamp(services.kv.now() / 1000, UTC).date()
+    return await render_skill(
+        request,
+        "skill.html",
+        dossier,
+        "about",
+        readme=readme,
+        contents=_contents(readme),
+        chart=installs_chart(days, today) if days and dossier.installable else None,
+        related=await list_related(services, reader, dossier.skill, MOST_RELATED),
+        reported=query_of(request, ReportedQuery).reported,
+    )
+
+
+def _contents(readme: Rendered | None) -> tuple[TextHeading, ...]:
+    """The headings of a long text that lead somewhere; nothing where it can be seen at a glance."""
+    found = tuple(one for one in readme.headings if one.level <= DEEPEST and one.text) if readme else ()
+    return found[:MOST_HEADINGS] if len(found) >= LEAST_HEADINGS else ()
 
 
 async def flat(request: Request) -> Response:
@@ -124,7 +150,17 @@ async def report(request: Request) -> Response:
     if errors:
         refused = {"errors": errors, "values": values}
         return await render_skill(
-            request, "skill.html", dossier, "about", 400, readme=None, reported="", **refused
+            request,
+            "skill.html",
+            dossier,
+            "about",
+            400,
+            readme=None,
+            contents=(),
+            chart=None,
+            related=((), ()),
+            reported="",
+            **refused,
         )
     filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
     said = "new" if filed.new else "again"

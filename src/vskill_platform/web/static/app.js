@@ -77,50 +77,6 @@
     copied(button);
   };
 
-  // --- Tabs: the sections are all there without scripts, one after the other, under their headings.
-
-  const select = (tabs, chosen, { focus = false, keep = true } = {}) => {
-    for (const tab of tabs) {
-      const on = tab === chosen;
-      tab.setAttribute("aria-selected", on);
-      tab.tabIndex = on ? 0 : -1;
-      const panel = document.getElementById(tab.getAttribute("aria-controls"));
-      if (panel) panel.hidden = !on;
-    }
-    if (focus) chosen.focus();
-    const remember = chosen.parentElement.dataset.remember;
-    if (remember && keep) {
-      try {
-        localStorage.setItem(`tab:${remember}`, chosen.id);
-      } catch {
-        // Then the first tab is shown next time.
-      }
-    }
-  };
-
-  const setUpTabs = (list) => {
-    if (list.dataset.ready) return;
-    list.dataset.ready = "yes";
-    const tabs = [...list.querySelectorAll("[data-tab]")];
-    if (!tabs.length) return;
-    list.setAttribute("role", "tablist");
-    for (const tab of tabs) {
-      tab.setAttribute("role", "tab");
-      const panel = document.getElementById(tab.getAttribute("aria-controls"));
-      panel.setAttribute("role", "tabpanel");
-      panel.setAttribute("aria-labelledby", tab.id);
-      tab.addEventListener("click", () => select(tabs, tab));
-    }
-    list.addEventListener("keydown", (event) => {
-      const at = tabs.indexOf(document.activeElement);
-      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
-      if (at < 0 || to === undefined) return;
-      event.preventDefault();
-      select(tabs, tabs[(to + tabs.length) % tabs.length], { focus: true });
-    });
-    select(tabs, window.vskill.openTab(list), { keep: false });
-  };
-
   // --- Keys: `/` goes to the search field; j and k, or the arrows, walk through a list of links.
 
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
@@ -207,7 +163,6 @@
   };
 
   const setUp = (root) => {
-    for (const one of root.querySelectorAll("[data-tabs]")) setUpTabs(one);
     for (const one of root.querySelectorAll("[data-all]")) setUpAll(one);
   };
 

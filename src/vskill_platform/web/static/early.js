@@ -36,31 +36,6 @@
     for (const one of root.querySelectorAll("time[data-relative]")) showTime(one, now);
   };
 
-  // --- Tabs: which one is open. Its fellows are hidden as soon as they are there.
-
-  const openTab = (list) => {
-    const tabs = [...list.querySelectorAll("[data-tab]")];
-    let last = null;
-    try {
-      last = localStorage.getItem(`tab:${list.dataset.remember}`);
-    } catch {
-      // Then the first tab is shown.
-    }
-    return tabs.find((tab) => list.dataset.remember && tab.id === last) || tabs[0];
-  };
-
-  const showPanels = () => {
-    for (const list of document.querySelectorAll("[data-tabs]:not([data-ready])")) {
-      list.hidden = false;
-      const chosen = openTab(list);
-      for (const tab of list.querySelectorAll("[data-tab]")) {
-        const panel = document.getElementById(tab.getAttribute("aria-controls"));
-        panel?.querySelector("[data-tab-heading]")?.setAttribute("hidden", "");
-        if (panel) panel.hidden = tab !== chosen;
-      }
-    }
-  };
-
   // --- Parts that are of use only where scripts run.
 
   const SCRIPTED = "[data-copy][hidden], #theme[hidden], [data-live-indicator][hidden], [data-scripted][hidden]";
@@ -74,9 +49,7 @@
   new MutationObserver((records) => {
     const changed = new Set(records.map((record) => record.target));
     for (const one of changed) if (one.nodeType === Node.ELEMENT_NODE) prepare(one);
-    showPanels();
   }).observe(document.documentElement, { childList: true, subtree: true });
 
   setInterval(showTimes, 10_000);
-  window.vskill = { openTab };
 })();
