@@ -71,6 +71,7 @@ _FOR_EVERYBODY = {
     "GET /skills": "The list of skills, with facets, sorting and a search that answers while one types",
     "GET /revocations": "Which versions were withdrawn, why, what to install instead, and what is blocked unpublished",
     "GET /skills/{name}": "A short name leads to the skill that holds it",
+    "GET /palette": "Go to a skill or a page by its name; a script shows the same by Ctrl-K",
     f"GET {_SKILL}": "What a skill is, what was verified, and how to install it",
     f"GET {_SKILL}/files": "The files of a version",
     f"GET {_SKILL}/files/{{path:path}}": "One file of a version",

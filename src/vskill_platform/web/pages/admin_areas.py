@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from vskill_platform.actions.access import SHOW_ACCESS
 from vskill_platform.actions.accounts import LIST_ACCOUNTS
 from vskill_platform.actions.action import Action
@@ -23,30 +25,56 @@ from vskill_platform.actions.teams import CREATE_TEAM
 from vskill_platform.actions.tokens import LIST_ALL_TOKENS
 from vskill_platform.actions.webhooks import LIST_WEBHOOKS
 
-AREAS: tuple[tuple[str, str, Action[Any, Any]], ...] = (
-    ("/admin", "Overview", SHOW_OVERVIEW),
-    ("/admin/review", "Review", WAITING),
-    ("/admin/reports", "Reports", FILED),
-    ("/admin/blocklist", "Blocklist", BLOCKS),
-    ("/admin/rules", "Rules", RULE_FIGURES),
-    ("/admin/suppressions", "Suppressions", SUPPRESSED),
-    ("/admin/skills", "Skills", TAKE_DOWN),
-    ("/admin/collections", "Collections", CREATE_COLLECTION),
-    ("/admin/queue", "Queue", STATUS),
-    ("/admin/bulk", "Bulk", BULK),
-    ("/admin/jobs", "Jobs", LIST_JOBS),
-    ("/admin/content", "Content", SHOW_CONTENT),
-    ("/admin/accounts", "Accounts", LIST_ACCOUNTS),
-    ("/admin/tokens", "Tokens", LIST_ALL_TOKENS),
-    ("/admin/teams", "Teams", CREATE_TEAM),
-    ("/admin/access", "Access", SHOW_ACCESS),
-    ("/admin/webhooks", "Webhooks", LIST_WEBHOOKS),
-    ("/admin/audit", "Audit", READ_AUDIT),
-    ("/admin/settings", "Settings", SHOW_SETTINGS),
-    ("/admin/storage", "Storage", SHOW_STORAGE),
-)
+
+class AdminArea(msgspec.Struct, frozen=True):
+    """One area."""
+
+    address: str
+    name: str
+    #: The action that it is for: whoever may perform it is offered the area.
+    action: Action[Any, Any]
+    #: What is done there, which the palette finds it by.
+    purpose: str
 
 
-def areas_for(principal: Principal) -> list[tuple[str, str]]:
-    """The address and the name of each area that is offered."""
-    return [(link, text) for link, text, action in AREAS if action.allows(principal)]
+#: Grouped as they are needed: every day, about what is published, about work, about people, about the installation.
+AREAS: dict[str, tuple[AdminArea, ...]] = {
+    "Every day": (
+        AdminArea("/admin", "Overview", SHOW_OVERVIEW, "is everything well, what waits"),
+        AdminArea("/admin/review", "Review", WAITING, "approve or reject what waits for a person"),
+        AdminArea("/admin/reports", "Reports", FILED, "decide about reports of readers"),
+    ),
+    "Skills": (
+        AdminArea("/admin/skills", "Skills", TAKE_DOWN, "take down, restore"),
+        AdminArea("/admin/collections", "Collections", CREATE_COLLECTION, "choose skills for a marketplace"),
+        AdminArea("/admin/blocklist", "Blocklist", BLOCKS, "block and unblock"),
+        AdminArea("/admin/rules", "Rules", RULE_FIGURES, "how each rule did here"),
+        AdminArea("/admin/suppressions", "Suppressions", SUPPRESSED, "false positives"),
+    ),
+    "Work": (
+        AdminArea("/admin/queue", "Queue", STATUS, "pause, resume, requeue, dead letters"),
+        AdminArea("/admin/bulk", "Bulk", BULK, "decide about many at once"),
+        AdminArea("/admin/jobs", "Jobs", LIST_JOBS, "run a scheduled job now"),
+        AdminArea("/admin/content", "Content", SHOW_CONTENT, "damaged content, scrub and repair"),
+    ),
+    "People": (
+        AdminArea("/admin/accounts", "Accounts", LIST_ACCOUNTS, "create an account, roles, passwords"),
+        AdminArea("/admin/teams", "Teams", CREATE_TEAM, "members and groups"),
+        AdminArea("/admin/tokens", "Tokens", LIST_ALL_TOKENS, "revoke a token"),
+        AdminArea("/admin/access", "Access", SHOW_ACCESS, "public or internal registry"),
+    ),
+    "Installation": (
+        AdminArea("/admin/webhooks", "Webhooks", LIST_WEBHOOKS, "tell other systems"),
+        AdminArea("/admin/audit", "Audit", READ_AUDIT, "who did what"),
+        AdminArea("/admin/settings", "Settings", SHOW_SETTINGS, "what this process runs with"),
+        AdminArea("/admin/storage", "Storage", SHOW_STORAGE, "sizes and health of the stores"),
+    ),
+}
+
+
+def areas_for(principal: Principal) -> dict[str, list[AdminArea]]:
+    """The areas that are offered, by group."""
+    offered = {
+        group: [one for one in areas if one.action.allows(principal)] for group, areas in AREAS.items()
+    }
+    return {group: areas for group, areas in offered.items() if areas}

@@ -77,14 +77,25 @@
     copied(button);
   };
 
-  // --- Keys: `/` goes to the search field; j and k, or the arrows, walk through a list of links.
+  // --- Keys: Ctrl-K opens the palette; `/` goes to the search field; j and k, or the arrows, walk through links.
 
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
 
-  const searchField = () => document.querySelector("[data-search]");
+  const palette = document.getElementById("palette");
+
+  // While the palette is open, keys mean what is in it.
+  const searchField = () => (palette?.open ? palette.querySelector("[data-search-here]") : document.querySelector("[data-search]"));
+
+  const openPalette = () => {
+    if (!palette || palette.open) return;
+    palette.showModal();
+    const field = palette.querySelector("[data-search-here]");
+    field.select();
+    field.dispatchEvent(new Event("open"));
+  };
 
   const walk = (event, step) => {
-    const items = [...document.querySelectorAll("[data-keys] [data-item]")];
+    const items = [...(palette?.open ? palette : document).querySelectorAll("[data-keys] [data-item]")];
     if (!items.length) return;
     const at = items.indexOf(document.activeElement);
     const next = at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step;
@@ -94,6 +105,11 @@
   };
 
   const onKey = (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      openPalette();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const field = searchField();
     const inside = typing(event.target);
@@ -102,10 +118,13 @@
       if (field) {
         field.focus();
         field.select();
-      } else location.assign("/skills#search");
-    } else if (event.key === "Escape" && event.target === field) field.blur();
+      } else openPalette();
+    } else if (event.key === "Escape" && event.target === field && !palette?.open) field.blur();
     else if (event.key === "ArrowDown" && event.target === field) walk(event, 1);
-    else if (!inside && (event.key === "j" || event.key === "k")) walk(event, event.key === "j" ? 1 : -1);
+    else if (event.key === "Enter" && event.target === field && palette?.open) {
+      event.preventDefault();
+      palette.querySelector("[data-item]")?.click();
+    } else if (!inside && (event.key === "j" || event.key === "k")) walk(event, event.key === "j" ? 1 : -1);
     else if (event.target.matches?.("[data-item]") && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       walk(event, event.key === "ArrowDown" ? 1 : -1);
     }
@@ -175,6 +194,12 @@
     const button = event.target.closest?.("[data-copy], [data-copy-from]");
     if (button) copy(button);
     onLine(event);
+    if (event.target.closest?.("[data-palette]") && palette && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      openPalette();
+    }
+    // A click beside the dialog closes it.
+    if (event.target === palette) palette.close();
   });
   addEventListener("hashchange", showRange);
   document.addEventListener("keydown", onKey);
