@@ -189,11 +189,13 @@ def test_E10_the_admin_area_is_for_reviewers_and_admins_only():
 
 def test_the_admin_area_offers_what_one_may_use_and_nothing_else():
     declared = {one.path: one.action for one in ENDPOINTS if one.method == "GET"}
-    assert {link: action for link, _, action in AREAS} == {link: declared[link] for link, _, _ in AREAS}
-    offered = {role: [link for link, _ in areas_for(Principal("x", role))] for role in Role}
-    assert offered[Role.AUTHOR] == [] == areas_for(ANYBODY)
+    areas = [one for found in AREAS.values() for one in found]
+    assert {one.address: one.action for one in areas} == {one.address: declared[one.address] for one in areas}
+    groups = {role: areas_for(Principal("x", role)) for role in Role}
+    offered = {role: [one.address for found in groups[role].values() for one in found] for role in Role}
+    assert groups[Role.AUTHOR] == {} == areas_for(ANYBODY)
     assert sorted(offered[Role.REVIEWER]) == sorted(REVIEWERS)
-    assert offered[Role.ADMIN] == [link for link, _, _ in AREAS]
+    assert offered[Role.ADMIN] == [one.address for one in areas]
 
 
 def test_every_form_is_checked_for_its_sender():

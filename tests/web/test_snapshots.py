@@ -571,7 +571,7 @@ class OneKey:
 
 
 def is_pinned(endpoint: Endpoint) -> bool:
-    is_page = endpoint.media == "text/html" or endpoint.path.startswith("/static/")
+    is_page = endpoint.media in ("text/html", "image/png") or endpoint.path.startswith("/static/")
     return not is_page and not endpoint.is_stream and name_of(endpoint) not in UNPINNED
 
 
