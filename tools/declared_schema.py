@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
 from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
+from vskill_platform.kv.overlaps import numbers_table
 from vskill_platform.kv.sqlite_fields import search_columns, search_table
 from vskill_platform.kv.sqlite_query import index_name, narrow_index
 
@@ -58,6 +59,32 @@ def _sqlite_of(kind: RecordKind) -> Iterator[str]:
             f"CREATE INDEX IF NOT EXISTS {narrow_index(kind)} ON records ({_narrow_columns(kind)})\n"
             f"    WHERE collection = '{kind.name}';"
         )
+    if kind.numbers:
+        yield from _sqlite_numbers(kind)
+
+
+def _sqlite_numbers(kind: RecordKind) -> Iterator[str]:
+    """The integers of its lists, which stand as JSON in their column, as the contract itself reads them."""
+    table, listed = numbers_table(kind), column(kind, kind.numbers)
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {table} (\n    number INTEGER NOT NULL,\n    record INTEGER NOT NULL,\n"
+        "    PRIMARY KEY (number, record)\n) WITHOUT ROWID;"
+    )
+    added = f"    INSERT OR IGNORE INTO {table} SELECT value, NEW.id FROM json_each(NEW.{listed});\n"
+    removed = (
+        f"    DELETE FROM {table} WHERE record = OLD.id\n"
+        f"        AND number IN (SELECT value FROM json_each(OLD.{listed}));\n"
+    )
+    yield _trigger(f"{table}_inserted", f"AFTER INSERT ON records WHEN NEW.collection = '{kind.name}'", added)
+    yield _trigger(
+        f"{table}_deleted", f"AFTER DELETE ON records WHEN OLD.collection = '{kind.name}'", removed
+    )
+    yield _trigger(
+        f"{table}_changed",
+        f"AFTER UPDATE OF {listed} ON records\n"
+        f"    WHEN NEW.collection = '{kind.name}' AND OLD.{listed} IS NOT NEW.{listed}",
+        removed + added,
+    )
 
 
 def _narrow_columns(kind: RecordKind) -> str:
@@ -113,6 +140,8 @@ def _trigger(name: str, when: str, body: str) -> str:
 def _postgres_of(kind: RecordKind) -> Iterator[str]:
     for name in kept_fields(kind):
         sort = "bigint" if kind.fields[name].kind is int else 'text COLLATE "C"'
+        if name == kind.numbers:
+            sort = "bigint[]"
         yield f"ALTER TABLE records ADD COLUMN IF NOT EXISTS {column(kind, name)} {sort};"
     yield from _indexes(kind)
     if kind.searched:
@@ -130,6 +159,44 @@ def _postgres_of(kind: RecordKind) -> Iterator[str]:
         yield (
             f"CREATE INDEX IF NOT EXISTS {kind.name}_weighed\n"
             f"    ON records ({column(kind, kind.weighed)} DESC NULLS LAST, key) WHERE collection = '{kind.name}';"
+        )
+    if kind.numbers:
+        yield from _postgres_numbers(kind)
+
+
+def _postgres_numbers(kind: RecordKind) -> Iterator[str]:
+    """The integers of its lists by the hash of the record's key, which is much shorter than the key. The write fills
+    the column, and triggers fill the table."""
+    table, listed = numbers_table(kind), column(kind, kind.numbers)
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {table} (\n    number bigint NOT NULL,\n    record bigint NOT NULL,\n"
+        "    PRIMARY KEY (number, record)\n);"
+    )
+    yield (
+        f"CREATE INDEX IF NOT EXISTS {kind.name}_by_hash ON records (hashtextextended(key, 0))\n"
+        f"    WHERE collection = '{kind.name}';"
+    )
+    removed = (
+        f"    IF TG_OP <> 'INSERT' THEN\n        DELETE FROM {table}\n"
+        f"        WHERE number = ANY (OLD.{listed}) AND record = hashtextextended(OLD.key, 0);\n    END IF;\n"
+    )
+    added = (
+        f"    IF TG_OP <> 'DELETE' THEN\n        INSERT INTO {table}\n"
+        f"        SELECT unnest(NEW.{listed}), hashtextextended(NEW.key, 0) ON CONFLICT DO NOTHING;\n    END IF;\n"
+    )
+    yield (
+        f"CREATE OR REPLACE FUNCTION keep_{table}() RETURNS trigger LANGUAGE plpgsql AS $$\n"
+        f"BEGIN\n{removed}{added}    RETURN NULL;\nEND;\n$$;"
+    )
+    for name, event, row in (
+        ("inserted", "INSERT", "NEW"),
+        ("changed", "UPDATE", "NEW"),
+        ("deleted", "DELETE", "OLD"),
+    ):
+        yield (
+            f"DROP TRIGGER IF EXISTS {table}_{name} ON records;\n"
+            f"CREATE TRIGGER {table}_{name} AFTER {event} ON records\n"
+            f"    FOR EACH ROW WHEN ({row}.collection = '{kind.name}') EXECUTE FUNCTION keep_{table}();"
         )
 
 

@@ -42,18 +42,20 @@ RELEASED = {
     "postgres/0013_owner.sql": "0eba4dfde451a54cedbcc5f409ffc58b6cf44d83b613cd3d1e54aab0d5a75efd",
     "sqlite/0014_weight.sql": "4ab0975d56b87c4238bbf3be4ad63ef7cf9d3c6dcda5568adde251077ecf26b1",
     "postgres/0014_weight.sql": "4329e059ec0ac98f1bd917b34dc67ae40ca91c26b790eec32288690c978224e6",
+    "sqlite/0015_sketches.sql": "85a0bbc7e2a04afd2bfccaa403fca6e7685b6f2b2737ae2539d73c73c4ec0c5f",
+    "postgres/0015_sketches.sql": "71528b146a075ad66396994c0b943778245de0f996a638aa71dc9882b9614dfa",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
     "sqlite": (
-        "0014_weight.sql",
-        "92c011e5afaa228f80c9c82308b3e24c8a42a56b8493af647d151349a5c10fd7",
+        "0015_sketches.sql",
+        "da400a7eaf02d5e24f0700e6f93b83bf49dfe7336503f57babc2ae2130596df0",
     ),
     "postgres": (
-        "0014_weight.sql",
-        "e1d3a111b3372caeb4bc3bf330f211c3acaadf8750b160b84ebba039c1a6cbe6",
+        "0015_sketches.sql",
+        "f31c5ef18c448da643452a0f5b31fc8c3c5e304d3f6748d8aa14200fa407345d",
     ),
 }
 

@@ -123,7 +123,7 @@ def server() -> Server:
 _by_folder: dict[Path, str] = {}
 
 _EMPTY = """
-TRUNCATE records, changes, counts, audience_counts, count_deltas, messages, dead_letters RESTART IDENTITY;
+TRUNCATE records, sketch_numbers, changes, counts, audience_counts, count_deltas, messages, dead_letters RESTART IDENTITY;
 UPDATE changes_swept SET xid = 0, seq = 0;
 ALTER SEQUENCE versions RESTART;
 """

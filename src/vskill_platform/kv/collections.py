@@ -59,6 +59,18 @@ def integer(*paths: tuple[str, ...]) -> Field:
     return Field(paths, int)
 
 
+class NumbersField(Field, frozen=True):
+    """A list of integers. Its value is the JSON of those that every engine can hold, in order and each once, so that
+    engines need not read the record."""
+
+    def of(self, record: Any) -> Value:
+        found = _follow(record, self.paths[0])
+        if not isinstance(found, list):
+            return None
+        fitting = {one for one in found if type(one) is int and -_MAX_INTEGER <= one <= _MAX_INTEGER}
+        return msgspec.json.encode(sorted(fitting)).decode()
+
+
 _READERS = Field(((AUDIENCE,),), str, PUBLIC)
 #: How many of the searched fields are names.
 _NAMES = 2
@@ -80,6 +92,8 @@ class RecordKind(msgspec.Struct, frozen=True):
     weighed: str = ""
     #: Fields that may narrow a question that another index serves: each entry on the way is looked at.
     facets: tuple[str, ...] = ()
+    #: The field that is a list of integers, by which records that have many of them in common are found.
+    numbers: str = ""
     #: Prefixes of keys that are not records of this kind.
     exclude: tuple[str, ...] = ()
 
@@ -101,6 +115,18 @@ class RecordKind(msgspec.Struct, frozen=True):
     def holds(self, key: str) -> bool:
         """Whether this key is a record of this kind."""
         return key.startswith(self.prefix) and not key.startswith(self.exclude or ("\x00",))
+
+    def numbers_of(self, value: bytes) -> frozenset[int]:
+        """The integers of a stored record that every engine can hold; none where there is no list of them."""
+        found = self.fields[self.numbers].read(value) if self.numbers else None
+        return (
+            frozenset(msgspec.json.decode(found, type=list[int])) if isinstance(found, str) else frozenset()
+        )
+
+    def check_overlap(self) -> None:
+        """Raise UnindexedQuery where no list of integers is declared."""
+        if not self.numbers:
+            raise UnindexedQuery(f"{self.prefix}* has no list of integers to compare")
 
     def search_texts(self, value: bytes) -> tuple[str, ...]:
         """The searched fields' terms, one string per field, cut the way queries are cut."""
@@ -206,7 +232,18 @@ TASKS = RecordKind(
     counted=("state",),
 )
 
-COLLECTIONS = (SUBMISSIONS, SKILLS, TASKS)
+#: What a skill's text has in common with others (`domain.copies`). It is no part of the skill's record, which every
+#: list decodes.
+SKETCHES = RecordKind(
+    name="sketch",
+    prefix="sketch:",
+    fields={"hashes": NumbersField((("hashes",),)), AUDIENCE: _READERS},
+    indexes=((AUDIENCE,),),
+    counted=(AUDIENCE,),
+    numbers="hashes",
+)
+
+COLLECTIONS = (SUBMISSIONS, SKILLS, TASKS, SKETCHES)
 
 
 def collection_of(prefix: str) -> RecordKind:

@@ -7,7 +7,7 @@ says so in `capabilities`. One contract suite runs over every engine.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain
 
@@ -28,11 +28,13 @@ from vskill_platform.kv.entries import (
     FoundValues,
     JoinedPage,
     Operation,
+    Overlap,
     Page,
     Put,
     Settled,
     StoredRecord,
 )
+from vskill_platform.kv.overlaps import OverlapQuery, evaluate_overlap
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters, evaluate, is_readable
 
 #: How many single reads run at once where an engine has no bulk read. More is slower (docs/adr).
@@ -248,6 +250,17 @@ class KV(ABC):
         declared = [collection_of(prefix).fields[name] for name in fields]
         rows = tuple(tuple(field.read(entry.value) for field in declared) for entry in found.items)
         return FoundValues(rows, found.truncated)
+
+    async def overlap(
+        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+    ) -> tuple[Overlap, ...]:
+        """The entries of these audiences whose declared list has at least so many of these integers, those with the
+        most first, then by key. An integer that more than MOST_HOLDERS entries of any audience hold does not count."""
+        query = OverlapQuery.of(prefix, numbers, audiences, least, limit)
+        entries, failed = await self._read_all(query.collection)
+        if failed:
+            raise next(iter(failed.values()))
+        return evaluate_overlap(query, entries)
 
     # Following what changes.
 

@@ -133,6 +133,14 @@ class Found(msgspec.Struct, frozen=True):
     truncated: bool = False
 
 
+class Overlap(msgspec.Struct, frozen=True):
+    """A record that has some integers of its list in common with the ones that were asked for."""
+
+    key: str
+    #: How many, without those that too many records hold.
+    shared: int
+
+
 class FoundValues(msgspec.Struct, frozen=True):
     """Some declared fields of what a search found, in the same order."""
 

@@ -9,7 +9,15 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, Field, RecordKind, Value, parse
+from vskill_platform.kv.collections import (
+    AUDIENCE,
+    COLLECTIONS,
+    Field,
+    NumbersField,
+    RecordKind,
+    Value,
+    parse,
+)
 
 #: How texts are cut into terms. Another number for another way, so that a record is cut anew when it is next written.
 _FORM = 2
@@ -19,10 +27,12 @@ Columns = tuple[Value, ...]
 
 
 def kept_fields(collection: RecordKind) -> tuple[str, ...]:
-    """Fields that have a column: those that an index or a count names, and the one that orders a search."""
+    """Fields that have a column: those that an index or a count names, the one that orders a search, and the list of
+    integers."""
     needed = {
         *collection.counted,
         collection.weighed,
+        collection.numbers,
         *(name for index in collection.indexes for name in index),
     }
     return tuple(name for name in collection.fields if name in needed)
@@ -60,6 +70,8 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 def _step(field: Field) -> _Step:
+    if isinstance(field, NumbersField):
+        return _Step(field, None, None)
     match field.paths:
         case ((name,),):
             return _Step(field, None, name)

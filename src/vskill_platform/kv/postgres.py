@@ -8,7 +8,7 @@ byte by byte.
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -42,12 +42,14 @@ from vskill_platform.kv.entries import (
     Found,
     FoundValues,
     Operation,
+    Overlap,
     Page,
     Put,
     Settled,
 )
 from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.outbox import send_after
+from vskill_platform.kv.overlaps import OverlapQuery, postgres_overlaps
 from vskill_platform.kv.postgres_query import (
     ENTRY,
     FEW_AUDIENCES,
@@ -329,6 +331,14 @@ class PostgresKV(KV):
         what = ", ".join(column(collection, name) for name in fields)
         rows = [tuple(row) for row in await self._fetch_found(matches, what, few=few)]
         return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
+
+    async def overlap(
+        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+    ) -> tuple[Overlap, ...]:
+        statement, arguments = postgres_overlaps(
+            OverlapQuery.of(prefix, numbers, audiences, least, limit), self.now()
+        )
+        return tuple(Overlap(*row) for row in await self._db.fetch(statement, *arguments))
 
     async def _fetch_found(self, matches: Matches, what: str, *, few: bool) -> Sequence[Any]:
         # A common word needs another plan than a rare one, except where the audience bounds both.

@@ -50,6 +50,8 @@ def row_of(key: str, value: bytes, expires_at: int | None) -> dict[str, object]:
     collection = collection_holding(key)
     if collection is not None and collection.searched:
         row["terms"] = _vector(collection.search_texts(value))
+    if collection is not None and collection.numbers:
+        row[column(collection, collection.numbers)] = sorted(collection.numbers_of(value))
     return row
 
 

@@ -6,7 +6,7 @@ and `database` the file itself.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import islice, starmap
 
@@ -32,11 +32,13 @@ from vskill_platform.kv.entries import (
     FoundValues,
     JoinedPage,
     Operation,
+    Overlap,
     Page,
     Settled,
 )
 from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.outbox import send_after
+from vskill_platform.kv.overlaps import OverlapQuery, read_sqlite_overlaps
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, CommitGroup, SendIn, delete_records, prepare
 from vskill_platform.kv.sqlite_query import (
@@ -305,6 +307,18 @@ class SqliteKV(KV):
 
         rows = await self._db.read(find)
         return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
+
+    async def overlap(
+        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+    ) -> tuple[Overlap, ...]:
+        query, now = OverlapQuery.of(prefix, numbers, audiences, least, limit), self.now()
+
+        def find(connection: sqlite3.Connection) -> tuple[Overlap, ...]:
+            # One view of the file for the integers and for the records that hold them.
+            connection.execute("BEGIN")
+            return read_sqlite_overlaps(query, _reader(connection), now)
+
+        return await self._db.read(find)
 
     # Following what changes.
 

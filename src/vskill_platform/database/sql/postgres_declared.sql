@@ -87,6 +87,40 @@ CREATE INDEX IF NOT EXISTS task_by_state_due_at ON records (task_state, task_due
 CREATE INDEX IF NOT EXISTS task_by_kind_updated_at ON records (task_kind, task_updated_at, key)
     WHERE collection = 'task';
 
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sketch_hashes bigint[];
+ALTER TABLE records ADD COLUMN IF NOT EXISTS sketch_audience text COLLATE "C";
+CREATE INDEX IF NOT EXISTS sketch_by_audience ON records (sketch_audience, key)
+    WHERE collection = 'sketch';
+CREATE TABLE IF NOT EXISTS sketch_numbers (
+    number bigint NOT NULL,
+    record bigint NOT NULL,
+    PRIMARY KEY (number, record)
+);
+CREATE INDEX IF NOT EXISTS sketch_by_hash ON records (hashtextextended(key, 0))
+    WHERE collection = 'sketch';
+CREATE OR REPLACE FUNCTION keep_sketch_numbers() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM sketch_numbers
+        WHERE number = ANY (OLD.sketch_hashes) AND record = hashtextextended(OLD.key, 0);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO sketch_numbers
+        SELECT unnest(NEW.sketch_hashes), hashtextextended(NEW.key, 0) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END;
+$$;
+DROP TRIGGER IF EXISTS sketch_numbers_inserted ON records;
+CREATE TRIGGER sketch_numbers_inserted AFTER INSERT ON records
+    FOR EACH ROW WHEN (NEW.collection = 'sketch') EXECUTE FUNCTION keep_sketch_numbers();
+DROP TRIGGER IF EXISTS sketch_numbers_changed ON records;
+CREATE TRIGGER sketch_numbers_changed AFTER UPDATE ON records
+    FOR EACH ROW WHEN (NEW.collection = 'sketch') EXECUTE FUNCTION keep_sketch_numbers();
+DROP TRIGGER IF EXISTS sketch_numbers_deleted ON records;
+CREATE TRIGGER sketch_numbers_deleted AFTER DELETE ON records
+    FOR EACH ROW WHEN (OLD.collection = 'sketch') EXECUTE FUNCTION keep_sketch_numbers();
+
 -- The fields of a record that are counted, with their values.
 CREATE OR REPLACE FUNCTION counted_fields(one records) RETURNS TABLE (field text, value text)
 LANGUAGE sql IMMUTABLE AS $$
@@ -99,7 +133,8 @@ LANGUAGE sql IMMUTABLE AS $$
         ('skill', 'agent', one.skill_agent),
         ('skill', 'trust', one.skill_trust),
         ('skill', 'audience', one.skill_audience),
-        ('task', 'state', one.task_state)
+        ('task', 'state', one.task_state),
+        ('sketch', 'audience', one.sketch_audience)
     ) AS counted (collection, field, value) WHERE counted.collection = one.collection;
 $$;
 
@@ -109,6 +144,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE one.collection
         WHEN 'sub' THEN one.sub_audience
         WHEN 'skill' THEN one.skill_audience
+        WHEN 'sketch' THEN one.sketch_audience
     END;
 $$;
 
@@ -146,6 +182,8 @@ BEGIN
         task_kind = excluded.task_kind,
         task_updated_at = excluded.task_updated_at,
         task_due_at = excluded.task_due_at,
+        sketch_hashes = excluded.sketch_hashes,
+        sketch_audience = excluded.sketch_audience,
         terms = excluded.terms,
         value = excluded.value;
 END;

@@ -357,3 +357,65 @@ BEGIN
     INSERT INTO counts VALUES ('task', 'state', ifnull(NEW.task_state, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
+
+ALTER TABLE records ADD COLUMN sketch_hashes;
+ALTER TABLE records ADD COLUMN sketch_audience;
+CREATE INDEX IF NOT EXISTS sketch_by_audience ON records (sketch_audience, key)
+    WHERE collection = 'sketch';
+DROP TRIGGER IF EXISTS sketch_audience_inserted;
+CREATE TRIGGER sketch_audience_inserted AFTER INSERT ON records WHEN NEW.collection = 'sketch'
+BEGIN
+    INSERT INTO counts VALUES ('sketch', 'audience', ifnull(NEW.sketch_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sketch', 'audience', ifnull(NEW.sketch_audience, x''), ifnull(NEW.sketch_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS sketch_audience_deleted;
+CREATE TRIGGER sketch_audience_deleted AFTER DELETE ON records WHEN OLD.collection = 'sketch'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sketch' AND field = 'audience' AND value = ifnull(OLD.sketch_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sketch' AND field = 'audience'
+            AND audience = ifnull(OLD.sketch_audience, x'') AND value = ifnull(OLD.sketch_audience, x'');
+END;
+DROP TRIGGER IF EXISTS sketch_audience_changed;
+CREATE TRIGGER sketch_audience_changed AFTER UPDATE OF sketch_audience ON records
+    WHEN NEW.collection = 'sketch' AND OLD.sketch_audience IS NOT NEW.sketch_audience
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'sketch' AND field = 'audience' AND value = ifnull(OLD.sketch_audience, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'sketch' AND field = 'audience'
+            AND audience = ifnull(OLD.sketch_audience, x'') AND value = ifnull(OLD.sketch_audience, x'');
+    INSERT INTO counts VALUES ('sketch', 'audience', ifnull(NEW.sketch_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('sketch', 'audience', ifnull(NEW.sketch_audience, x''), ifnull(NEW.sketch_audience, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TABLE IF NOT EXISTS sketch_numbers (
+    number INTEGER NOT NULL,
+    record INTEGER NOT NULL,
+    PRIMARY KEY (number, record)
+) WITHOUT ROWID;
+DROP TRIGGER IF EXISTS sketch_numbers_inserted;
+CREATE TRIGGER sketch_numbers_inserted AFTER INSERT ON records WHEN NEW.collection = 'sketch'
+BEGIN
+    INSERT OR IGNORE INTO sketch_numbers SELECT value, NEW.id FROM json_each(NEW.sketch_hashes);
+END;
+DROP TRIGGER IF EXISTS sketch_numbers_deleted;
+CREATE TRIGGER sketch_numbers_deleted AFTER DELETE ON records WHEN OLD.collection = 'sketch'
+BEGIN
+    DELETE FROM sketch_numbers WHERE record = OLD.id
+        AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
+END;
+DROP TRIGGER IF EXISTS sketch_numbers_changed;
+CREATE TRIGGER sketch_numbers_changed AFTER UPDATE OF sketch_hashes ON records
+    WHEN NEW.collection = 'sketch' AND OLD.sketch_hashes IS NOT NEW.sketch_hashes
+BEGIN
+    DELETE FROM sketch_numbers WHERE record = OLD.id
+        AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
+    INSERT OR IGNORE INTO sketch_numbers SELECT value, NEW.id FROM json_each(NEW.sketch_hashes);
+END;

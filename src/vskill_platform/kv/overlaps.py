@@ -1,0 +1,108 @@
+"""Records that have many integers of a declared list in common: what each engine reads to answer `KV.overlap`.
+
+SQL engines keep every integer with the record that holds it in a table beside the records, filled by triggers of the
+same write, so a question costs one read of an index for each of its integers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from vskill_platform.domain.audience import Audiences, Everything, may_read
+from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
+from vskill_platform.kv.entries import Entry, Overlap
+from vskill_platform.kv.fields import column
+from vskill_platform.kv.query import check_audiences, is_readable
+
+#: An integer that more records hold is left out: it tells nothing, and reading them all costs much.
+MOST_HOLDERS = 500
+_MOST = 2**63 - 1
+
+
+class OverlapQuery(msgspec.Struct, frozen=True):
+    """A checked question."""
+
+    collection: RecordKind
+    numbers: tuple[int, ...]
+    audiences: Audiences
+    least: int
+    limit: int
+
+    @classmethod
+    def of(
+        cls, prefix: str, numbers: Collection[int], audiences: Audiences, least: int, limit: int
+    ) -> "OverlapQuery":
+        collection = collection_of(prefix)
+        collection.check_overlap()
+        check_audiences(collection, audiences)
+        fitting = tuple(sorted({number for number in numbers if abs(number) <= _MOST}))
+        return cls(collection, fitting, audiences, max(least, 1), limit)
+
+    def order(self, shared: Mapping[str, int]) -> tuple[Overlap, ...]:
+        """Those with the most first, then by key."""
+        found = sorted((-count, key) for key, count in shared.items() if count >= self.least)
+        return tuple(Overlap(key, -count) for count, key in found[: self.limit])
+
+
+def evaluate_overlap(query: OverlapQuery, entries: Sequence[Entry]) -> tuple[Overlap, ...]:
+    """The answer by reading every record of the collection."""
+    collection, wanted = query.collection, frozenset(query.numbers)
+    held = {entry.key: wanted & collection.numbers_of(entry.value) for entry in entries}
+    holders = Counter(chain.from_iterable(held.values()))
+    rare = {number for number, count in holders.items() if count <= MOST_HOLDERS}
+    readable = (entry.key for entry in entries if is_readable(collection, entry, query.audiences))
+    return query.order({key: len(held[key] & rare) for key in readable})
+
+
+def numbers_table(collection: RecordKind) -> str:
+    """Each integer of a collection's lists with the number of the record that holds it."""
+    return f"{collection.name}_numbers"
+
+
+def read_sqlite_overlaps(
+    query: OverlapQuery, read: Callable[[str, list[Any]], list[tuple[Any, ...]]], now: int
+) -> tuple[Overlap, ...]:
+    """One read of the table for each integer, then one of the records that hold enough of them."""
+    table = numbers_table(query.collection)
+    statement = f"SELECT record FROM {table} WHERE number = ? LIMIT {MOST_HOLDERS + 1}"  # noqa: S608 - declared names
+    shared: Counter[int] = Counter()
+    for number in query.numbers:
+        holders = read(statement, [number])
+        if len(holders) <= MOST_HOLDERS:
+            shared.update(record for (record,) in holders)
+    enough = {record: count for record, count in shared.items() if count >= query.least}
+    rows: Iterable[tuple[Any, ...]] = read(
+        f"SELECT id, key, {column(query.collection, AUDIENCE)} FROM records "  # noqa: S608 - declared names
+        "WHERE id IN (SELECT value FROM json_each(?)) AND (expires_at IS NULL OR expires_at > ?)",
+        [msgspec.json.encode(list(enough)).decode(), now],
+    )
+    return query.order(
+        {key: enough[record] for record, key, audience in rows if may_read(audience, query.audiences)}
+    )
+
+
+def postgres_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[object]]:
+    """The statement that finds keys and counts in order, and its arguments. A record is known by its key's hash."""
+    collection = query.collection
+    arguments: list[object] = [list(query.numbers), query.least, now, query.limit]
+    readable = ""
+    if not isinstance(query.audiences, Everything):
+        arguments.append(sorted(query.audiences))
+        readable = f"AND {column(collection, AUDIENCE)} = ANY ($5::text[]) "
+    table = numbers_table(collection)
+    statement = (
+        "WITH held AS MATERIALIZED ("  # noqa: S608 - declared names
+        "SELECT one.number, one.record FROM unnest($1::bigint[]) AS wanted (number) CROSS JOIN LATERAL ("
+        f"SELECT number, record FROM {table} WHERE number = wanted.number LIMIT {MOST_HOLDERS + 1}) AS one), "
+        f"rare AS (SELECT number FROM held GROUP BY number HAVING count(*) <= {MOST_HOLDERS}), "
+        "shared AS MATERIALIZED ("
+        "SELECT record, count(*) AS n FROM held JOIN rare USING (number) GROUP BY record HAVING count(*) >= $2) "
+        "SELECT records.key, shared.n FROM shared JOIN records "
+        f"ON hashtextextended(records.key, 0) = shared.record AND records.collection = '{collection.name}' "
+        f"WHERE (expires_at IS NULL OR expires_at > $3) {readable}"
+        "ORDER BY shared.n DESC, records.key LIMIT $4"
+    )
+    return statement, arguments
