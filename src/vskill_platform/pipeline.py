@@ -45,6 +45,7 @@ from vskill_platform.store.judging import NOT_ASKED, Judged, ask_judges, is_judg
 from vskill_platform.store.registry_signals import registry_signals
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
+from vskill_platform.store.sketches import marks_of
 from vskill_platform.store.stored_content import keep_content
 from vskill_platform.worker_context import require_env
 
@@ -95,17 +96,13 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     )
     # The record keeps the findings however this run ends.
     claim.learn(evidence=evidence)
+    marks = marks_of(content.files, report.capabilities or ())
     signals = (
         *await capability_signals(claim.record.identity, content.digest, report),
-        *await registry_signals(claim.record.identity),
+        *await registry_signals(claim.record, content.files, marks),
     )
     if signals:
-        noticed = msgspec.structs.replace(
-            evidence,
-            signals=tuple(one.reason for one in signals),
-            signal_places=tuple(place for one in signals for place in one.details),
-        )
-        claim.learn(evidence=noticed)
+        claim.learn(evidence=msgspec.structs.replace(evidence, noticed=signals))
     decision = decide(report, judge, second=second, **grounds, signals=signals)
     if is_automatic(decision):
         unmet = await unmet_requirements(content.digest, (judge, second))
@@ -115,7 +112,8 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
         await _end(claim, decision.next_state, recorded, decision)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
-    return VerifiedContent(msgspec.structs.replace(content, unblocked=unblocked, report=report), approved)
+    verified = msgspec.structs.replace(content, unblocked=unblocked, report=report, marks=marks)
+    return VerifiedContent(verified, approved)
 
 
 async def _fetch(claim: HeldClaim) -> Content:

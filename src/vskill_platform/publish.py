@@ -46,7 +46,8 @@ from vskill_platform.store.names import claim_writes, settle_skill
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.quotas import count_publication
 from vskill_platform.store.rule_figures import count_fired
-from vskill_platform.store.scans import scan_once
+from vskill_platform.store.scans import get_scan, scan_once
+from vskill_platform.store.sketches import ContentMarks, marks_of, sketch_writes
 from vskill_platform.store.skills import alias_writes, place_of, skill_writes
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
@@ -66,6 +67,8 @@ class Content(msgspec.Struct, frozen=True):
     unblocked: Assert | None = None
     #: What the scan of this attempt said about it.
     report: StaticReport | None = None
+    #: What it has in common with others, if this attempt has looked already.
+    marks: ContentMarks | None = None
 
 
 class _Measured(msgspec.Struct, frozen=True):
@@ -97,13 +100,14 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
     Raises Blocked, LowerVersion, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
     content = verified.content if verified is not None else await _read_content(claim.record)
     measured, seal = await _measure(content.files), await _make_seal(content)
+    marks = content.marks or await _find_marks(content, seal)
     unblocked = content.unblocked
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         nonlocal unblocked
         # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
         asserted, unblocked = unblocked, None
-        operations, changes = await _publication(record, content, measured, seal, asserted)
+        operations, changes = await _publication(record, content, measured, seal, marks, asserted)
         # What was approved before was counted when it was decided.
         return (*operations, *(count_fired(record) if verified is not None else ())), changes
 
@@ -158,8 +162,19 @@ async def _make_seal(content: Content) -> _Seal | None:
     return _Seal(await signing.current(), report)
 
 
+async def _find_marks(content: Content, seal: _Seal | None) -> ContentMarks:
+    """Of content that was approved before. Where no report of today's rules is kept, its hosts are not counted."""
+    report = seal.report if seal else await get_scan(content.digest, require_env("scanner").scanner.ruleset)
+    return marks_of(content.files, (report.capabilities if report else None) or ())
+
+
 async def _publication(
-    record: Submission, content: Content, measured: _Measured, seal: _Seal | None, asserted: Assert | None
+    record: Submission,
+    content: Content,
+    measured: _Measured,
+    seal: _Seal | None,
+    marks: ContentMarks,
+    asserted: Assert | None,
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """The writes of a publication; they assert the blocklist version that was checked."""
     if asserted is None:
@@ -182,6 +197,7 @@ async def _publication(
         *await skill_writes(skill, published, version, added),
         *claims,
         *await count_publication(belonging.namespace, audience, skill, added),
+        *await sketch_writes(published, content.digest, marks),
     )
     if added is None and skill is not None and skill.audience != audience:
         operations += tuple(alias_writes(published))

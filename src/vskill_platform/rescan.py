@@ -36,6 +36,7 @@ from vskill_platform.store.grounds import grounds_for
 from vskill_platform.store.judging import NOT_ASKED, ask_judges, is_judge_needed
 from vskill_platform.store.rescans import apply_rescan
 from vskill_platform.store.scans import scan_once
+from vskill_platform.store.sketches import marks_of, remember_sketch
 from vskill_platform.store.skills import get_skill, iter_skills
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.task_kinds import TaskEnd
@@ -211,6 +212,7 @@ async def rescan(task: Task) -> TaskEnd:
         trusted_vendor=grounds["trusted_vendor"],
     )
     await apply_rescan(canonical, digest, decision, evidence)
+    await remember_sketch(canonical, digest, marks_of(files, report.capabilities or ()))
     settled = await settle_take_down(ruleset, canonical, digest, done=takes_down)
     return TaskEnd(f"{decision.outcome}: {decision.reason}", settled)
 

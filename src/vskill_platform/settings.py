@@ -244,9 +244,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         CapabilityClass.SHELL_HOST,
         CapabilityClass.PERSISTENCE,
     )
-    #: What the registry knows that sends a skill to a reviewer: a name that can be taken for a popular one, an owner
-    #: whose other skills were blocked within 90 days; an empty value sends nothing.
-    review_signals: tuple[Literal["look-alike", "publisher"], ...] = ("look-alike", "publisher")
+    #: What the registry knows that sends a skill to a reviewer: a copy of another owner's skill with something added, a
+    #: name that can be taken for a popular one, an install step with a host that no other skill uses, an owner whose
+    #: other skills were blocked within 90 days; an empty value sends nothing.
+    review_signals: tuple[Literal["copy", "look-alike", "host", "publisher"], ...] = (
+        *("copy", "look-alike"),
+        *("host", "publisher"),
+    )
     #: Owners whose skills count as a trusted vendor's.
     trusted_owners: tuple[OwnerPlace, ...] = ()
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.

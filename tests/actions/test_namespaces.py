@@ -280,6 +280,8 @@ async def test_a_narrower_skill_takes_its_submission_and_its_names_with_it(env):
     for alias in skill.aliases:
         entry = await env.kv.get(keys.alias_key(alias, SKILL))
         assert msgspec.json.decode(entry.value) == {"audience": audience}
+    sketch = await env.kv.get(keys.sketch(SKILL))
+    assert msgspec.json.decode(sketch.value)["audience"] == audience
     with pytest.raises(NotPermitted, match="public again"):
         await NARROW_SKILL(env, MIA, NarrowSkill(skill=SKILL, to=SkillVisibility.NAMESPACE, reason=WHY))
     await WIDEN_SKILL(env, EVE, WidenSkill(skill=SKILL, reason=WHY))

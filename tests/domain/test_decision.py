@@ -15,8 +15,6 @@ from vskill_platform.domain.decision import (
     DecisionRow,
     Outcome,
     RescanOutcome,
-    Signal,
-    SignalKind,
     decide,
     decide_rescan,
     judge_can_change,
@@ -38,6 +36,7 @@ from vskill_platform.domain.scan import (
     counting,
     score,
 )
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import TRANSITIONS, State
 
@@ -648,3 +647,11 @@ def test_only_what_the_operator_listed_is_taken_down_without_the_brake(findings,
     static = StaticReport("r2", findings=findings)
     again = decide_rescan(static, NO_JUDGE, certification=Certification.VERIFIED, **known)
     assert (again.outcome, again.at_once) == (RescanOutcome.TAKE_DOWN, at_once)
+
+
+def test_a_signal_that_is_only_shown_holds_nothing() -> None:
+    noted = msgspec.structs.replace(NEW_SECRET, holds=False)
+    assert decide(StaticReport("r1"), NO_JUDGE, signals=[noted]).next_state is State.AUTO_APPROVED
+    both = decide(StaticReport("r1"), NO_JUDGE, signals=[noted, NEW_SECRET])
+    assert both.row is DecisionRow.SIGNALLED
+    assert both.reason.count(NEW_SECRET.reason) == 1

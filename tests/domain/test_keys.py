@@ -28,6 +28,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.alias_key("c", "a/b/c"), "skill:alias:c:a/b/c"),
         (keys.name("c"), "name:c"),
         (keys.version("a/b/c", "1.0.0"), "version:a/b/c:1.0.0"),
+        (keys.sketch("a/b/c"), "sketch:a/b/c"),
+        (keys.host("ns:upload~mia", "get.tool.dev"), "host:ns%3Aupload~mia:get.tool.dev"),
         (keys.attestation("a/b/c", "1.0.0"), "attestation:a/b/c:1.0.0"),
         (keys.signer("0123456789abcdef"), "signer:0123456789abcdef"),
         (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.records import submission
 from vskill_platform.domain.evidence import Evidence, JudgeWord
 from vskill_platform.domain.review_risk import ReviewRisk, RiskLevel, risk_of
 from vskill_platform.domain.scan import ScanStatus, Severity, Verdict
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Appeal
 
@@ -68,6 +70,13 @@ def test_the_reasons_count_the_worst_findings_first_then_signals_the_scan_and_th
     counted = ("2 critical", "1 medium", "4 low")
     expected = (*counted, "2 signals", "scan timed out", "judge: concerns, 60", "appeal")
     assert found.reasons == expected
+
+
+def test_signals_that_are_only_shown_do_not_count() -> None:
+    copied = Signal(SignalKind.COPY, "it is a copy")
+    noted = msgspec.structs.replace(copied, holds=False)
+    assert risk(noticed=(noted,)) == ReviewRisk(RiskLevel.NOTHING_FOUND, ())
+    assert risk(noticed=(noted, copied)) == ReviewRisk(RiskLevel.SIGNAL, ("1 signal",))
 
 
 def test_one_signal_is_said_in_the_singular_and_a_complete_scan_not_at_all() -> None:

@@ -8,8 +8,6 @@ from vskill_platform.domain.decision import (
     BlockScope,
     DecisionRow,
     RescanOutcome,
-    Signal,
-    SignalKind,
     decide,
     decide_rescan,
     is_automatic,
@@ -29,6 +27,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 

@@ -5,6 +5,7 @@ import pytest
 from tests.support.acting import approve
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet, skill_files
 from tests.support.namespaces import manage
+from tests.support.records import submission
 from tests.support.system_reads import get_submission
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.visibility import audiences_of, resolve
@@ -13,11 +14,13 @@ from vskill_platform.domain.identity import normalise, upload_identity
 from vskill_platform.domain.look_alike import MIN_INSTALLS
 from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import with_installs
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.registry_signals import BLOCKED_WITHIN_MS, registry_signals
+from vskill_platform.store.sketches import ContentMarks
 from vskill_platform.store.skills import update_skill
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +42,10 @@ async def submit(env, owner: str, name: str, text: str = ""):
     return await get_submission(done.submission.id)
 
 
+def noticed(record) -> list[Signal]:
+    return list(record.evidence.noticed)
+
+
 async def make_popular(env, owner: str, name: str, installs: int = MIN_INSTALLS) -> None:
     assert (await submit(env, owner, name)).state is State.PUBLISHED
     await update_skill(f"upload~{owner}/skills/{name}", lambda skill: with_installs(skill, installs))
@@ -57,8 +64,7 @@ async def test_a_name_like_that_of_a_popular_skill_waits_for_a_reviewer_with_its
         "its name linterr can be taken for linter, the name of upload~ann/skills/linter, which was installed "
         f"{MIN_INSTALLS} times"
     )
-    assert record.evidence is not None and record.evidence.signals == (said,)
-    assert record.evidence.signal_places == ("upload~ann/skills/linter",)
+    assert noticed(record) == [Signal(SignalKind.LOOK_ALIKE, said, skills=("upload~ann/skills/linter",))]
     assert said in record.history[-1].reason
     await approve(record.id, by="admin:eve", reason="a fork that says so")
     await run_until_quiet(env)
@@ -84,12 +90,9 @@ async def test_the_most_popular_of_several_is_named_and_all_are_listed(env):
     await make_popular(env, "ann", "linters", 30)
     await make_popular(env, "ben", "lintr", 40)
     record = await submit(env, "mia", "linter")
-    assert record.evidence is not None
-    assert (
-        "lintr, the name of upload~ben/skills/lintr, which was installed 40 times"
-        in record.evidence.signals[0]
-    )
-    assert record.evidence.signal_places == ("upload~ann/skills/linters", "upload~ben/skills/lintr")
+    (found,) = noticed(record)
+    assert "lintr, the name of upload~ben/skills/lintr, which was installed 40 times" in found.reason
+    assert found.skills == ("upload~ann/skills/linters", "upload~ben/skills/lintr")
 
 
 async def test_an_owner_whose_other_skill_was_blocked_lately_waits_for_a_reviewer(env):
@@ -97,8 +100,8 @@ async def test_an_owner_whose_other_skill_was_blocked_lately_waits_for_a_reviewe
     await block(env, "ann", "thief", now - BLOCKED_WITHIN_MS)
     record = await submit(env, "ann", "notes")
     assert record.state is State.NEEDS_REVIEW
-    assert record.evidence is not None
-    assert record.evidence.signals == ("another skill of its owner was blocked within 90 days",)
+    (found,) = noticed(record)
+    assert found.reason == "another skill of its owner was blocked within 90 days"
     assert (await submit(env, "anna", "notes")).state is State.PUBLISHED
 
 
@@ -109,8 +112,8 @@ async def test_an_old_block_speaks_against_nobody_and_several_are_counted(env):
     for name in ("second", "third"):
         await block(env, "ann", name, now)
     record = await submit(env, "ann", "later")
-    assert record.evidence is not None
-    assert record.evidence.signals == ("2 other skills of its owner were blocked within 90 days",)
+    (found,) = noticed(record)
+    assert found.reason == "2 other skills of its owner were blocked within 90 days"
 
 
 async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
@@ -121,7 +124,8 @@ async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
         ("https://github.com/acme2/tools", 0),
         ("https://gitlab.com/acme/tools", 0),
     ):
-        assert len(await registry_signals(normalise(address, "skills/notes"))) == expected
+        record = submission(identity=normalise(address, "skills/notes"))
+        assert len(await registry_signals(record, (), ContentMarks((), ()))) == expected
 
 
 @pytest.mark.parametrize("kind", ["look-alike", "publisher"])
@@ -130,5 +134,4 @@ async def test_the_operator_chooses_what_is_looked_at(tmp_path, kind):
         await make_popular(env, "ann", "linter")
         await block(env, "mia", "thief", env.kv.now())
         record = await submit(env, "mia", "linterr")
-        assert record.evidence is not None
-        assert [("owner" in one) for one in record.evidence.signals] == [kind == "publisher"]
+        assert [one.kind.value for one in noticed(record)] == [kind]

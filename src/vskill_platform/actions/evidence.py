@@ -13,6 +13,7 @@ from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.scan import Finding, FindingKind, JudgeReport, StaticReport
+from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
@@ -20,6 +21,7 @@ from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
 from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
+from vskill_platform.store.registry_signals import reviewer_signals
 from vskill_platform.store.rule_figures import RuleFigures, read_rule_figures
 from vskill_platform.store.rulings import SimilarRuling, find_similar, subjects_of
 from vskill_platform.store.scans import get_scan
@@ -47,6 +49,8 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     cards: CardDifference | None = None
     #: What reviewers decided about what has something in common with it.
     similar: tuple[SimilarRuling, ...] = ()
+    #: What only this reviewer is shown of what the registry knows.
+    signals: tuple[Signal, ...] = ()
     #: How the rules did here.
     figures: dict[str, RuleFigures] = {}
 
@@ -92,6 +96,7 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         live=live,
         cards=await _compare_with_live(services, report, live),
         similar=await find_similar(record, subjects_of(record, ordered, files)),
+        signals=await reviewer_signals(record, files, audiences_of(reader)),
         figures=await read_rule_figures(),
     )
 

@@ -24,6 +24,7 @@ from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
 from vskill_platform.store.names import claim_writes, settle_skill
 from vskill_platform.store.namespaces import belonging_of
+from vskill_platform.store.sketches import sketch_readers_writes
 from vskill_platform.store.skills import alias_writes, require_skill, skill_writes
 from vskill_platform.submission_store import read_submission
 
@@ -116,6 +117,7 @@ async def _set(
             belonging.asserted,
             audit,
             *await skill_writes(found, changed, version),
+            *await sketch_readers_writes(changed),
             *claims,
         ]
         await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])

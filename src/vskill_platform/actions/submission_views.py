@@ -84,6 +84,20 @@ class ScanSummary(Wire, frozen=True):
     second_judge: OtherJudgeView | None = None
 
 
+class SignalView(Wire, frozen=True):
+    """Something that the registry noticed and no scan of the files can see."""
+
+    #: new-capability, copy, look-alike, host or publisher
+    kind: str
+    reason: str
+    #: places in files, lines that were added, hosts
+    details: tuple[str, ...]
+    #: canonical names of the skills that it speaks of
+    skills: tuple[str, ...]
+    #: whether it goes to a reviewer because of this
+    holds: bool
+
+
 class PositionView(Wire, frozen=True):
     """A place in the line of those that wait for a worker."""
 
@@ -138,6 +152,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     #: null where it does not wait for a worker
     position: PositionView | None
     history: tuple[HistoryEvent, ...]
+    #: what the registry noticed about this content
+    signals: tuple[SignalView, ...] = ()
     #: under which name it is published, where its folder and SKILL.md give two
     name_note: str | None = None
     #: a reviewer approved their own submission
@@ -210,6 +226,7 @@ def submission_view(
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
         history=tuple(_event(event, viewer) for event in record.history),
+        signals=_signals(record.evidence),
         name_note=name_note(record.skill_name, record.declared_name),
         approved_by_submitter=record.approval is not None and record.approval.own,
     )
@@ -249,6 +266,13 @@ def _decision(record: Submission) -> DecisionView | None:
     ended = record.evidence is None or record.evidence.status is ScanStatus.COMPLETE
     score = found.score if ended and record.state is not State.BLOCKED else None
     return DecisionView(found.reason, found.rule_ids, found.certification, score)
+
+
+def _signals(found: Evidence | None) -> tuple[SignalView, ...]:
+    noticed = found.noticed if found is not None else ()
+    return tuple(
+        SignalView(one.kind.value, one.reason, one.details, one.skills, one.holds) for one in noticed
+    )
 
 
 def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:

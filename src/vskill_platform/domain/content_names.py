@@ -17,6 +17,8 @@ ABOUT_CONTENT = (
     *(keys.SCAN, keys.JUDGE, keys.EXTSCAN, keys.RESCAN, keys.SUPPRESS, keys.RULING, keys.BLOCK),
     keys.HAND_IN,
     *(keys.ATTESTATION, keys.AUDIT, keys.DAMAGE, keys.UPLOAD, keys.TOKEN, keys.SESSION, keys.USER, "task:"),
+    # Its content is named by a version too.
+    keys.SKETCH,
 )
 
 _ADDRESS = re2.compile(rb"\b[0-9a-f]{64}\b")

@@ -26,6 +26,7 @@ from vskill_platform.domain.scan import (
     strong_malice,
     verdict_of,
 )
+from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.skill import Certification, certification_for
 from vskill_platform.domain.states import State
 
@@ -39,27 +40,6 @@ class BlockScope(enum.StrEnum):
     NONE = "none"
     PLACE = "place"
     DIGEST = "digest"
-
-
-class SignalKind(enum.StrEnum):
-    """What the registry knows about a skill that no scan of its files can know."""
-
-    #: this version can do something that the newest live version cannot
-    NEW_CAPABILITY = "new-capability"
-    #: its name can be taken for that of a popular skill of another owner
-    LOOK_ALIKE = "look-alike"
-    #: other skills of its owner were blocked lately
-    PUBLISHER = "publisher"
-
-
-class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that the registry noticed. It sends a skill to a reviewer and does nothing else."""
-
-    kind: SignalKind
-    #: a sentence for the author
-    reason: str
-    #: where: places in files, names, hosts
-    details: tuple[str, ...] = ()
 
 
 class Outcome(enum.StrEnum):
@@ -193,8 +173,8 @@ def decide(
 
     `second` is the report of a second judge. `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is
     the reviewer who approved exactly this digest. `suppressed` are the rules that a reviewer judged false for this
-    digest. `signals` are what the registry noticed about the skill; a trusted vendor's do not count. `unmet` are
-    sentences about verdicts that the operator requires and that are missing or not clean.
+    digest. `signals` are what the registry noticed about the skill; those that are only shown and a trusted vendor's do
+    not count. `unmet` are sentences about verdicts that the operator requires and that are missing or not clean.
     """
     findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
     case = _Case(
@@ -416,7 +396,7 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
         found = _count(cleared, "critical finding")
         reason = f"{_judges_name(case)} cleared {found}; a reviewer must agree"
         doubts.append((DecisionRow.CRITICAL_CLEARED, reason))
-    doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals]
+    doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals if signal.holds]
     doubts += [(DecisionRow.REQUIREMENT_UNMET, reason) for reason in case.unmet]
     if not doubts:
         return decision

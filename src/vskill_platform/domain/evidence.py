@@ -21,6 +21,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.domain.signals import Signal
 
 
 class JudgeWord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,7 +62,9 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     certain: int = 0
     #: the rules of those findings, each once
     rules: tuple[str, ...] = ()
-    #: what the registry noticed that no scan can see: sentences, and the places that they speak of
+    #: what the registry noticed that no scan can see
+    noticed: tuple[Signal, ...] = ()
+    #: the same in records of earlier releases: sentences, and the places that they speak of
     signals: tuple[str, ...] = ()
     signal_places: tuple[str, ...] = ()
     capabilities: int = 0
@@ -78,6 +81,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def judge_words(self) -> JudgeWords:
         return JudgeWords(self.judge, self.judge_status, self.second_judge, self.second_judge_status)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The sentences of the signals that ask for a reviewer."""
+        return (*self.signals, *(one.reason for one in self.noticed if one.holds))
 
 
 def evidence_of(

@@ -28,6 +28,10 @@ ALIAS = "skill:alias:"
 #: short names and the skills that hold them
 NAME = "name:"
 VERSION = "version:"
+#: what a published skill's text has in common with others
+SKETCH = "sketch:"
+#: how many published skills of one audience name a host
+HOST = "host:"
 ATTESTATION = "attestation:"
 #: public keys that have signed something in this store
 SIGNER = "signer:"
@@ -106,6 +110,8 @@ PARTS: dict[str, int] = {
     SKILL: 1,
     NAME: 1,
     VERSION: 2,
+    SKETCH: 1,
+    HOST: 2,
     ATTESTATION: 2,
     SIGNER: 1,
     SUPPRESS: 2,
@@ -233,6 +239,15 @@ def version(canonical: str, number: str) -> str:
 def versions_of(canonical: str) -> str:
     """The prefix of all versions of one skill."""
     return _key(VERSION, canonical) + ":"
+
+
+def sketch(canonical: str) -> str:
+    return _key(SKETCH, canonical)
+
+
+def host(audience: str, name: str) -> str:
+    """A counter."""
+    return _key(HOST, audience, name)
 
 
 def attestation(canonical: str, number: str) -> str:

@@ -65,7 +65,7 @@ def _level_of(evidence: Evidence) -> RiskLevel:
         RiskLevel.CERTAIN: evidence.certain > 0,
         RiskLevel.CRITICAL: evidence.findings.get(Severity.CRITICAL, 0) > 0,
         RiskLevel.STRONG_MALICE: strong > 0,
-        RiskLevel.SIGNAL: bool(evidence.signals),
+        RiskLevel.SIGNAL: bool(evidence.doubts),
         RiskLevel.NOT_READ: evidence.status is not ScanStatus.COMPLETE,
         RiskLevel.DOUBT: doubtful,
     }
@@ -75,8 +75,8 @@ def _level_of(evidence: Evidence) -> RiskLevel:
 def _count_findings(evidence: Evidence) -> tuple[str, ...]:
     worst = sorted(evidence.findings.items(), key=lambda pair: -pair[0].rank)
     found = [f"{count} {level.value}" for level, count in worst if count]
-    if evidence.signals:
-        found.append("1 signal" if len(evidence.signals) == 1 else f"{len(evidence.signals)} signals")
+    if doubts := len(evidence.doubts):
+        found.append("1 signal" if doubts == 1 else f"{doubts} signals")
     if evidence.status is not ScanStatus.COMPLETE:
         found.append(f"scan {evidence.status.value.replace('_', ' ')}")
     words = (("judge", evidence.judge), ("second judge", evidence.second_judge))

@@ -10,10 +10,10 @@ from vskill_platform.domain.capability import (
     needing_review,
     new_capabilities,
 )
-from vskill_platform.domain.decision import Signal, SignalKind
 from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.store.scans import get_scan, scan_once
 from vskill_platform.store.skills import place_of

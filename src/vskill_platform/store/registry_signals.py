@@ -1,22 +1,34 @@
-"""What the registry knows about a skill and no scan of its files can know: that its name can be taken for a popular
-one, and that its owner's other skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
+"""What the registry knows about a skill and no scan of its files can know: that it is a copy of another one, that its
+name can be taken for a popular one, that it installs from a host that nobody else uses, and that its owner's other
+skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
 
-Names are compared with those that everybody can see, so that nobody learns of a private one. An owner's blocks are
-counted and not named, because not everybody who may submit there may read all of them.
+Skills are compared with those that every reader of the submission may read, and names with those that everybody can
+see, so that nobody learns of a private one. An owner's blocks are counted and not named, because not everybody who may
+submit there may read all of them.
 """
 
+import msgspec
+
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
-from vskill_platform.domain.decision import Signal, SignalKind
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.copies import sketch_of
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.install_hosts import describe_hosts, install_steps
 from vskill_platform.domain.look_alike import MIN_INSTALLS, look_alikes
-from vskill_platform.domain.naming import hyphenate
+from vskill_platform.domain.namespace import common_audiences
+from vskill_platform.domain.naming import canonical_name, hyphenate
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.collections import SKILLS
+from vskill_platform.domain.submission import Submission
+from vskill_platform.kv.collections import AUDIENCE, SKILLS
 from vskill_platform.kv.query import Between
 from vskill_platform.records import Skips
+from vskill_platform.store.copy_signals import copy_signals
 from vskill_platform.store.names import read_names
+from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.sketches import ContentMarks
 from vskill_platform.store.skills import place_of
 from vskill_platform.worker_context import require_env
 
@@ -24,17 +36,43 @@ from vskill_platform.worker_context import require_env
 BLOCKED_WITHIN_MS = 90 * 86_400_000
 #: Blocks of one owner that are counted.
 MOST_BLOCKS = 100
+#: A registry with fewer published skills has seen too few hosts to wonder about a new one.
+FEWEST_SKILLS = 200
+#: So many skills of one owner, published or updated within a day, are a burst.
+BURST, BURST_MS = 20, 86_400_000
+#: Skills of one owner that are looked at for that.
+MOST_SKILLS = 200
 
 
-async def registry_signals(identity: Identity) -> tuple[Signal, ...]:
-    """The signals of what is submitted at this place."""
+async def registry_signals(
+    record: Submission, files: tuple[SkillFile, ...], marks: ContentMarks
+) -> tuple[Signal, ...]:
+    """The signals of what was submitted."""
     wanted = require_env("settings").settings.review_signals
+    identity = record.identity
+    readers = common_audiences(record.audience, await read_directory())
     found: list[Signal] = []
+    if SignalKind.COPY in wanted:
+        found += await copy_signals(identity, record.submitter, files, marks.hashes, readers)
     if SignalKind.LOOK_ALIKE in wanted:
         found += await _look_alike(identity)
+    if SignalKind.HOST in wanted:
+        found += await _first_seen_hosts(files, marks.hosts, readers)
     if SignalKind.PUBLISHER in wanted:
         found += await _publisher(identity)
     return tuple(found)
+
+
+async def reviewer_signals(
+    record: Submission, files: tuple[SkillFile, ...], audiences: Audiences
+) -> tuple[Signal, ...]:
+    """What only a reviewer is shown, and holds nothing by itself: copies of skills that this reviewer may read, and the
+    owner's history."""
+    copies = await copy_signals(record.identity, record.submitter, files, sketch_of(files), audiences)
+    told = {skill for one in (record.evidence.noticed if record.evidence else ()) for skill in one.skills}
+    found = [one for one in copies if not told.issuperset(one.skills)]
+    found += await _history(record.identity, audiences)
+    return tuple(msgspec.structs.replace(one, holds=False) for one in found)
 
 
 async def _look_alike(identity: Identity) -> list[Signal]:
@@ -53,7 +91,7 @@ async def _look_alike(identity: Identity) -> list[Signal]:
         f"its name {name} can be taken for {holders[first.canonical]}, the name of {first.canonical}, which was "
         f"installed {first.trust.installs} times"
     )
-    return [Signal(SignalKind.LOOK_ALIKE, reason, tuple(sorted(one.canonical for one in popular)))]
+    return [Signal(SignalKind.LOOK_ALIKE, reason, skills=tuple(sorted(one.canonical for one in popular)))]
 
 
 async def _has_popular() -> bool:
@@ -111,3 +149,45 @@ def _blocks_of(kind: TargetKind, identity: Identity) -> str:
     """The beginning of the keys of an owner's blocks."""
     owner, _, _ = identity.repo_key.rpartition("/")
     return keys.block(BlockTarget(kind, f"{owner}/"))
+
+
+async def _first_seen_hosts(
+    files: tuple[SkillFile, ...], hosts: tuple[str, ...], audiences: frozenset[str]
+) -> list[Signal]:
+    """Hosts of install steps that no published skill names, where there are enough skills to tell."""
+    steps = install_steps(hosts, files)
+    if not steps:
+        return []
+    kv = require_env("kv").kv
+    counters = {keys.host(audience, host): host for host in steps for audience in audiences}
+    settled = await kv.get_many(counters)
+    for error in settled.failed.values():
+        raise error
+    seen = {counters[key] for key in settled.found}
+    unseen = [host for host in steps if host not in seen]
+    if not unseen:
+        return []
+    published = await kv.count_by(SKILLS.prefix, AUDIENCE, audiences=audiences)
+    if sum(published.values()) < FEWEST_SKILLS:
+        return []
+    details = tuple(place for host in unseen for place in steps[host])
+    return [Signal(SignalKind.HOST, describe_hosts(unseen), details)]
+
+
+async def _history(identity: Identity, audiences: Audiences) -> list[Signal]:
+    """That the owner has published nothing before, or much within a day."""
+    env = require_env("kv")
+    owner, _, _ = canonical_name(identity).partition("/")
+    page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=f"{owner}/", limit=MOST_SKILLS)
+    for error in page.failed.values():
+        raise error
+    if not page.items:
+        return [Signal(SignalKind.PUBLISHER, f"no skill of {owner} is published here yet")]
+    changed = [SKILLS.fields["listed_at"].read(entry.value) for entry in page.items]
+    since = env.kv.now() - BURST_MS
+    recent = sum(isinstance(at, int) and at >= since for at in changed)
+    if recent < BURST:
+        return []
+    return [
+        Signal(SignalKind.PUBLISHER, f"{recent} skills of {owner} were published or updated within a day")
+    ]

@@ -24,6 +24,7 @@ from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import Finding, FindingKind, ScanStatus, StaticReport
+from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, EntryPoint, Submission
 from vskill_platform.domain.timeline import Stay, stays, time_by_state
@@ -77,6 +78,8 @@ class ShownSubmission(msgspec.Struct, frozen=True):
     position: PositionView | None
     findings: tuple[Finding, ...]
     more_findings: int
+    #: What the registry noticed and a reviewer must look at.
+    signals: tuple[Signal, ...]
     #: What its author should correct in SKILL.md.
     notes: tuple[FormNote, ...]
     #: There is a report of this run.
@@ -133,6 +136,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         position=await _position(request, record) if record is current else None,
         findings=counting[:MOST_FINDINGS],
         more_findings=max(len(counting) - MOST_FINDINGS, 0),
+        signals=_signals(record),
         notes=report.notes if report is not None else (),
         is_scanned=report is not None,
         card=report.capabilities if report else None,
@@ -167,6 +171,12 @@ def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding,
     named = set(record.decision.rule_ids if record.decision else ())
     found = ordered_findings(record, report)
     return tuple(one for one in found if one.kind is not FindingKind.CAPABILITY or one.rule_id in named)
+
+
+def _signals(record: Submission) -> tuple[Signal, ...]:
+    """Those that wait for a reviewer, or waited when a reviewer refused it."""
+    noticed = record.evidence.noticed if record.evidence and record.state is not State.PUBLISHED else ()
+    return tuple(one for one in noticed if one.holds)
 
 
 async def _offers(request: Request, record: Submission) -> Offers:

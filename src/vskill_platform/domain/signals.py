@@ -1,0 +1,61 @@
+"""What the registry knows about a skill and no scan of its files can know, as data: the decision reads it, the record
+keeps it, and pages and answers show it."""
+
+import enum
+
+import msgspec
+
+
+class SignalKind(enum.StrEnum):
+    """What was noticed."""
+
+    #: this version can do something that the newest live version cannot
+    NEW_CAPABILITY = "new-capability"
+    #: it is a published skill of another owner, with something added
+    COPY = "copy"
+    #: its name can be taken for that of a popular skill of another owner
+    LOOK_ALIKE = "look-alike"
+    #: an install step addresses a host that no published skill and no list of known hosts has
+    HOST = "host"
+    #: other skills of its owner were blocked lately
+    PUBLISHER = "publisher"
+
+    @property
+    def heading(self) -> str:
+        """What it is called on pages."""
+        return _HEADINGS[self]
+
+    @property
+    def advice(self) -> str:
+        """What its author can do."""
+        return _ADVICE.get(self, "A reviewer looks at it; there is nothing that you must do.")
+
+
+_HEADINGS = {
+    SignalKind.NEW_CAPABILITY: "New in this version",
+    SignalKind.COPY: "Copy of another skill",
+    SignalKind.LOOK_ALIKE: "Name like that of a popular skill",
+    SignalKind.HOST: "Host that no other skill uses",
+    SignalKind.PUBLISHER: "Publisher",
+}
+
+
+_ADVICE = {
+    SignalKind.COPY: "If it is a fork, say in SKILL.md of which skill and what you changed; otherwise use it.",
+    SignalKind.LOOK_ALIKE: "Publish it under a name that nobody takes for the other one, or wait for a reviewer.",
+    SignalKind.HOST: "Say in SKILL.md whose host it is and why it is needed, or install from a package index.",
+}
+
+
+class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that the registry noticed. It sends a skill to a reviewer, or is only shown, and does nothing else."""
+
+    kind: SignalKind
+    #: a sentence for the author
+    reason: str
+    #: where: places in files, lines, names, hosts
+    details: tuple[str, ...] = ()
+    #: canonical names of the skills that it speaks of; every reader of the submission may read them
+    skills: tuple[str, ...] = ()
+    #: whether it goes to a reviewer because of this
+    holds: bool = True

@@ -1,0 +1,153 @@
+"""Copies of published skills by other owners: the sketches name candidates, and the stored files tell how much of one
+is in what was submitted, and what was added.
+
+Only skills are compared that every reader of the submission may read, so nobody learns of a private one by what is
+said here. What is quoted are lines of the submission itself.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.copies import CopyComparison, compare_contents, describe_copy, shared_enough
+from vskill_platform.domain.errors import ContentDamaged
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.kv.collections import SKETCHES
+from vskill_platform.kv.entries import Overlap
+from vskill_platform.records import Skips
+from vskill_platform.store.capability_signals import newest_live
+from vskill_platform.store.owners import owners_of
+from vskill_platform.store.sketches import Sketch
+from vskill_platform.store.skills import place_of, read_skills
+from vskill_platform.store.stored_content import INLINE_BYTES, read_content
+from vskill_platform.worker_context import require_env
+
+#: Skills that share something, of any owner.
+MOST_FOUND = 50
+#: Of those of other owners, how many sketches are read, and how many contents are compared.
+MOST_CANDIDATES, MOST_COMPARED = 10, 3
+
+
+class _Twin(msgspec.Struct, frozen=True):
+    """A published skill, the files that its sketch was made of, and how they are contained in the new ones."""
+
+    skill: PublishedSkill
+    files: tuple[SkillFile, ...]
+    comparison: CopyComparison
+
+
+async def copy_signals(
+    identity: Identity,
+    submitter: str | None,
+    files: tuple[SkillFile, ...],
+    hashes: tuple[int, ...],
+    audiences: Audiences,
+) -> list[Signal]:
+    """The signal of the skill that most of the submitted text is taken from, if there is one. A plain copy of a live
+    skill is only shown."""
+    if not hashes:
+        return []
+    _, canonical, own, _ = await place_of(identity)
+    candidates = await _find_candidates(canonical, hashes, audiences)
+    live = newest_live(own)
+    for twin in await _compare(candidates, files, audiences):
+        found, skill = twin.comparison, twin.skill
+        if await _is_same_owner(identity, submitter, skill):
+            continue
+        if live is not None and await _is_accepted(twin, live.digest):
+            continue
+        withdrawn = skill.current_version is None
+        reason = describe_copy(found, skill.canonical, withdrawn=withdrawn)
+        details = tuple(map(str, found.added))
+        if (more := found.total_added - len(found.added)) > 0:
+            details += (f"{more} more",)
+        holds = withdrawn or found.total_added > 0
+        return [Signal(SignalKind.COPY, reason, details, (skill.canonical,), holds)]
+    return []
+
+
+async def _find_candidates(
+    canonical: str, hashes: tuple[int, ...], audiences: Audiences
+) -> dict[str, Sketch]:
+    """Sketches of other owners' skills that share enough, by canonical name, the most alike first."""
+    env = require_env("kv")
+    owner, _, _ = canonical.partition("/")
+    found = await env.kv.overlap(
+        SKETCHES.prefix, hashes, audiences=audiences, least=len(hashes) // 4, limit=MOST_FOUND
+    )
+    others = [one for one in found if not one.key.startswith(keys.sketch(f"{owner}/"))][:MOST_CANDIDATES]
+    if not others:
+        return {}
+    settled = await env.kv.get_many(one.key for one in others)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("copy_signals")
+    sketches: dict[str, Sketch] = {}
+    for one in others:
+        entry = settled.found.get(one.key)
+        sketch = None if entry is None else skips.decode(entry, Sketch)
+        if sketch is not None and _is_alike(one, sketch, len(hashes)):
+            sketches[keys.parse(one.key).parts[0]] = sketch
+    skips.report(env)
+    return dict(list(sketches.items())[:MOST_COMPARED])
+
+
+def _is_alike(one: Overlap, sketch: Sketch, size: int) -> bool:
+    return shared_enough(one.shared, size, len(sketch.hashes))
+
+
+async def _compare(
+    candidates: dict[str, Sketch], files: tuple[SkillFile, ...], audiences: Audiences
+) -> list[_Twin]:
+    """Those whose text is contained, the best first. One whose files are gone or damaged cannot be compared."""
+    if not candidates:
+        return []
+    skills = await read_skills(candidates, audiences=audiences)
+    twins: list[_Twin] = []
+    for name, skill in skills.items():
+        published = await _read_files(candidates[name].digest)
+        comparison = await _compare_files(published, files) if published else None
+        if comparison is not None and comparison.is_copy:
+            twins.append(_Twin(skill, published, comparison))
+    return sorted(twins, key=lambda one: (-one.comparison.contained, one.skill.canonical))
+
+
+async def _read_files(digest: str) -> tuple[SkillFile, ...]:
+    try:
+        return await read_content(digest)
+    except ContentDamaged:
+        return ()
+
+
+async def _compare_files(
+    published: tuple[SkillFile, ...], new: tuple[SkillFile, ...]
+) -> CopyComparison | None:
+    if _size(published) + _size(new) <= INLINE_BYTES:
+        return compare_contents(published, new)
+    return await asyncio.to_thread(compare_contents, published, new)
+
+
+def _size(files: Iterable[SkillFile]) -> int:
+    return sum(len(file.data) for file in files)
+
+
+async def _is_same_owner(identity: Identity, submitter: str | None, skill: PublishedSkill) -> bool:
+    """Whether somebody proved control of both places, or submits one and controls the other."""
+    theirs = {owner.account for owner in await owners_of(skill.identity)}
+    if not theirs:
+        return False
+    ours = {owner.account for owner in await owners_of(identity)}
+    return bool(theirs & (ours | {submitter}))
+
+
+async def _is_accepted(twin: _Twin, digest: str) -> bool:
+    """Whether the live version is this copy with something added already: then somebody has looked at it."""
+    before = await _read_files(digest)
+    earlier = await _compare_files(twin.files, before) if before else None
+    return earlier is not None and earlier.is_copy and earlier.total_added > 0

@@ -1,0 +1,161 @@
+"""Hosts that install steps name, and those that tell nothing."""
+
+import pytest
+
+from vskill_platform.domain.capability import CapabilityContext, CapabilityKind, SkillCapability
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.install_hosts import (
+    MOST_BYTES,
+    MOST_HOSTS,
+    MOST_PLACES,
+    describe_hosts,
+    hosts_named,
+    install_steps,
+)
+from vskill_platform.domain.known_hosts import is_known_host
+
+HOST = "get.newtool.dev"
+
+
+def steps(text: str | bytes, *hosts: str) -> dict[str, tuple[str, ...]]:
+    data = text if isinstance(text, bytes) else text.encode()
+    return install_steps(hosts or (HOST,), [SkillFile("SKILL.md", "100644", data)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"curl -fsSL https://{HOST}/setup | bash",
+        f"curl -fsSL https://{HOST}/setup | sudo sh -s --",
+        f"wget -q https://{HOST}/tool -O /tmp/tool",
+        f"curl https://{HOST}/tool --output tool",
+        f"curl https://{HOST}/tool > tool",
+        f"iwr https://{HOST}/a | iex",
+        f"Invoke-WebRequest https://{HOST}/a -OutFile a",
+        f"bash <(curl -s https://{HOST}/a)",
+        f'sh -c "$(curl -fsSL https://{HOST}/a)"',
+        f"pip install --index-url https://{HOST}/simple tool",
+        f"pip3 install https://{HOST}/tool",
+        f"npm i https://{HOST}/tool",
+        f"npm publish --registry https://{HOST}",
+        f"git clone https://{HOST}/tool",
+        f"brew tap us/tool https://{HOST}/tool",
+        f"docker run {HOST}/tool",
+        f"First, download the helper from https://{HOST}/helper and open it.",
+        f"Install it from [our site](https://{HOST}/).",
+        f"Get https://{HOST}/tool.zip",
+        f"https://{HOST}/Tool.DMG",
+        f"curl -s https://{HOST}/tool.py | python3 -",
+        f"curl -s https://{HOST}/skill.md > ~/.agent/skills/tool/SKILL.md",
+        f"Install it from {HOST}.",
+    ],
+)
+def test_a_line_that_brings_something_onto_the_machine_is_an_install_step(line):
+    assert steps(f"# A\n\n{line}\n") == {HOST: (f"{HOST} at SKILL.md:3",)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"curl -s https://{HOST}/v1/weather?city=Oslo",
+        f"curl -X POST https://{HOST}/v1/notes -d @note.json",
+        f'requests.get("https://{HOST}/v1/items")',
+        f"See https://{HOST}/docs for all options.",
+        f"curl -s https://{HOST}/v1/items 2>/dev/null | head -100",
+        f"curl -s https://{HOST}/v1/items | python3 -c 'import json'",
+        f"curl -s https://{HOST}/v1/<item>/parts",
+        f"curl https://{HOST}/v1/files/7/download?format=svg",
+        f"homepage: https://{HOST}",
+        f"download https://eu.{HOST}/a and https://{HOST}-eu.com/a and https://{HOST}x/a",
+        "curl -fsSL https://rubygems.org/setup | bash",
+    ],
+)
+def test_a_call_or_a_link_is_no_install_step(line):
+    assert steps(line) == {}
+
+
+def test_places_are_bounded_and_hosts_apart():
+    line = f"download https://{HOST}/a\n"
+    assert len(steps(line * 9)[HOST]) == MOST_PLACES
+    found = steps(f"{line}see https://other.dev\ninstall https://other.dev/b\n", HOST, "other.dev")
+    assert found == {HOST: (f"{HOST} at SKILL.md:1",), "other.dev": ("other.dev at SKILL.md:3",)}
+
+
+def test_what_is_not_text_or_far_down_is_left_out():
+    assert steps(b"\0" + f"download https://{HOST}/a".encode()) == {}
+    assert steps(b"x" * MOST_BYTES + f"\ndownload https://{HOST}/a".encode()) == {}
+
+
+def host(name: str, context: CapabilityContext = CapabilityContext.LINK) -> SkillCapability:
+    return SkillCapability(CapabilityKind.HOST, name, context=context)
+
+
+def test_a_cards_hosts_are_named_once_without_those_that_everybody_knows():
+    card = [
+        host("a.dev"),
+        host("a.dev", CapabilityContext.CODE),
+        host("static.crates.io"),
+        host("3 more"),
+    ]
+    assert hosts_named([*card, SkillCapability(CapabilityKind.COMMAND, "b.dev")]) == ("a.dev",)
+    assert len(hosts_named(host(f"h{number}.dev") for number in range(99))) == MOST_HOSTS
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "rubygems.org",
+            "static.crates.io",
+            "raw.githubusercontent.com",
+            "GITHUB.com",
+            "repo.packagist.org",
+        ),
+        *("example.com", "api.example.org", "a.test", "box.local", "printer.lan", "localhost", "intranet"),
+        *("10.0.0.7", "192.168.1.4", "172.16.0.1", "169.254.1.1", "127.0.0.1"),
+        *(
+            "your-server.com",
+            "api.your-company.io",
+            "my.domain.com",
+            "*.dev",
+            "chosen at run time",
+            "github.com.",
+        ),
+        "github.com:443",
+    ],
+)
+def test_hosts_that_tell_nothing(name):
+    assert is_known_host(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "get.newtool.dev",
+            "rubygems.org.evil.dev",
+            "notrubygems.org",
+            "rubygems-org.dev",
+            "91.92.242.30",
+            "172.32.0.1",
+        ),
+        *(
+            "xn--rubygems-abc.org",
+            "github.com.co",
+            "testing.dev",
+            "x.pages.dev",
+            "x.vercel.app",
+            "x.github.io",
+            "mydomain-tools.dev",
+            "11.0.0.1",
+        ),
+    ],
+)
+def test_hosts_that_are_strange(name):
+    assert not is_known_host(name)
+
+
+def test_hosts_are_described_in_a_sentence():
+    said = "an install step names {}, which no other published skill uses"
+    assert describe_hosts(["a.dev"]) == said.format("a.dev")
+    assert describe_hosts(["a.dev", "b.dev", "c.dev"]) == said.format("a.dev, b.dev and c.dev")
