@@ -18,6 +18,7 @@ from bench import (
     reads,
     scanner,
     search,
+    signals,
     web,
 )
 from bench.machine import Machine, describe
@@ -42,6 +43,7 @@ BENCHES: dict[str, Bench] = {
     "lists": git_lists.run,
     "search": search.run,
     "scanner": scanner.run,
+    "signals": signals.run,
 }
 
 
