@@ -54,19 +54,16 @@ class OwnerBounds:
         return [send for send in sends if not _is_bounded(send) or send in admitted[send.owner]]
 
     async def _admit(self, owner: str, group: Sequence[Send]) -> Sequence[Send]:
-        if owner in self._kept_back:
-            # Behind those that wait already.
-            self._keep_back(owner, group)
-            return ()
         uncounted = self._uncounted.get(owner, 0) + len(group)
-        if uncounted <= UNCOUNTED:
+        if uncounted <= UNCOUNTED and owner not in self._kept_back:
             if len(self._uncounted) >= MOST_COUNTED:
                 self._uncounted.clear()
             self._uncounted[owner] = uncounted
             return group
         live = await self._live_tokens(owner)
         new = [send for send in group if token_of(send) not in live]
-        room = max(MOST_OF_OWNER - len(live), 0)
+        # Behind those that wait already.
+        room = 0 if owner in self._kept_back else max(MOST_OF_OWNER - len(live), 0)
         self._uncounted[owner] = len(new[:room])
         self._keep_back(owner, new[room:])
         return new[:room]
