@@ -1,13 +1,7 @@
 """A private namespace and the npm packages `clawhub` and `skills`. With a member's token they install from it; without
 one, or with any other, it is as if there were nothing."""
 
-import html
-import json
 import re
-import shlex
-import shutil
-import subprocess
-import zipfile
 
 import pytest
 
@@ -19,19 +13,15 @@ from tests.clients.private import (
     OWNER,
     SLUG,
     PrivateRegistry,
-    bearer,
     create_token,
     revoke_token,
     without_names,
 )
 from tests.clients.registry import Registry, read_files, skill_md
-from tests.support.patience import PATIENCE_S
-from tests.support.worlds import write_curl
 
 pytestmark = pytest.mark.node
 
 NOTES = (".clawhub/",)
-COMMAND = re.compile(r'class="command__text">([^<]*)<')
 #: What `skills` prints while it waits, as often as it has to.
 _SPINNER = re.compile(r"[◒◐◓◑]  [^◒◐◓◑│◇■]*")
 #: The folder that it clones into.
@@ -133,37 +123,3 @@ def test_skills_says_of_it_what_it_says_of_a_name_that_is_not_there(private, ski
         said.append(without_asked(skills.add(scope.format(name=name), code=1)))
     assert said == [said[0]] * len(said)
     skills.add(scope.format(name="upload~tests/skills/open"))
-
-
-# What its page shows.
-
-
-def test_every_command_of_its_page_installs_it(private, skills, clawhub, claude, tmp_path):
-    """As pasted, with the token where the page says so."""
-    page = private.registry.get(
-        f"/skills/{HIDDEN}", headers={**bearer(private.member), "accept": "text/html"}
-    )
-    shown = [html.unescape(one) for one in COMMAND.findall(page.text)]
-    pasted = [shlex.split(one.replace("TOKEN", private.member)) for one in shown]
-    keep_for_git(skills.home, private.url, private.member)
-    (add,) = [line for line in pasted if line[:2] == ["npx", "skills"]]
-    skills.run(*add[2:], "--agent", "claude-code", "--copy", "-y")
-    assert read_files(skills.folder(SLUG)) == FILES
-    for line in pasted:
-        if line[:2] == ["npx", "clawhub"]:
-            clawhub.run(*line[2:])
-    assert read_files(clawhub.folder(flat(HIDDEN)), NOTES) == FILES
-    (wanted,) = [line[2] for line in pasted if line[:2] == ["/plugin", "install"]]
-    source = {"source": "url", "url": f"{private.url}/{HIDDEN}/marketplace.json"}
-    assert source["url"] in html.unescape(page.text)
-    marketplace = wanted.partition("@")[2]
-    known = {marketplace: {"source": {**source, "headers": bearer(private.member)}}}
-    claude.settings().write_text(json.dumps({"extraKnownMarketplaces": known}))
-    claude.start_session()
-    claude.plugin("install", wanted)
-    assert read_files(claude.folder(marketplace, SLUG)) == FILES
-    (curl,) = [line for line in pasted if line[0] == "curl"]
-    program = shutil.which("curl") or str(write_curl(tmp_path / "stand-in"))
-    subprocess.run([program, *curl[1:]], cwd=tmp_path, check=True, timeout=PATIENCE_S)
-    archive = zipfile.ZipFile(tmp_path / f"{SLUG}.zip")
-    assert {name: archive.read(name) for name in archive.namelist()} == FILES

@@ -1,6 +1,8 @@
-"""Every command that a page prints about clients is run, word for word, by the real client: from the registry's own pages
-and from the documents. A line without a run has a written reason (`printed.NOT_RUN`)."""
+"""Every command that a page prints about clients is run, word for word, by the real client: from the registry's own pages,
+from the documents, and from what `connect` says to type next. A line without a run has a written reason
+(`printed.NOT_RUN`)."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.clients import Claude, Client, Copilot, Gemini, Installed, OpenCode
+from tests.clients.clients import Claude, Client, Copilot, Gemini, Installed, OpenCode, keep_for_git
 from tests.clients.printed import (
     ADDRESSES,
     COMPANY,
@@ -22,13 +24,20 @@ from tests.clients.printed import (
     page_lines,
     said_lines,
 )
+from tests.clients.private import FILES as HIDDEN_FILES
+from tests.clients.private import HIDDEN, PrivateRegistry, bearer
 from tests.clients.registry import Registry, read_files, skill_md, write_files
 from tests.support.worlds import write_curl
+from tools.blocks import blocks
+from tools.files import ROOT
+from vskill_platform.web.clients.commands import marketplace_name
 
 MARKETPLACE = "vskill-platform"
 TEAM = "team"
 FILES = {"SKILL.md": skill_md("pasted"), "notes.txt": b"1\n"}
 WHY = ("--reason", "for a test of clients")
+#: What `connect` knows.
+CONNECTED = ("claude", "codex", "copilot", "opencode", "gemini", "skills", "clawhub", "vskill")
 #: What each client asks, and somebody answers.
 TYPED = {"gemini": "y\n"}
 #: A line with one of these leaves a skill behind.
@@ -188,6 +197,26 @@ def test_the_page_of_a_skill(registry, canonical, token, terminals):
 
 
 @pytest.mark.node
+def test_the_page_of_a_private_skill(private: PrivateRegistry, installed, tmp_path):
+    """With the token where the page says so: in git's helper, and in the settings of Claude Code."""
+    registry = private.registry
+    terminals = Terminals(installed, registry, tmp_path)
+    for client in ("skills", "claude", "codex", "copilot"):
+        keep_for_git(terminals[client].home, private.url, private.member)
+    page = f"/skills/{HIDDEN}"
+    lines = page_lines(registry, page, **bearer(private.member))
+    address = f"{private.url}/{HIDDEN}/marketplace.json"
+    assert address in registry.get(page, headers={"accept": "text/html", **bearer(private.member)}).text
+    source = {"source": "url", "url": address, "headers": bearer(private.member)}
+    claude = Claude(installed, registry, tmp_path / "claude")
+    known = {marketplace_name(HIDDEN): {"source": source}}
+    claude.settings().write_text(json.dumps({"extraKnownMarketplaces": known}))
+    claude.start_session()
+    run_lines(lines, terminals, values(registry, HIDDEN, private.member, "by-private-page"), HIDDEN_FILES)
+    assert {one.client for one in lines} >= {"skills", "clawhub", "claude", "codex", "copilot", "curl"}
+
+
+@pytest.mark.node
 def test_connect_a_client(registry, canonical, token, terminals, installed, tmp_path):
     """What is typed inside Claude Code adds the document, and what is typed outside the repository, of one name."""
     (tmp_path / "inside").mkdir()
@@ -195,6 +224,48 @@ def test_connect_a_client(registry, canonical, token, terminals, installed, tmp_
     lines, filled = document_lines(HOW_TO), values(registry, canonical, token, "by-how-to")
     run_lines([one for one in lines if one.text[0] != "/"], terminals, filled, FILES)
     run_lines([one for one in lines if one.text[0] == "/"], inside, filled, FILES)
+
+
+@pytest.mark.node
+def test_for_everybody_in_the_company(registry, canonical, token, terminals, installed, tmp_path):
+    """Each client with the file that the page shows for it, in the place that the page names."""
+    filled = values(registry, canonical, token, "by-company")
+    shown = [one for one in blocks((ROOT / COMPANY).read_text("utf-8")) if one.language in ("json", "toml")]
+    texts = [PrintedLine(COMPANY, one.text).fill(filled) for one in shown]
+    for client, path, text in (
+        ("claude", ".claude/settings.json", texts[0]),
+        ("copilot", ".copilot/settings.json", texts[0]),
+        ("codex", ".codex/config.toml", texts[1]),
+        ("opencode", ".config/opencode/opencode.json", texts[2]),
+    ):
+        place = terminals[client].home / path
+        place.parent.mkdir(parents=True)
+        place.write_text(text)
+    Claude(installed, registry, tmp_path / "claude").start_session()
+    run_lines(document_lines(COMPANY), terminals, filled, FILES)
+    terminals["opencode"].paste("opencode debug skill")
+    terminals["claude"].paste(f"claude plugin install pasted@{TEAM}")
+    terminals["codex"].paste(f"codex plugin add pasted@{TEAM}")
+    terminals["copilot"].paste(f"copilot plugin install pasted@{TEAM}")
+    for client in ("claude", "opencode", "codex", "copilot"):
+        assert terminals[client].installed(FILES), client
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("client", CONNECTED)
+def test_what_connect_says_to_type_next(registry, canonical, token, terminals, installed, tmp_path, client):
+    terminal = terminals[client]
+    said = terminal.paste(f"vskill-platform --registry {registry.url} connect {client} --yes")
+    lines = said_lines(f"connect {client}", said)
+    if client == "opencode":
+        terminal.paste("opencode debug skill")
+        assert terminal.installed(FILES) and not lines
+        return
+    assert lines, said
+    if client == "claude":
+        Claude(installed, registry, tmp_path / client).start_session()
+    if client != "vskill":
+        run_lines(lines, terminals, values(registry, canonical, token, "by-next"), FILES)
 
 
 def test_whatever_the_reference_says_of_a_command_is_part_of_one_that_is_run(registry, canonical):
