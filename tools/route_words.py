@@ -129,6 +129,10 @@ _FOR_ACCOUNTS = {
     "POST /account/tokens/revoke": "Revoke a token",
     "POST /account/password": "Change the password",
     "POST /account/sign-out-all": "End all of one's sessions",
+    "GET /account/notifications": "What one was told, and what one watches",
+    "POST /account/notifications/read": "Mark one's notifications as read",
+    "POST /account/notifications/watch": "Watch a skill or a namespace",
+    "POST /account/notifications/unwatch": "Stop watching a skill or a namespace",
 }
 
 _FOR_REVIEWERS = {

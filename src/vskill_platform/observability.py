@@ -116,6 +116,11 @@ class Metrics:
         self.job_last_success = self._gauge(
             "job_last_success_timestamp_seconds", "Unix time of a scheduled job's last success.", "job"
         )
+        self.notifications = self._counter(
+            "notifications",
+            "Notifications written for accounts, by topic: own, watched, reviews, reports.",
+            "topic",
+        )
         self.content_checked_bytes = self._counter(
             "content_checked_bytes", "Bytes of stored content that the scrub has read and verified."
         )

@@ -218,6 +218,8 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account", who="ada"),
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
+    *get("/api/v1/notifications", who="ada"),
+    *get("/api/v1/watches", who="ada"),
     *get("/api/v1/owners", "/api/v1/owners", "/api/v1/owners?account=root", who="ada"),
     *get("/api/v1/namespaces", who="ada"),
     *get("/api/v1/namespaces/{name}", "/api/v1/namespaces/upload~ada", "/api/v1/namespaces/acme", who="ada"),
@@ -550,6 +552,9 @@ ASKED: tuple[Ask, ...] = (
             ("enable", WHY),
         )
     ),
+    post("/api/v1/notifications/read", who="ada", body={}),
+    post("/api/v1/watches", who="ada", body={"namespace": "acme"}),
+    post("/api/v1/watches/remove", who="ada", body={"namespace": "acme"}),
     post("/api/v1/account/password", who="ada", body={"old": "x", "password": "nine green boats"}),
     Ask(endpoint="DELETE /api/v1/auth/sign-out-all", who="ada"),
 )

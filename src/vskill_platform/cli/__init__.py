@@ -29,6 +29,7 @@ from vskill_platform.cli.lock import lock
 from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.namespace import namespace
+from vskill_platform.cli.notifications import notification, watch
 from vskill_platform.cli.owner import owner
 from vskill_platform.cli.process import keep_files_private
 from vskill_platform.cli.queue import queue
@@ -53,7 +54,18 @@ SERVER = "On the server's machine"
 SECTIONS = {
     "For everybody": (
         *(search, install, lock, verify, submit, status, submission, skill, owner, namespace),
-        *(login, logout, whoami, account, connect_client, git_credential, scan, completion),
+        *(
+            login,
+            logout,
+            whoami,
+            account,
+            notification,
+            watch,
+            connect_client,
+            git_credential,
+            scan,
+            completion,
+        ),
     ),
     "For reviewers and admins": (
         *(review, block, report, queue, repo, audit, collection, webhook, admin, token),

@@ -61,6 +61,12 @@ REPORT = "report:"
 #: which report of a reporter about a skill is open
 OPEN_REPORT = "open_report:"
 WEBHOOK = "webhook:"
+#: what an account was told
+INBOX = "inbox:"
+#: what an account watches
+WATCHES = "watches:"
+#: who watches a skill or a namespace
+WATCHER = "watcher:"
 COLLECTION = "collection:"
 #: a list of skills as a git repository: where its content is, and what it was made of
 GIT_LIST = "git_list:"
@@ -132,6 +138,9 @@ PARTS: dict[str, int] = {
     REPORT: 1,
     OPEN_REPORT: 2,
     WEBHOOK: 1,
+    INBOX: 2,
+    WATCHES: 1,
+    WATCHER: 2,
     COLLECTION: 1,
     GIT_LIST: 2,
     DAMAGE: 1,
@@ -354,6 +363,29 @@ def open_reports_of(canonical: str) -> str:
 
 def webhook(webhook_id: str) -> str:
     return _key(WEBHOOK, webhook_id)
+
+
+def inbox(account: str, moment: str) -> str:
+    """`moment` sorts later ones first."""
+    return _key(INBOX, account, moment)
+
+
+def inbox_of(account: str) -> str:
+    """The prefix of all that an account was told."""
+    return _key(INBOX, account) + ":"
+
+
+def watches(account: str) -> str:
+    return _key(WATCHES, account)
+
+
+def watcher(target: str, account: str) -> str:
+    return _key(WATCHER, target, account)
+
+
+def watchers_of(target: str) -> str:
+    """The prefix of all accounts that watch it."""
+    return _key(WATCHER, target) + ":"
 
 
 def collection(name: str) -> str:

@@ -1,33 +1,37 @@
 """Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work; so
-is each mail.
+is each mail. Accounts are told on their page at once (`telling`).
 
 Notices are found by following the store's changes from where the last look ended, and revocations by their serial.
 Looking twice is harmless: a delivery's id is made of the webhook and the notice. Whether the account that added the
 webhook may read what a notice is about is asked when it is delivered, of the account as it is then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
-from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
-from vskill_platform.domain.keys import SUB, SUBRUN
+from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
+from vskill_platform.kv.entries import Entry
 from vskill_platform.notifications.mail import ask_for_mail
 from vskill_platform.notifications.notices import (
     Notice,
     RecallNotice,
+    ReportNotice,
     notices_of,
     recall_id,
     recall_notices,
+    report_notice,
 )
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
+from vskill_platform.notifications.telling import Teller
 from vskill_platform.records import Skips
-from vskill_platform.store.readers import audiences_of_actor
+from vskill_platform.store.readers import audiences_of_actor, is_admin
+from vskill_platform.store.reports import Report, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
 from vskill_platform.store.skills import find_by_full_name
 from vskill_platform.store.task_kinds import TaskEnd
@@ -46,25 +50,42 @@ _GONE = 410
 
 
 async def find_notices(cursor: str | None) -> str:
-    """Ask for every delivery that follows from changes after the cursor; where the next look goes on.
+    """Tell of every decision after the cursor, and of what began to wait; where the next look goes on.
 
     None begins now: what was decided before nobody subscribed is nobody's news.
     """
+    return await _follow("sub", (SUB, SUBRUN), cursor, _tell_of_submissions)
+
+
+async def find_reports(cursor: str | None) -> str:
+    """The same for reports."""
+    return await _follow(REPORT, (REPORT,), cursor, _tell_of_reports)
+
+
+async def _follow(
+    prefix: str,
+    wanted: tuple[str, ...],
+    cursor: str | None,
+    tell: Callable[[Sequence[Entry]], Awaitable[None]],
+) -> str:
+    """Read every record of these prefixes that was written after the cursor, some at a time."""
     kv = require_env("kv").kv
     if cursor is None:
         return await kv.change_cursor()
     while True:
         try:
-            page = await kv.changes("sub", after=cursor, limit=STEP)
+            page = await kv.changes(prefix, after=cursor, limit=STEP)
         except CursorGone:
             require_env("log").log.error(
                 "notices were missed: nobody looked for longer than changes are kept"
             )
             return await kv.change_cursor()
-        wanted = {
-            change.key for change in page.items if change.key.startswith((SUB, SUBRUN)) and not change.deleted
-        }
-        await _ask_for_deliveries(sorted(wanted))
+        keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
+        if keys:
+            settled = await kv.get_many(sorted(keys))
+            for error in settled.failed.values():
+                raise error
+            await tell(list(settled.found.values()))
         cursor = page.after or cursor
         if len(page.items) < STEP:
             return cursor
@@ -78,6 +99,7 @@ async def find_recalls(serial: int | None) -> int:
     while events := await list_revocations(serial):
         hooks = await list_webhooks()
         for event in events:
+            await Teller().tell_of_recall(event)
             for kind in steps_by_kind(event):
                 for hook in hooks:
                     await _ask_for_recall(hook, event, kind)
@@ -93,16 +115,11 @@ async def _ask_for_recall(hook: Webhook, event: Revocation, kind: RevocationKind
     await ask_for(DELIVERY, f"{hook.id}:{notice}", subject, again=False)
 
 
-async def _ask_for_deliveries(keys: list[str]) -> None:
-    hooks = await list_webhooks() if keys else []
+async def _tell_of_submissions(entries: Sequence[Entry]) -> None:
     env = require_env("kv")
-    if not keys or not (hooks or env.settings.smtp_url):
-        return
+    hooks, teller = await list_webhooks(), Teller()
     skips = Skips("find_notices")
-    settled = await env.kv.get_many(keys)
-    for error in settled.failed.values():
-        raise error
-    for entry in settled.found.values():
+    for entry in entries:
         record = skips.decode(entry, Submission)
         if record is None:
             continue
@@ -110,7 +127,28 @@ async def _ask_for_deliveries(keys: list[str]) -> None:
             for hook in hooks:
                 await _ask_for_delivery(hook, notice)
             await ask_for_mail(notice, record.submitter)
+            await teller.tell_of_submission(notice, record)
     skips.report(env)
+
+
+async def _tell_of_reports(entries: Sequence[Entry]) -> None:
+    hooks, teller = await list_webhooks(), Teller()
+    skips = Skips("find_reports")
+    for entry in entries:
+        report = skips.decode(entry, Report)
+        if report is None:
+            continue
+        notice = report_notice(report)
+        for hook in hooks:
+            await _ask_for_report(hook, notice)
+        await teller.tell_of_report(report)
+    skips.report(require_env("kv"))
+
+
+async def _ask_for_report(hook: Webhook, notice: ReportNotice) -> None:
+    if notice.type.value in hook.events and notice.at >= hook.created_at:
+        subject = {"webhook": hook.id, "notice": notice.id, "report": notice.data.report_id}
+        await ask_for(DELIVERY, f"{hook.id}:{notice.id}", subject, again=False)
 
 
 async def _ask_for_delivery(hook: Webhook, notice: Notice) -> None:
@@ -129,7 +167,7 @@ async def deliver(task: Task) -> TaskEnd:
     """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
     try:
         hook = await get_webhook(task.subject["webhook"])
-        notice = await _notice_for(task, await audiences_of_actor(hook.created_by))
+        notice = await _notice_for(task, hook.created_by)
     except NotFound as error:
         return TaskEnd(f"not delivered: {error}")
     if notice is None:
@@ -145,10 +183,17 @@ async def deliver(task: Task) -> TaskEnd:
     raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")
 
 
-async def _notice_for(task: Task, audiences: Audiences) -> Notice | RecallNotice | None:
-    """What is told to a reader of these audiences; NotFound where it may not read what it is about."""
-    notices: Iterable[Notice | RecallNotice]
-    if "revocation" in task.subject:
+async def _notice_for(task: Task, actor: str) -> Notice | RecallNotice | ReportNotice | None:
+    """What is told to an actor; NotFound where it may not read what it is about."""
+    audiences = await audiences_of_actor(actor)
+    notices: Iterable[Notice | RecallNotice | ReportNotice]
+    if "report" in task.subject:
+        if not await is_admin(actor):
+            raise NotFound("The webhook's account is no admin any more.")
+        report = await get_report(task.subject["report"])
+        await find_by_full_name(report.skill, audiences=audiences)
+        notices = (report_notice(report),)
+    elif "revocation" in task.subject:
         event = await read_revocation(int(task.subject["revocation"]))
         if event is None:
             return None

@@ -1,5 +1,6 @@
 """Notices: what others are told. Each is made of one event of a submission's history and carries its id, or of one
-revocation and carries its serial, so the same decision is the same notice however often it is looked at."""
+revocation and carries its serial, or of a report, so the same decision is the same notice however often it
+is looked at."""
 
 import enum
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.store.reports import Report
 
 
 class NoticeType(enum.StrEnum):
@@ -23,6 +25,10 @@ class NoticeType(enum.StrEnum):
     SKILL_WITHDRAWN = RevocationKind.WITHDRAWN.value
     SKILL_RESTORED = RevocationKind.RESTORED.value
     SKILL_YANKED = RevocationKind.YANKED.value
+    #: A submission waits for a reviewer.
+    REVIEW_WAITING = "review.waiting"
+    #: Somebody reported a published skill.
+    REPORT_FILED = "report.filed"
 
 
 class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,6 +91,32 @@ class RecallNotice(msgspec.Struct, frozen=True):
     data: RecallData
 
 
+class ReportData(msgspec.Struct, frozen=True, rename="camel"):
+    """A report, for webhooks; who filed it is for reviewers to see."""
+
+    report_id: str
+    skill: str
+    version: str | None
+    category: str
+    reason: str
+
+
+class ReportNotice(msgspec.Struct, frozen=True):
+    """The body of a delivery about a report."""
+
+    id: str
+    type: NoticeType
+    at: int
+    data: ReportData
+
+
+def report_notice(report: Report) -> ReportNotice:
+    data = ReportData(report.id, report.skill, report.version, report.category.value, report.reason)
+    return ReportNotice(
+        f"{report.id}.{NoticeType.REPORT_FILED.value}", NoticeType.REPORT_FILED, report.at, data
+    )
+
+
 def recall_id(event: Revocation, kind: RevocationKind) -> str:
     return f"revocation-{event.serial}.{kind.value}"
 
@@ -118,7 +150,11 @@ def notices_of(record: Submission) -> Iterator[Notice]:
 def _types(state: State) -> tuple[NoticeType, ...]:
     if not state.ends_run:
         return ()
-    more = {State.PUBLISHED: NoticeType.SKILL_PUBLISHED, State.BLOCKED: NoticeType.SKILL_BLOCKED}
+    more = {
+        State.PUBLISHED: NoticeType.SKILL_PUBLISHED,
+        State.BLOCKED: NoticeType.SKILL_BLOCKED,
+        State.NEEDS_REVIEW: NoticeType.REVIEW_WAITING,
+    }
     return (NoticeType.SUBMISSION_DECIDED, *((more[state],) if state in more else ()))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
-from vskill_platform.notifications.deliveries import find_notices, find_recalls
+from vskill_platform.notifications.deliveries import find_notices, find_recalls, find_reports
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
@@ -66,11 +66,12 @@ async def reapply(state: JobState) -> JobState:
 
 
 async def notify(state: JobState) -> JobState:
-    """Ask for a delivery of everything that was decided, withdrawn or restored since the last look."""
+    """Tell of everything that was decided, reported, withdrawn or restored since the last look."""
     serial = state.get("serial")
     return {
         "cursor": await find_notices(_text(state.get("cursor"))),
         "serial": await find_recalls(serial if isinstance(serial, int) else None),
+        "reports": await find_reports(_text(state.get("reports"))),
     }
 
 
@@ -163,11 +164,11 @@ JOBS = (
     ),
     Job(
         "notices",
-        "queues webhooks and mail for every decision",
+        "queues webhooks and mail for every decision, and tells accounts what concerns them",
         2_000,
         60_000,
         notify,
-        "no webhook or mail reports a decision",
+        "no webhook, mail or notification reports a decision",
     ),
     Job(
         "rescans",

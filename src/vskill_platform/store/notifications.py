@@ -1,0 +1,185 @@
+"""Notifications of accounts, at `inbox:{account}:{moment}`, and who watches what: `watches:{account}` lists it for the
+account, and `watcher:{target}:{account}` finds the accounts that watch a skill or a namespace.
+
+Whether an account may read what a notification is about is asked when it is shown, of the account as it is then.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.errors import Conflict, InvalidInput
+from vskill_platform.domain.notification import (
+    KEPT_MS,
+    MOST_WATCHED,
+    Notification,
+    Topic,
+    Watches,
+    targets_for,
+    with_watched,
+    without_watched,
+)
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
+from vskill_platform.store.accounts import Role, User
+from vskill_platform.store.skills import read_skills
+from vskill_platform.submission_store import get_submissions
+from vskill_platform.worker_context import require_env
+
+#: Unread ones are counted up to this many.
+MOST_COUNTED = 100
+
+_TOPICS = {
+    Role.AUTHOR: frozenset({Topic.OWN, Topic.WATCHED}),
+    Role.REVIEWER: frozenset(Topic),
+    Role.ADMIN: frozenset(Topic),
+}
+
+
+class NotificationPage(msgspec.Struct, frozen=True):
+    """Some notifications, the latest first; `after` asks for the next ones. A page may hold fewer than asked for."""
+
+    items: tuple[Notification, ...]
+    after: str | None = None
+
+
+class _Watcher(msgspec.Struct, frozen=True):
+    """The record at `watcher:{target}:{account}`."""
+
+    since: int
+
+
+# Telling.
+
+
+async def tell(account: str, notification: Notification) -> None:
+    """Show it on the account's page; once, however often it is told."""
+    key = keys.inbox(account, notification.moment)
+    put = Put(key, msgspec.json.encode(notification), ABSENT, quiet=True, ttl_ms=KEPT_MS)
+    env = require_env("kv")
+    with suppress(Conflict):
+        await env.kv.commit([put])
+        env.metrics.notifications.labels(topic=notification.topic.value).inc()
+
+
+async def find_watchers(canonical: str, at: int) -> list[str]:
+    """The accounts that watched a skill or its namespace by then."""
+    found: dict[str, None] = {}
+    kv = require_env("kv").kv
+    for target in targets_for(canonical):
+        async for page in iterate_pages(kv, keys.watchers_of(target)):
+            for error in page.failed.values():
+                raise error
+            for entry in page.items:
+                if decode(entry, _Watcher).since <= at:
+                    found[keys.parse(entry.key).parts[1]] = None
+    return list(found)
+
+
+async def find_accounts(topic: Topic) -> list[str]:
+    """The accounts whose role hears of it."""
+    found: list[str] = []
+    async for page in iterate_pages(require_env("kv").kv, keys.USER):
+        for error in page.failed.values():
+            raise error
+        users = (decode(entry, User) for entry in page.items)
+        found += [user.name for user in users if not user.disabled and topic in _TOPICS[user.role]]
+    return found
+
+
+# Reading.
+
+
+async def list_notifications(
+    account: str, role: Role, *, after: str | None = None, limit: int = 50, audiences: Audiences
+) -> NotificationPage:
+    """Those of an account in this role that readers of these audiences may read."""
+    env = require_env("kv")
+    place = None if after is None else keys.inbox(account, after)
+    page = await env.kv.scan(keys.inbox_of(account), after=place, limit=limit)
+    for error in page.failed.values():
+        raise error
+    skips = Skips("list_notifications")
+    found = [skips.decode(entry, Notification) for entry in page.items]
+    skips.report(env)
+    last = keys.parse(page.items[-1].key).parts[1] if page.after is not None else None
+    items = [one for one in found if one is not None and one.topic in _TOPICS[role]]
+    return NotificationPage(tuple(await _readable(items, audiences)), last)
+
+
+async def _readable(items: Iterable[Notification], audiences: Audiences) -> list[Notification]:
+    items = list(items)
+    skills = await read_skills({one.skill for one in items if one.skill}, audiences=audiences)
+    wanted = [one.submission for one in items if one.submission]
+    submissions = {one.id for one in await get_submissions(wanted, audiences=audiences)}
+    return [
+        one
+        for one in items
+        if (not one.skill or one.skill in skills) and (not one.submission or one.submission in submissions)
+    ]
+
+
+async def count_unread(account: str, role: Role, *, audiences: Audiences) -> int:
+    """How many of the latest ones were written since the account last marked them as read."""
+    seen = (await read_watches(account))[0].seen_at
+    page = await list_notifications(account, role, limit=MOST_COUNTED, audiences=audiences)
+    return sum(one.at > seen for one in page.items)
+
+
+async def read_watches(account: str) -> tuple[Watches, int]:
+    """The record and its version; an account that never watched anything has an empty one."""
+    entry = await require_env("kv").kv.get(keys.watches(account))
+    return (Watches(), ABSENT) if entry is None else (decode(entry, Watches), entry.version)
+
+
+# Changing.
+
+
+async def mark_read(account: str) -> None:
+    """Everything that the account has been told until now."""
+    now = require_env("kv").kv.now()
+    await _change(account, lambda known: (msgspec.structs.replace(known, seen_at=now), ()))
+
+
+async def watch(account: str, target: str) -> Watches:
+    """Tell the account of a skill or a namespace from now on."""
+    now = require_env("kv").kv.now()
+
+    def decide(known: Watches) -> tuple[Watches, tuple[Operation, ...]]:
+        if target in known.watched:
+            return known, ()
+        if len(known.watched) >= MOST_WATCHED:
+            raise InvalidInput(
+                f"You watch {MOST_WATCHED} skills and namespaces already.",
+                field="skill",
+                fix="stop watching one first",
+            )
+        since = Put(keys.watcher(target, account), msgspec.json.encode(_Watcher(now)))
+        return with_watched(known, target), (since,)
+
+    return await _change(account, decide)
+
+
+async def unwatch(account: str, target: str) -> Watches:
+    """Tell it nothing more of that; what it does not watch is no error."""
+    return await _change(
+        account, lambda known: (without_watched(known, target), (Delete(keys.watcher(target, account)),))
+    )
+
+
+async def _change(
+    account: str, decide: Callable[[Watches], tuple[Watches, tuple[Operation, ...]]]
+) -> Watches:
+    async def write() -> Watches:
+        known, version = await read_watches(account)
+        changed, operations = decide(known)
+        if changed != known or operations:
+            put = Put(keys.watches(account), msgspec.json.encode(changed), version)
+            await require_env("kv").kv.commit([put, *operations])
+        return changed
+
+    return await persist(write)

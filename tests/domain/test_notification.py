@@ -1,0 +1,31 @@
+"""What an account is told and watches, as plain data."""
+
+from vskill_platform.domain.notification import (
+    Notification,
+    Topic,
+    Watches,
+    targets_for,
+    with_watched,
+    without_watched,
+)
+
+
+def test_later_notifications_sort_first_and_no_two_have_one_place():
+    def moment(at: int, name: str = "e") -> str:
+        return Notification(name, Topic.OWN, "submission.decided", at, "told").moment
+
+    assert moment(1_800_000_000_000) == "98200000000000-e"
+    assert moment(1) == "99999999999999-e"
+    assert moment(2) < moment(1) and moment(1, "a") != moment(1, "b")
+
+
+def test_what_is_watched_stands_once_in_the_order_of_names():
+    watches = with_watched(with_watched(Watches(seen_at=7), "b"), "a/b/c")
+    assert watches == Watches(("a/b/c", "b"), 7)
+    assert with_watched(watches, "b") == watches
+    assert without_watched(watches, "b") == Watches(("a/b/c",), 7)
+    assert without_watched(watches, "c") == watches
+
+
+def test_one_hears_of_a_skill_by_it_or_by_its_namespace():
+    assert targets_for("upload~acme/skills/lint") == ("upload~acme/skills/lint", "upload~acme")
