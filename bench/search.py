@@ -82,8 +82,8 @@ def _stores(workshop: Workshop) -> Iterator[tuple[str, int]]:
 
 def _goals(searched: Sequence[Searched]) -> Iterator[Goal]:
     """For the stores of the size that the goals are about, or the largest of a smaller run."""
-    size = min(_GOAL_AT, max(one.size for one in searched))
     for engine in dict.fromkeys(one.engine for one in searched):
+        size = min(_GOAL_AT, max(one.size for one in searched if one.engine == engine))
         among = [one for one in searched if (one.engine, one.size) == (engine, size)]
         slowest = max(statistics.median(one.taken_ms) for one in among)
         yield at_most(f"{engine}, {size:,} skills: p50 of the slowest kind", slowest, MOST_MS, unit=" ms")
