@@ -1,9 +1,9 @@
 """What an account is told and watches, as plain data."""
 
 from vskill_platform.domain.notification import (
+    AccountWatches,
     Notification,
     Topic,
-    Watches,
     targets_for,
     with_watched,
     without_watched,
@@ -20,10 +20,10 @@ def test_later_notifications_sort_first_and_no_two_have_one_place():
 
 
 def test_what_is_watched_stands_once_in_the_order_of_names():
-    watches = with_watched(with_watched(Watches(seen_at=7), "b"), "a/b/c")
-    assert watches == Watches(("a/b/c", "b"), 7)
+    watches = with_watched(with_watched(AccountWatches(seen_at=7), "b"), "a/b/c")
+    assert watches == AccountWatches(("a/b/c", "b"), 7)
     assert with_watched(watches, "b") == watches
-    assert without_watched(watches, "b") == Watches(("a/b/c",), 7)
+    assert without_watched(watches, "b") == AccountWatches(("a/b/c",), 7)
     assert without_watched(watches, "c") == watches
 
 

@@ -93,12 +93,10 @@ class WatchTarget(ActionRequest, frozen=True, kw_only=True):
 async def list_all(_services: Services, actor: Principal, request: ListNotifications) -> NotificationsAnswer:
     user = await get_user(own_name(actor))
     audiences = audiences_of(actor)
-    page = await list_notifications(
-        user.name, user.role, after=request.after, limit=request.limit, audiences=audiences
-    )
+    page = await list_notifications(user, after=request.after, limit=request.limit, audiences=audiences)
     seen = (await read_watches(user.name))[0].seen_at
     return NotificationsAnswer(
-        await count_unread(user.name, user.role, audiences=audiences),
+        await count_unread(user, audiences=audiences),
         tuple(_view(one, seen) for one in page.items),
         page.after,
     )

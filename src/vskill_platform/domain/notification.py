@@ -47,7 +47,7 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{_END_MS - self.at:014}-{self.id}"
 
 
-class Watches(msgspec.Struct, frozen=True, omit_defaults=True):
+class AccountWatches(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record at `watches:{account}`: what it watches, and until when it has read its notifications."""
 
     #: Canonical names of skills, and names of namespaces, which have no slash.
@@ -55,12 +55,12 @@ class Watches(msgspec.Struct, frozen=True, omit_defaults=True):
     seen_at: int = 0
 
 
-def with_watched(watches: Watches, target: str) -> Watches:
+def with_watched(watches: AccountWatches, target: str) -> AccountWatches:
     """With one more, in the order of names."""
     return msgspec.structs.replace(watches, watched=tuple(sorted({*watches.watched, target})))
 
 
-def without_watched(watches: Watches, target: str) -> Watches:
+def without_watched(watches: AccountWatches, target: str) -> AccountWatches:
     return msgspec.structs.replace(watches, watched=tuple(one for one in watches.watched if one != target))
 
 

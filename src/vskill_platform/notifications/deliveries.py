@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
+from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
 from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
@@ -30,7 +31,7 @@ from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.notifications.telling import Teller
 from vskill_platform.records import Skips
-from vskill_platform.store.readers import audiences_of_actor, is_admin
+from vskill_platform.store.readers import audiences_of_actor
 from vskill_platform.store.reports import Report, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
 from vskill_platform.store.skills import find_by_full_name
@@ -188,8 +189,8 @@ async def _notice_for(task: Task, actor: str) -> Notice | RecallNotice | ReportN
     audiences = await audiences_of_actor(actor)
     notices: Iterable[Notice | RecallNotice | ReportNotice]
     if "report" in task.subject:
-        if not await is_admin(actor):
-            raise NotFound("The webhook's account is no admin any more.")
+        if not isinstance(audiences, Everything):
+            raise NotFound("The webhook's account does not review any more.")
         report = await get_report(task.subject["report"])
         await find_by_full_name(report.skill, audiences=audiences)
         notices = (report_notice(report),)

@@ -15,9 +15,9 @@ from vskill_platform.domain.errors import Conflict, InvalidInput
 from vskill_platform.domain.notification import (
     KEPT_MS,
     MOST_WATCHED,
+    AccountWatches,
     Notification,
     Topic,
-    Watches,
     targets_for,
     with_watched,
     without_watched,
@@ -25,7 +25,7 @@ from vskill_platform.domain.notification import (
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.accounts import Role, User
+from vskill_platform.store.accounts import User
 from vskill_platform.store.skills import read_skills
 from vskill_platform.submission_store import get_submissions
 from vskill_platform.worker_context import require_env
@@ -33,11 +33,8 @@ from vskill_platform.worker_context import require_env
 #: Unread ones are counted up to this many.
 MOST_COUNTED = 100
 
-_TOPICS = {
-    Role.AUTHOR: frozenset({Topic.OWN, Topic.WATCHED}),
-    Role.REVIEWER: frozenset(Topic),
-    Role.ADMIN: frozenset(Topic),
-}
+#: What only accounts hear of that read everything.
+_OF_REVIEWERS = frozenset({Topic.REVIEWS, Topic.REPORTS})
 
 
 class NotificationPage(msgspec.Struct, frozen=True):
@@ -87,27 +84,31 @@ async def find_accounts(topic: Topic) -> list[str]:
         for error in page.failed.values():
             raise error
         users = (decode(entry, User) for entry in page.items)
-        found += [user.name for user in users if not user.disabled and topic in _TOPICS[user.role]]
+        found += [user.name for user in users if not user.disabled and _hears(user, topic)]
     return found
+
+
+def _hears(user: User, topic: Topic) -> bool:
+    return user.reads_all or topic not in _OF_REVIEWERS
 
 
 # Reading.
 
 
 async def list_notifications(
-    account: str, role: Role, *, after: str | None = None, limit: int = 50, audiences: Audiences
+    user: User, *, after: str | None = None, limit: int = 50, audiences: Audiences
 ) -> NotificationPage:
-    """Those of an account in this role that readers of these audiences may read."""
+    """Those of an account that hears of them in its present role, and that readers of these audiences may read."""
     env = require_env("kv")
-    place = None if after is None else keys.inbox(account, after)
-    page = await env.kv.scan(keys.inbox_of(account), after=place, limit=limit)
+    place = None if after is None else keys.inbox(user.name, after)
+    page = await env.kv.scan(keys.inbox_of(user.name), after=place, limit=limit)
     for error in page.failed.values():
         raise error
     skips = Skips("list_notifications")
     found = [skips.decode(entry, Notification) for entry in page.items]
     skips.report(env)
     last = keys.parse(page.items[-1].key).parts[1] if page.after is not None else None
-    items = [one for one in found if one is not None and one.topic in _TOPICS[role]]
+    items = [one for one in found if one is not None and _hears(user, one.topic)]
     return NotificationPage(tuple(await _readable(items, audiences)), last)
 
 
@@ -123,17 +124,17 @@ async def _readable(items: Iterable[Notification], audiences: Audiences) -> list
     ]
 
 
-async def count_unread(account: str, role: Role, *, audiences: Audiences) -> int:
+async def count_unread(user: User, *, audiences: Audiences) -> int:
     """How many of the latest ones were written since the account last marked them as read."""
-    seen = (await read_watches(account))[0].seen_at
-    page = await list_notifications(account, role, limit=MOST_COUNTED, audiences=audiences)
+    seen = (await read_watches(user.name))[0].seen_at
+    page = await list_notifications(user, limit=MOST_COUNTED, audiences=audiences)
     return sum(one.at > seen for one in page.items)
 
 
-async def read_watches(account: str) -> tuple[Watches, int]:
+async def read_watches(account: str) -> tuple[AccountWatches, int]:
     """The record and its version; an account that never watched anything has an empty one."""
     entry = await require_env("kv").kv.get(keys.watches(account))
-    return (Watches(), ABSENT) if entry is None else (decode(entry, Watches), entry.version)
+    return (AccountWatches(), ABSENT) if entry is None else (decode(entry, AccountWatches), entry.version)
 
 
 # Changing.
@@ -145,11 +146,11 @@ async def mark_read(account: str) -> None:
     await _change(account, lambda known: (msgspec.structs.replace(known, seen_at=now), ()))
 
 
-async def watch(account: str, target: str) -> Watches:
+async def watch(account: str, target: str) -> AccountWatches:
     """Tell the account of a skill or a namespace from now on."""
     now = require_env("kv").kv.now()
 
-    def decide(known: Watches) -> tuple[Watches, tuple[Operation, ...]]:
+    def decide(known: AccountWatches) -> tuple[AccountWatches, tuple[Operation, ...]]:
         if target in known.watched:
             return known, ()
         if len(known.watched) >= MOST_WATCHED:
@@ -164,7 +165,7 @@ async def watch(account: str, target: str) -> Watches:
     return await _change(account, decide)
 
 
-async def unwatch(account: str, target: str) -> Watches:
+async def unwatch(account: str, target: str) -> AccountWatches:
     """Tell it nothing more of that; what it does not watch is no error."""
     return await _change(
         account, lambda known: (without_watched(known, target), (Delete(keys.watcher(target, account)),))
@@ -172,9 +173,9 @@ async def unwatch(account: str, target: str) -> Watches:
 
 
 async def _change(
-    account: str, decide: Callable[[Watches], tuple[Watches, tuple[Operation, ...]]]
-) -> Watches:
-    async def write() -> Watches:
+    account: str, decide: Callable[[AccountWatches], tuple[AccountWatches, tuple[Operation, ...]]]
+) -> AccountWatches:
+    async def write() -> AccountWatches:
         known, version = await read_watches(account)
         changed, operations = decide(known)
         if changed != known or operations:

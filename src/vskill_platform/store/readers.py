@@ -1,8 +1,8 @@
-"""What an account may read and do as it is now, for what is told to it while it does not ask: webhooks and mail."""
+"""What an account may read as it is now, for what is told to it while it does not ask: webhooks and mail."""
 
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.namespace import Reader, audiences
-from vskill_platform.store.accounts import Role, read_user
+from vskill_platform.store.accounts import read_user
 from vskill_platform.store.namespaces import read_directory
 
 #: How history and audit name whoever runs commands on the server's machine.
@@ -17,11 +17,3 @@ async def audiences_of_actor(actor: str) -> Audiences:
     if user is None or user.disabled:
         return audiences(Reader(), await read_directory())
     return audiences(Reader(user.name, user.reads_all), await read_directory())
-
-
-async def is_admin(actor: str) -> bool:
-    """Whether the actor may act for the whole registry now."""
-    if actor == OPERATOR:
-        return True
-    user, _ = await read_user(actor.partition(":")[2])
-    return user is not None and user.role is Role.ADMIN and not user.disabled
