@@ -41,7 +41,7 @@ _HEADINGS = {
 
 
 _ADVICE = {
-    SignalKind.COPY: "If it is a fork, say in SKILL.md of which skill and what you changed; otherwise use it.",
+    SignalKind.COPY: "If it is a fork, say in SKILL.md what you changed and of which skill.",
     SignalKind.LOOK_ALIKE: "Publish it under a name that nobody takes for the other one, or wait for a reviewer.",
     SignalKind.HOST: "Say in SKILL.md whose host it is and why it is needed, or install from a package index.",
 }
