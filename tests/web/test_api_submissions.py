@@ -222,7 +222,7 @@ async def test_a_refusal_repeats_what_it_refuses_as_it_was_typed(shelf):
     told = (await shelf.client.post(URL, json=body)).json()
     assert (told["field"], told["detail"]) == ("repoUrl", f"'{typed}' is not a valid name.")
     (one,) = (await shelf.client.post(f"{URL}/bulk", json={"submissions": [body]})).json()["results"]
-    assert one["error"] == told["detail"]
+    assert one["error"] == f"{told['detail'].rstrip('.')}: {told['fix']}."
 
 
 async def test_a_submission_tells_its_position_timings_and_scan(shelf):

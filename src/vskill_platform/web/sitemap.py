@@ -166,7 +166,6 @@ ENDPOINTS = (
         SECURITY,
         security_view,
         media=TEXT_TYPE,
-        stays_open=True,
         problems=(404,),
         tag="skills",
         summary="Whom to tell of a weakness of this registry (RFC 9116)",

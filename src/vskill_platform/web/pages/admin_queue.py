@@ -7,7 +7,6 @@ from vskill_platform.actions.dead_letters import DISCARD, LIST_LETTERS, REPLAY, 
 from vskill_platform.actions.jobs import LIST_JOBS, RUN_JOB, EveryJob
 from vskill_platform.actions.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck, WholeQueue
 from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
-from vskill_platform.domain.states import State
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import (
     act_by_form,
@@ -66,8 +65,7 @@ async def resume(request: Request) -> Response:
 @acting(PLACE)
 async def replay(request: Request) -> Response:
     done = await act_by_form(request, REPLAY)
-    state = State(done.state).label.lower()
-    return see_other(request, PLACE, f"Replayed: {done.id}, run {done.run}, {state}.")
+    return see_other(request, PLACE, f"Replayed: {done.id}, run {done.run}.")
 
 
 @acting(PLACE)
