@@ -9,6 +9,8 @@ from simulator.planted import Bug
 pytestmark = pytest.mark.outside
 
 MOST_SEEDS = 2_000
+#: Where the search for a rare one begins, so that the test stays short: counted from 0, it is found at seed 1,159.
+FIRST_SEED = {Bug.NO_NAMESPACE_ASSERTION: 1_140}
 
 #: What the find must look like; a crash of the simulator itself would be no find.
 SIGNS = {
@@ -46,7 +48,8 @@ SIGNS = {
 
 @pytest.mark.parametrize("bug", list(Bug), ids=lambda bug: bug.name.lower())
 def test_a_planted_bug_is_found_and_the_same_seed_is_clean_without_it(bug):
-    for seed in range(MOST_SEEDS):
+    first = FIRST_SEED.get(bug, 0)
+    for seed in range(first, first + MOST_SEEDS):
         found = History(seed, bug).run()
         if found.broken is not None:
             break
