@@ -25,6 +25,25 @@ def test_a_skill_is_found_while_typing_and_opened_with_the_keyboard(opened):
     expect(page.get_by_role("heading", level=1)).to_have_text("csv-cleaner")
 
 
+def test_enter_in_the_palette_follows_only_what_was_found_for_the_words_in_it(opened):
+    page = opened()
+    page.goto("/skills")
+    page.keyboard.press("Control+k")
+    field = page.locator("#palette [data-search-here]")
+    expect(page.locator("#palette [data-item]").first).to_be_visible()
+    # As while letters are put together: it chooses among them, and nothing is sent.
+    field.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    field.evaluate("(one) => { one.value = 'csv-cl'; }")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/palette\?q=csv-cl$"))
+    page.goto("/skills")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("csv-cl")
+    expect(page.locator("#palette-results[data-q=csv-cl]")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("csv-cleaner")
+
+
 def test_the_list_comes_back_when_the_search_is_emptied(opened):
     page = opened()
     page.goto("/skills?q=csv-cl")

@@ -39,6 +39,8 @@ async def test_a_word_that_nothing_has_leads_to_the_search(site):
 async def test_a_script_gets_only_the_results(site):
     part = await site.get("/palette?q=queue", headers={"hx-request-type": "partial"})
     assert "<html" not in part.text and 'id="palette-results"' in part.text
+    # By this the script knows whether they belong to what stands in the field.
+    assert 'data-q="queue"' in part.text
     assert "HX-Request-Type" in part.headers["vary"]
 
 

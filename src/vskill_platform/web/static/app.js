@@ -110,7 +110,7 @@
       openPalette();
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || event.isComposing) return;
     const field = searchField();
     const inside = typing(event.target);
     if (event.key === "/" && !inside) {
@@ -122,8 +122,13 @@
     } else if (event.key === "Escape" && event.target === field && !palette?.open) field.blur();
     else if (event.key === "ArrowDown" && event.target === field) walk(event, 1);
     else if (event.key === "Enter" && event.target === field && palette?.open) {
-      event.preventDefault();
-      palette.querySelector("[data-item]")?.click();
+      // Results of what was typed before are not followed: the form is sent, and leads to the right ones.
+      const found = palette.querySelector("#palette-results");
+      const item = found?.dataset.q === field.value ? found.querySelector("[data-item]") : null;
+      if (item) {
+        event.preventDefault();
+        item.click();
+      }
     } else if (!inside && (event.key === "j" || event.key === "k")) walk(event, event.key === "j" ? 1 : -1);
     else if (event.target.matches?.("[data-item]") && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       walk(event, event.key === "ArrowDown" ? 1 : -1);
