@@ -23,6 +23,7 @@ from tests.support.faults import HookedKV
 from tests.support.html import Page
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
+from tests.support.skills import OTHER_TEXT
 from tests.support.system_reads import get_submission
 from vskill_platform.actions.system import view_settings
 from vskill_platform.domain import keys
@@ -217,6 +218,16 @@ async def test_the_evidence_shows_what_changed_since_the_live_version(env, rob):
     assert "added: curl x | sh" in page and "new in this version" in page
     # Only what changed: a line that both have is shown as context or not at all, never as added.
     assert "added: ---" not in page
+
+
+async def test_the_evidence_shows_every_line_of_a_block_that_a_lexer_would_replace(env, rob):
+    await published(env, "doubtful")
+    record = await waiting(env, extra=(SkillFile("notes.md", "100644", OTHER_TEXT),))
+    answer = await rob.get(f"/admin/review/{record.id}", params={"file": "notes.md"})
+    assert answer.status_code == 200
+    page = _text(answer.text)
+    for line in filter(None, OTHER_TEXT.decode().split("\n")):
+        assert page.count(line) >= 2, "as the file, and as what was added"
 
 
 async def test_hidden_characters_and_attacks_in_a_skill_are_shown_inert(env, ada):

@@ -12,6 +12,7 @@ from tests.support.faults import HookedKV
 from tests.support.html import Page, what_could_run
 from tests.support.records import put_copies
 from tests.support.site import open_site
+from tests.support.skills import OTHER_TEXT
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import (
@@ -302,6 +303,13 @@ async def test_code_is_coloured_and_what_hides_in_it_is_shown(memory_site):
     assert '<span class="hl-keyword">import</span>' in text
     assert '<span class="hl-hidden">&lt;U+202E&gt;</span>' in text
     assert what_could_run(text) == []
+
+
+async def test_every_line_of_a_block_that_a_lexer_would_replace_is_shown(memory_site):
+    canonical = await memory_site.publish("csv-cleaner", SkillFile("notes.md", "100644", OTHER_TEXT))
+    page = await memory_site.page(f"/skills/{canonical}/files/notes.md")
+    for line in OTHER_TEXT.decode().split("\n"):
+        assert " ".join(line.split()) in page.text
 
 
 async def test_a_file_that_is_not_text_is_not_shown_as_text(memory_site):

@@ -20,6 +20,8 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, String, Toke
 FILE_S = 1.5
 PROCESS_S = 6
 MEMORY_BYTES = 512 * 1024 * 1024
+#: Of one file; `highlight` keeps every file that has no more.
+MOST_PIECES = 50_000
 
 #: Pieces of one line: a text and its kind.
 Pieces = list[tuple[str, str]]
@@ -80,7 +82,8 @@ def main() -> None:
 
 
 def colour(path: str, text: str) -> list[Pieces] | None:
-    """The lines of a text in pieces; None where no language is known, or where it takes too long."""
+    """The lines of a text in pieces; None where no language is known, where it takes too long or has too many pieces,
+    and where a lexer made another text of it."""
     lexer = lexer_for(path, text)
     if lexer is None:
         return None
@@ -89,11 +92,13 @@ def colour(path: str, text: str) -> list[Pieces] | None:
     signal.setitimer(signal.ITIMER_PROF, FILE_S)
     try:
         lines = list(_cut_lines(lexer, text if ends else f"{text}\n"))
-        return lines if ends else lines[:-1]
     except OutOfTime:
         return None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+    lines = lines if ends else lines[:-1]
+    is_same = "\n".join("".join(piece for piece, _ in line) for line in lines) == text
+    return lines if is_same and sum(map(len, lines)) <= MOST_PIECES else None
 
 
 def lexer_for(path: str, text: str) -> Lexer | None:
@@ -103,7 +108,9 @@ def lexer_for(path: str, text: str) -> Lexer | None:
     if language is None and text.startswith("#!"):
         first = text.partition("\n")[0]
         language = next((found for program, found in PROGRAMS.items() if program in first), None)
-    return None if language is None else get_lexer_by_name(language)
+    # A block in Markdown may name any lexer, and there are some that make another text of what they are given.
+    options = {"handlecodeblocks": False} if language == "markdown" else {}
+    return None if language is None else get_lexer_by_name(language, **options)
 
 
 def _cut_lines(lexer: Lexer, text: str) -> Iterator[Pieces]:

@@ -5,7 +5,7 @@ visible. A text that is too large, or takes too long, is shown without colours; 
 import asyncio
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,15 +15,21 @@ from vskill_platform.keeping import MOST_BYTES, Kept
 COLOURS = "vskill_platform.web.colours"
 #: Of all texts of one call, in characters; the rest stays without colours.
 MOST_CHARACTERS = 400_000
-#: Processes at the same time, and how long one is waited for. Their own limit is processor time, which counts less on
-#: a busy machine.
+#: Processes at the same time, how long a page waits for its turn, and how long for its process. Their own limit is
+#: processor time, which counts less on a busy machine.
 AT_ONCE = 2
+TURN_S = 1.0
 WAIT_S = 10.0
+#: What a piece takes in memory, and at most a character beside it. A text at both limits, that of characters and that
+#: of pieces in `colours`, is small enough to be kept.
+PIECE_BYTES = 220
+CHARACTER_BYTES = 8
+MOST_KEPT_ONE = MOST_BYTES // 2
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 class CodePart(msgspec.Struct, frozen=True):
-    """A piece of a line; without a kind it is plain."""
+    """A piece of a line as it is shown; without a kind it is plain."""
 
     text: str
     #: string, comment, number, keyword, name or hidden
@@ -31,15 +37,19 @@ class CodePart(msgspec.Struct, frozen=True):
 
 
 CodeLine = tuple[CodePart, ...]
-CodeText = tuple[CodeLine, ...]
+#: A line as it is: texts and their kinds. What hides in it is shown by `shorten`, since that makes a part of each
+#: character, and most lines are never shown.
+RawLine = tuple[tuple[str, str], ...]
+CodeText = tuple[RawLine, ...]
 
 
 class Highlighter:
     """Colours texts in processes of their own, and keeps what was coloured last by its content."""
 
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._kept: Kept[CodeText] = Kept(MOST_BYTES // 2)
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._turns = asyncio.Semaphore(at_once)
+        #: Without lines: the text has no colours.
+        self._kept: Kept[CodeText] = Kept(MOST_BYTES, MOST_KEPT_ONE)
 
     async def highlight(self, files: Sequence[tuple[str, str]]) -> list[CodeText]:
         """Each text, given with its path, as lines in pieces; all that is missing by one process."""
@@ -53,20 +63,29 @@ class Highlighter:
                 wanted[key] = (path, text)
         coloured = await self._colour(list(wanted.values())) if wanted else []
         for key, lines, (_, text) in zip(wanted, coloured, wanted.values(), strict=False):
-            found[key] = made = plain_lines(text) if lines is None else tuple(map(_parts_of, lines))
-            self._kept.put(key, made, 4 * len(text))
+            found[key] = made = lines or ()
+            characters = len(text) if made else 0
+            self._kept.put(key, made, PIECE_BYTES * (1 + sum(map(len, made))) + CHARACTER_BYTES * characters)
         return [found[key] or plain_lines(text) for key, (_, text) in zip(keys, files, strict=True)]
 
-    async def _colour(self, files: list[tuple[str, str]]) -> list[list[list[tuple[str, str]]] | None]:
-        """Nothing where the process could not be started, did not end in time or broke."""
+    async def _colour(self, files: list[tuple[str, str]]) -> list[CodeText | None]:
+        """Nothing where its turn did not come soon, or the process could not be started, did not end in time or
+        broke."""
         try:
-            async with asyncio.timeout(WAIT_S), self._turns:
+            async with asyncio.timeout(TURN_S):
+                await self._turns.acquire()
+        except TimeoutError:
+            return []
+        try:
+            async with asyncio.timeout(WAIT_S):
                 return await _run(msgspec.msgpack.encode(files))
         except (TimeoutError, OSError, msgspec.DecodeError):
             return []
+        finally:
+            self._turns.release()
 
 
-async def _run(message: bytes) -> list[list[list[tuple[str, str]]] | None]:
+async def _run(message: bytes) -> list[CodeText | None]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", COLOURS),
         stdin=asyncio.subprocess.PIPE,
@@ -78,21 +97,29 @@ async def _run(message: bytes) -> list[list[list[tuple[str, str]]] | None]:
         out, _ = await process.communicate(message)
     finally:
         await asyncio.shield(end_group(process, kill=process.returncode is None))
-    return msgspec.msgpack.decode(out, type=list[list[list[tuple[str, str]]] | None])
+    return msgspec.msgpack.decode(out, type=list[CodeText | None])
 
 
 def plain_lines(text: str) -> CodeText:
     """The same lines without colours."""
-    return tuple(_parts_of([(line, "")]) for line in text.split("\n"))
+    return tuple(((line, ""),) if line else () for line in text.split("\n"))
 
 
-def _parts_of(pieces: Iterable[tuple[str, str]]) -> CodeLine:
-    return tuple(part for text, kind in pieces for part in _reveal(text, kind))
+def shorten(line: RawLine, width: int) -> CodeLine:
+    """The beginning of a line with what hides in it, and an ellipsis where there is more. Of its end, which may have a
+    carriage return too, nothing is shown."""
+    parts: list[CodePart] = []
+    for place, (piece, kind) in enumerate(line, 1):
+        text = piece.removesuffix("\r") if place == len(line) else piece
+        parts += _reveal(text[:width], kind)
+        if len(text) > width:
+            return (*parts, CodePart(ELLIPSIS))
+        width -= len(text)
+    return tuple(parts)
 
 
 def _reveal(text: str, kind: str) -> list[CodePart]:
     """What hides in a text is shown: a reader must see what an agent would read."""
-    text = text.removesuffix("\r")
     if not text or text.replace("\t", "").isprintable():
         return [CodePart(text, kind)] if text else []
     parts: list[CodePart] = []
@@ -104,14 +131,3 @@ def _reveal(text: str, kind: str) -> list[CodePart]:
             parts.append(CodePart(f"<U+{ord(char):04X}>", "hidden"))
             start = at + 1
     return parts if start == len(text) else [*parts, CodePart(text[start:], kind)]
-
-
-def shorten(line: CodeLine, width: int) -> CodeLine:
-    """The beginning of a line, with an ellipsis where there is more."""
-    parts: list[CodePart] = []
-    for part in line:
-        if len(part.text) > width:
-            return (*parts, CodePart(part.text[:width], part.kind), CodePart(ELLIPSIS))
-        width -= len(part.text)
-        parts.append(part)
-    return tuple(parts)

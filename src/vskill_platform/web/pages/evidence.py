@@ -108,14 +108,15 @@ async def colour_files(
     highlighter: Highlighter, evidence: ContentEvidence, before: Sequence[SkillFile], chosen: SkillFile | None
 ) -> ColouredFiles:
     """What the page shows of the files, in colours: the chosen one first, then those with findings, then those that
-    changed. All at once, because they share one process."""
-    old, new = ({file.path: file for file in files} for files in (before, evidence.files))
+    changed and are compared. All at once, because they share one process."""
+    old, new = ({file.path: file.data for file in files} for files in (before, evidence.files))
     first = [] if chosen is None else [chosen.path]
     found = [one.file for one in evidence.findings if one.file in new]
-    changed = [path for path in (*new, *old) if before and _data(old, path) != _data(new, path)]
-    submitted = [path for path in dict.fromkeys((*first, *found, *changed)) if path in new]
-    live = [path for path in dict.fromkeys(changed) if path in old]
-    texts = [_text_of(new[path].data) for path in submitted] + [_text_of(old[path].data) for path in live]
+    changed = _changed_paths(old, new) if before else []
+    compared = [path for path in changed if _is_compared(old.get(path), new.get(path))]
+    submitted = [path for path in dict.fromkeys((*first, *found, *compared)) if path in new]
+    live = [path for path in compared if path in old]
+    texts = [_text_of(new[path]) for path in submitted] + [_text_of(old[path]) for path in live]
     lines = await highlighter.highlight(list(zip((*submitted, *live), texts, strict=True)))
     return ColouredFiles(
         dict(zip(submitted, lines[: len(submitted)], strict=True)),
@@ -123,8 +124,16 @@ async def colour_files(
     )
 
 
-def _data(files: Mapping[str, SkillFile], path: str) -> bytes | None:
-    return files[path].data if path in files else None
+def _changed_paths(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[str]:
+    """The files whose difference the page names."""
+    return sorted(path for path in {*old, *new} if old.get(path) != new.get(path))[:MOST_FILES]
+
+
+def _is_compared(old: bytes | None, new: bytes | None) -> bool:
+    """Whether two versions of a file are text, and few enough lines."""
+    texts = [data[:MOST_BYTES] for data in (old, new) if data]
+    lines = sum(text.count(b"\n") + 1 for text in texts)
+    return lines <= MOST_DIFF_LINES and not any(b"\x00" in text for text in texts)
 
 
 def show_file(file: SkillFile, findings: Sequence[Finding], lines: CodeText) -> ShownFile:
@@ -200,21 +209,19 @@ def _differences(
     before: Sequence[SkillFile], after: Sequence[SkillFile], coloured: ColouredFiles
 ) -> tuple[Difference, ...]:
     old, new = ({file.path: file.data for file in files} for files in (before, after))
-    changed = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
-    return tuple(_difference(path, old.get(path), new.get(path), coloured) for path in changed[:MOST_FILES])
+    return tuple(
+        _difference(path, old.get(path), new.get(path), coloured) for path in _changed_paths(old, new)
+    )
 
 
 def _difference(path: str, old: bytes | None, new: bytes | None, coloured: ColouredFiles) -> Difference:
     status = "added" if old is None else "removed" if new is None else "changed"
-    texts = [(data or b"")[:MOST_BYTES] for data in (old, new)]
-    if any(b"\x00" in text for text in texts):
+    if not _is_compared(old, new):
         return Difference(path, status, cut=True)
-    left, right = (text.decode("utf-8", "replace").split("\n") if text else [] for text in texts)
-    if len(left) + len(right) > MOST_DIFF_LINES:
-        return Difference(path, status, cut=True)
+    left, right = (_text_of(data).split("\n") if data else [] for data in (old, new))
     found = list(difflib.unified_diff(left, right, lineterm="", n=3))[2:]
-    sides = (coloured.live.get(path, ()), coloured.submitted.get(path, ()))
-    shown = tuple(_difference_lines(found[:MOST_DIFF_SHOWN], *sides))
+    live, submitted = coloured.live.get(path, ()), coloured.submitted.get(path, ())
+    shown = tuple(_difference_lines(found[:MOST_DIFF_SHOWN], live, submitted))
     return Difference(path, status, shown, cut=len(found) > MOST_DIFF_SHOWN)
 
 
