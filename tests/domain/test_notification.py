@@ -1,5 +1,7 @@
 """What an account is told and watches, as plain data."""
 
+import msgspec
+
 from vskill_platform.domain.notification import (
     AccountWatches,
     Notification,
@@ -17,6 +19,13 @@ def test_later_notifications_sort_first_and_no_two_have_one_place():
     assert moment(1_800_000_000_000) == "98200000000000-e"
     assert moment(1) == "99999999999999-e"
     assert moment(2) < moment(1) and moment(1, "a") != moment(1, "b")
+
+
+def test_a_record_of_an_earlier_release_was_told_when_it_happened():
+    old = Notification("e", Topic.OWN, "submission.decided", 5, "told")
+    assert old.is_unread(4) and not old.is_unread(5)
+    late = msgspec.structs.replace(old, told_at=9)
+    assert late.is_unread(8) and not late.is_unread(9)
 
 
 def test_what_is_watched_stands_once_in_the_order_of_names():

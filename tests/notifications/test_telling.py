@@ -79,6 +79,20 @@ async def test_a_submitter_hears_of_the_decision_once(env):
     assert [unread for _, _, unread in await listed(env, "ann")] == [False]
 
 
+async def test_what_is_told_late_is_unread_though_all_was_marked_as_read_since_it_happened(env):
+    cursor = await find_notices(None)
+    await publish(env, by="ann")
+    env.clock.advance(1_000)
+    await READ_NOTIFICATIONS(env, await who("ann"), OwnNotifications())
+    env.clock.advance(1_000)
+    await find_notices(cursor)
+    assert [unread for _, _, unread in await listed(env, "ann")] == [True]
+    env.clock.advance(1_000)
+    await READ_NOTIFICATIONS(env, await who("ann"), OwnNotifications())
+    await find_notices(cursor)
+    assert [unread for _, _, unread in await listed(env, "ann")] == [False]
+
+
 async def test_watchers_of_a_skill_or_its_namespace_hear_of_it_from_then_on(env):
     cursor, serial = await find_notices(None), await find_recalls(None)
     await publish(env)

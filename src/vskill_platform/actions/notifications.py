@@ -109,7 +109,7 @@ def _view(one: Notification, seen_at: int) -> NotificationView:
         one.type,
         iso_time(one.at),
         one.text,
-        one.at > seen_at,
+        one.is_unread(seen_at),
         one.skill or None,
         one.submission or None,
     )

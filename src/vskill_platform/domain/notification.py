@@ -40,6 +40,12 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     #: What it is about: the canonical name of a skill, or the id of a submission.
     skill: str = ""
     submission: str = ""
+    #: When the account was told, which may be long after it happened; 0 in records of earlier releases.
+    told_at: int = 0
+
+    def is_unread(self, seen_at: int) -> bool:
+        """Whether the account was told after it last marked everything as read."""
+        return (self.told_at or self.at) > seen_at
 
     @property
     def moment(self) -> str:

@@ -1,7 +1,8 @@
 """Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work; so
 is each mail. Accounts are told on their page at once (`telling`).
 
-Notices are found by following the store's changes from where the last look ended, and revocations by their serial.
+Notices are found by following the store's changes from where the last look ended, and revocations by their serial. A
+look is one step of bounded work, so that whoever looks can keep what it reached before the next one.
 Looking twice is harmless: a delivery's id is made of the webhook and the notice. Whether the account that added the
 webhook may read what a notice is about is asked when it is delivered, of the account as it is then.
 """
@@ -16,6 +17,7 @@ from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
+from vskill_platform.gate import some_at_a_time
 from vskill_platform.kv.entries import Entry
 from vskill_platform.notifications.mail import ask_for_mail
 from vskill_platform.notifications.notices import (
@@ -29,7 +31,7 @@ from vskill_platform.notifications.notices import (
 )
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
-from vskill_platform.notifications.telling import Teller
+from vskill_platform.notifications.telling import Teller, go_on_without
 from vskill_platform.records import Skips
 from vskill_platform.store.readers import audiences_of_actor
 from vskill_platform.store.reports import Report, get_report
@@ -42,8 +44,10 @@ from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
 
 DELIVERY = "delivery"
-#: Changes looked at in one step.
-STEP = 500
+#: Changes, or revocations, looked at in one step.
+STEP = 50
+#: Notices whose deliveries are asked for at the same time.
+AT_ONCE = 16
 
 _OK = range(200, 300)
 #: The receiver says that it is gone for good.
@@ -51,7 +55,7 @@ _GONE = 410
 
 
 async def find_notices(cursor: str | None) -> str:
-    """Tell of every decision after the cursor, and of what began to wait; where the next look goes on.
+    """Tell of the next decisions after the cursor, and of what began to wait; where the next look goes on.
 
     None begins now: what was decided before nobody subscribed is nobody's news.
     """
@@ -69,43 +73,43 @@ async def _follow(
     cursor: str | None,
     tell: Callable[[Sequence[Entry]], Awaitable[None]],
 ) -> str:
-    """Read every record of these prefixes that was written after the cursor, some at a time."""
+    """Read the next records of these prefixes that were written after the cursor."""
     kv = require_env("kv").kv
     if cursor is None:
         return await kv.change_cursor()
-    while True:
-        try:
-            page = await kv.changes(prefix, after=cursor, limit=STEP)
-        except CursorGone:
-            require_env("log").log.error(
-                "notices were missed: nobody looked for longer than changes are kept"
-            )
-            return await kv.change_cursor()
-        keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
-        if keys:
-            settled = await kv.get_many(sorted(keys))
-            for error in settled.failed.values():
-                raise error
-            await tell(list(settled.found.values()))
-        cursor = page.after or cursor
-        if len(page.items) < STEP:
-            return cursor
+    try:
+        page = await kv.changes(prefix, after=cursor, limit=STEP)
+    except CursorGone:
+        require_env("log").log.error("notices were missed: nobody looked for longer than changes are kept")
+        return await kv.change_cursor()
+    keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
+    if keys:
+        settled = await kv.get_many(sorted(keys))
+        for error in settled.failed.values():
+            raise error
+        await tell(list(settled.found.values()))
+    return page.after or cursor
 
 
 async def find_recalls(serial: int | None) -> int:
-    """Ask for every delivery that follows from revocations after this serial; where the next look goes on. None begins
-    now."""
+    """Tell of the next revocations after this serial; where the next look goes on. None begins now."""
     if serial is None:
         return await read_serial()
-    while events := await list_revocations(serial):
-        hooks = await list_webhooks()
-        for event in events:
-            await Teller().tell_of_recall(event)
-            for kind in steps_by_kind(event):
-                for hook in hooks:
-                    await _ask_for_recall(hook, event, kind)
-        serial = events[-1].serial
-    return serial
+    events = await list_revocations(serial, STEP)
+    if not events:
+        return serial
+    hooks, teller = await list_webhooks(), Teller()
+
+    async def ask(event: Revocation) -> None:
+        for kind in steps_by_kind(event):
+            for hook in hooks:
+                await _ask_for_recall(hook, event, kind)
+
+    await some_at_a_time(ask, events, AT_ONCE)
+    for event in events:
+        await go_on_without(teller.tell_of_recall(event), f"revocation {event.serial}")
+    await go_on_without(teller.write(), "revocations")
+    return events[-1].serial
 
 
 async def _ask_for_recall(hook: Webhook, event: Revocation, kind: RevocationKind) -> None:
@@ -120,30 +124,36 @@ async def _tell_of_submissions(entries: Sequence[Entry]) -> None:
     env = require_env("kv")
     hooks, teller = await list_webhooks(), Teller()
     skips = Skips("find_notices")
-    for entry in entries:
-        record = skips.decode(entry, Submission)
-        if record is None:
-            continue
-        for notice in notices_of(record):
-            for hook in hooks:
-                await _ask_for_delivery(hook, notice)
-            await ask_for_mail(notice, record.submitter)
-            await teller.tell_of_submission(notice, record)
+    records = [skips.decode(entry, Submission) for entry in entries]
     skips.report(env)
+    noted = [(notice, record) for record in records if record for notice in notices_of(record)]
+
+    async def ask(one: tuple[Notice, Submission]) -> None:
+        notice, record = one
+        for hook in hooks:
+            await _ask_for_delivery(hook, notice)
+        await ask_for_mail(notice, record.submitter)
+
+    await some_at_a_time(ask, noted, AT_ONCE)
+    for notice, record in noted:
+        await go_on_without(teller.tell_of_submission(notice, record), notice.id)
+    await go_on_without(teller.write(), "submissions")
 
 
 async def _tell_of_reports(entries: Sequence[Entry]) -> None:
     hooks, teller = await list_webhooks(), Teller()
     skips = Skips("find_reports")
-    for entry in entries:
-        report = skips.decode(entry, Report)
-        if report is None:
-            continue
-        notice = report_notice(report)
-        for hook in hooks:
-            await _ask_for_report(hook, notice)
-        await teller.tell_of_report(report)
+    reports = [report for entry in entries if (report := skips.decode(entry, Report))]
     skips.report(require_env("kv"))
+
+    async def ask(report: Report) -> None:
+        for hook in hooks:
+            await _ask_for_report(hook, report_notice(report))
+
+    await some_at_a_time(ask, reports, AT_ONCE)
+    for report in reports:
+        await go_on_without(teller.tell_of_report(report), report.id)
+    await go_on_without(teller.write(), "reports")
 
 
 async def _ask_for_report(hook: Webhook, notice: ReportNotice) -> None:

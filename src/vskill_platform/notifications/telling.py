@@ -1,15 +1,15 @@
 """Who is told what on their page: submitters of decisions, watchers of their skills, reviewers of what waits and was
 reported. Telling twice is harmless: a notification's key is made of the notice."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
+from vskill_platform.domain.errors import Conflict, StoreUnavailable
 from vskill_platform.domain.notification import KEPT_MS, Notification, Topic
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.notifications.notices import Notice, NoticeType, recall_id, report_notice
-from vskill_platform.store.accounts import read_user
-from vskill_platform.store.notifications import find_accounts, find_watchers, tell
+from vskill_platform.store.notifications import find_accounts, find_submitter, find_watchers, tell
 from vskill_platform.store.reports import Report, ReportStatus
 from vskill_platform.worker_context import require_env
 
@@ -21,10 +21,15 @@ _DONE = {
 
 
 class Teller:
-    """One look at what is new; who has which role is read once for it."""
+    """One step through what is new: who has which role is read once for it, and `write` writes all of it together."""
 
     def __init__(self) -> None:
         self._accounts: dict[Topic, list[str]] = {}
+        self._told: list[tuple[str, Notification]] = []
+
+    async def write(self) -> None:
+        """Show the accounts what they have been told."""
+        await tell(self._told)
 
     async def tell_of_submission(self, notice: Notice, record: Submission) -> None:
         """Its submitter of a decision, reviewers of what still waits, watchers of a new version."""
@@ -32,10 +37,9 @@ class Teller:
         if _is_old(notice.at):
             return
         if notice.type is NoticeType.SUBMISSION_DECIDED and record.submitter is not None:
-            user, _ = await read_user(record.submitter)
             text = f"{data.skill_name}: {data.state.meaning}."
             told = _about_submission(notice, Topic.OWN, text)
-            await _tell_all([] if user is None else [user.name], told)
+            self._tell_all(await find_submitter(record.submitter), told)
         elif notice.type is NoticeType.REVIEW_WAITING and record.state is State.NEEDS_REVIEW:
             text = f"{data.skill_name} waits for a reviewer: {data.reason}"
             await self._tell_role(_about_submission(notice, Topic.REVIEWS, text))
@@ -44,7 +48,7 @@ class Teller:
             told = Notification(
                 notice.id, Topic.WATCHED, notice.type.value, notice.at, text, skill=data.skill
             )
-            await _tell_all(await find_watchers(data.skill, notice.at), told)
+            self._tell_all(await find_watchers(data.skill, notice.at), told)
 
     async def tell_of_recall(self, event: Revocation) -> None:
         """Watchers of a skill whose versions were withdrawn, yanked or restored."""
@@ -55,7 +59,7 @@ class Teller:
             told = Notification(
                 recall_id(event, kind), Topic.WATCHED, kind.value, event.at, text, skill=event.skill
             )
-            await _tell_all(watchers, told)
+            self._tell_all(watchers, told)
 
     async def tell_of_report(self, report: Report) -> None:
         """Reviewers and admins of a report that waits for them."""
@@ -70,7 +74,21 @@ class Teller:
         topic = notification.topic
         if topic not in self._accounts:
             self._accounts[topic] = await find_accounts(topic)
-        await _tell_all(self._accounts[topic], notification)
+        self._tell_all(self._accounts[topic], notification)
+
+    def _tell_all(self, accounts: Iterable[str], notification: Notification) -> None:
+        self._told += ((account, notification) for account in accounts)
+
+
+async def go_on_without(telling: Awaitable[None], about: str) -> None:
+    """Tell accounts; what goes wrong there, and would again, keeps nobody else from hearing of it. While the store is
+    away nobody can be told anything: that raises, and the step is repeated."""
+    try:
+        await telling
+    except (StoreUnavailable, Conflict):
+        raise
+    except Exception:  # noqa: BLE001 - whatever it is, webhooks and mail do not wait for it
+        require_env("log").log.exception("accounts not told", about=about)
 
 
 def _is_old(at: int) -> bool:
@@ -82,8 +100,3 @@ def _about_submission(notice: Notice, topic: Topic, text: str) -> Notification:
     return Notification(
         notice.id, topic, notice.type.value, notice.at, text, submission=notice.data.submission_id
     )
-
-
-async def _tell_all(accounts: Iterable[str], notification: Notification) -> None:
-    for account in accounts:
-        await tell(account, notification)

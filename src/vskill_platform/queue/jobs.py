@@ -1,7 +1,9 @@
 """Every scheduled job, in one visible list. Each has its own interval, budget and record, so a slow or broken one
 keeps no other from running."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +24,10 @@ from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
 CHANGES_KEPT_MS = 7 * 24 * 3_600_000
+#: Steps that each part of the notices takes in one run; the next run goes on.
+NOTICE_STEPS = 10
+
+Place = TypeVar("Place", str, int)
 
 JobState = dict[str, str | int | None]
 
@@ -34,7 +40,8 @@ class Job(msgspec.Struct, frozen=True):
     purpose: str
     every_ms: int
     budget_ms: int
-    #: From where the last run left off to where this one does.
+    #: From where the last run left off to where this one does. What it writes into the state that it was given is kept
+    #: though it fails.
     run: Callable[[JobState], Awaitable[JobState]]
     #: What goes wrong while it does not run.
     consequence: str = "its work is not done"
@@ -66,13 +73,33 @@ async def reapply(state: JobState) -> JobState:
 
 
 async def notify(state: JobState) -> JobState:
-    """Tell of everything that was decided, reported, withdrawn or restored since the last look."""
+    """Tell of what was decided, reported, withdrawn or restored since the last look, so much at a time.
+
+    Each part goes on by itself: neither another's error nor the end of the budget takes back what it reached.
+    """
     serial = state.get("serial")
-    return {
-        "cursor": await find_notices(_text(state.get("cursor"))),
-        "serial": await find_recalls(serial if isinstance(serial, int) else None),
-        "reports": await find_reports(_text(state.get("reports"))),
-    }
+    ended = await asyncio.gather(
+        _take_steps(state, "cursor", _text(state.get("cursor")), find_notices),
+        _take_steps(state, "serial", serial if isinstance(serial, int) else None, find_recalls),
+        _take_steps(state, "reports", _text(state.get("reports")), find_reports),
+        return_exceptions=True,
+    )
+    errors = [error for error in ended if error is not None]
+    for error in errors[1:]:
+        require_env("log").log.error("another part of the notices failed", error=str(error))
+    for error in errors:
+        raise error
+    return state
+
+
+async def _take_steps(
+    state: JobState, name: str, place: Place | None, look: Callable[[Place | None], Awaitable[Place]]
+) -> None:
+    for _ in range(NOTICE_STEPS):
+        before, place = place, await look(place)
+        state[name] = place
+        if place == before:
+            return
 
 
 async def request_rescans(state: JobState) -> JobState:

@@ -65,11 +65,11 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
     if taken is None:
         return False
     started = env.clock.monotonic()
-    state, error = taken.state, None
+    state, error = dict(taken.state), None
     with structlog.contextvars.bound_contextvars(job=job.name), env.tracing.span("job", job=job.name):
         try:
             async with asyncio.timeout(job.budget_ms / 1000), _keep_renewing(taken):
-                state = await job.run(taken.state)
+                state = await job.run(state)
         except asyncio.CancelledError:
             await asyncio.shield(finish_tick(taken, duration_ms=0, error="its schedule stopped", state=state))
             raise

@@ -5,13 +5,12 @@ Whether an account may read what a notification is about is asked when it is sho
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import Conflict, InvalidInput
+from vskill_platform.domain.errors import InvalidInput, RecordMalformed
 from vskill_platform.domain.notification import (
     KEPT_MS,
     MOST_WATCHED,
@@ -25,13 +24,15 @@ from vskill_platform.domain.notification import (
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.accounts import User
+from vskill_platform.store.accounts import User, read_user
 from vskill_platform.store.skills import read_skills
 from vskill_platform.submission_store import get_submissions
 from vskill_platform.worker_context import require_env
 
 #: Unread ones are counted up to this many.
 MOST_COUNTED = 100
+#: Notifications that are written in one commit.
+WRITTEN_AT_ONCE = 500
 
 #: What only accounts hear of that read everything.
 _OF_REVIEWERS = frozenset({Topic.REVIEWS, Topic.REPORTS})
@@ -53,38 +54,76 @@ class _Watcher(msgspec.Struct, frozen=True):
 # Telling.
 
 
-async def tell(account: str, notification: Notification) -> None:
-    """Show it on the account's page; once, however often it is told."""
-    key = keys.inbox(account, notification.moment)
-    put = Put(key, msgspec.json.encode(notification), ABSENT, quiet=True, ttl_ms=KEPT_MS)
-    env = require_env("kv")
-    with suppress(Conflict):
-        await env.kv.commit([put])
-        env.metrics.notifications.labels(topic=notification.topic.value).inc()
+async def tell(told: Iterable[tuple[str, Notification]]) -> None:
+    """Show each on its account's page; once, however often it is told."""
+    by_key = {keys.inbox(account, one.moment): one for account, one in told}
+    names = list(by_key)
+    for start in range(0, len(names), WRITTEN_AT_ONCE):
+        await _write_new({key: by_key[key] for key in names[start : start + WRITTEN_AT_ONCE]})
+
+
+async def _write_new(told: dict[str, Notification]) -> None:
+    """Those that are not there yet, in one commit."""
+
+    async def write() -> tuple[str, ...]:
+        kv = require_env("kv").kv
+        settled = await kv.get_many(told)
+        for error in settled.failed.values():
+            raise error
+        puts = [_put_at(key, told[key], kv.now()) for key in settled.missing]
+        if puts:
+            await kv.commit(puts)
+        return settled.missing
+
+    for key in await persist(write):
+        require_env("metrics").metrics.notifications.labels(topic=told[key].topic.value).inc()
+
+
+def _put_at(key: str, notification: Notification, now: int) -> Put:
+    value = msgspec.json.encode(msgspec.structs.replace(notification, told_at=now))
+    return Put(key, value, ABSENT, quiet=True, ttl_ms=KEPT_MS)
+
+
+async def find_submitter(name: str) -> list[str]:
+    """The account of this name, if there is one that can be read."""
+    skips = Skips("find_submitter")
+    try:
+        user, _ = await read_user(name)
+    except RecordMalformed:
+        user = None
+        skips.add("malformed", keys.user(name))
+    skips.report(require_env("kv"))
+    return [] if user is None else [user.name]
 
 
 async def find_watchers(canonical: str, at: int) -> list[str]:
     """The accounts that watched a skill or its namespace by then."""
     found: dict[str, None] = {}
-    kv = require_env("kv").kv
+    env, skips = require_env("kv"), Skips("find_watchers")
     for target in targets_for(canonical):
-        async for page in iterate_pages(kv, keys.watchers_of(target)):
+        async for page in iterate_pages(env.kv, keys.watchers_of(target)):
             for error in page.failed.values():
                 raise error
             for entry in page.items:
-                if decode(entry, _Watcher).since <= at:
+                watcher = skips.decode(entry, _Watcher)
+                if watcher is not None and watcher.since <= at:
                     found[keys.parse(entry.key).parts[1]] = None
+    skips.report(env)
     return list(found)
 
 
 async def find_accounts(topic: Topic) -> list[str]:
     """The accounts whose role hears of it."""
     found: list[str] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.USER):
+    env, skips = require_env("kv"), Skips("find_accounts")
+    async for page in iterate_pages(env.kv, keys.USER):
         for error in page.failed.values():
             raise error
-        users = (decode(entry, User) for entry in page.items)
-        found += [user.name for user in users if not user.disabled and _hears(user, topic)]
+        for entry in page.items:
+            user = skips.decode(entry, User)
+            if user is not None and not user.disabled and _hears(user, topic):
+                found.append(entry.key.removeprefix(keys.USER))
+    skips.report(env)
     return found
 
 
@@ -125,10 +164,10 @@ async def _readable(items: Iterable[Notification], audiences: Audiences) -> list
 
 
 async def count_unread(user: User, *, audiences: Audiences) -> int:
-    """How many of the latest ones were written since the account last marked them as read."""
+    """How many of the latest ones the account was told since it last marked them as read."""
     seen = (await read_watches(user.name))[0].seen_at
     page = await list_notifications(user, limit=MOST_COUNTED, audiences=audiences)
-    return sum(one.at > seen for one in page.items)
+    return sum(one.is_unread(seen) for one in page.items)
 
 
 async def read_watches(account: str) -> tuple[AccountWatches, int]:

@@ -1,0 +1,168 @@
+"""The job of notices gets on, however much waits and whatever is broken: no part of it waits for another."""
+
+import asyncio
+
+import pytest
+
+from tests.support.envs import active_env, make_submission, open_test_env, put_record
+from tests.support.faults import HookedKV
+from vskill_platform.domain import keys
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.states import State
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import Put
+from vskill_platform.notifications.deliveries import DELIVERY, STEP, find_notices
+from vskill_platform.notifications.signature import new_secret
+from vskill_platform.queue.jobs import JOBS, NOTICE_STEPS
+from vskill_platform.queue.schedule import run_job
+from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.store.jobs import read_job
+from vskill_platform.store.notifications import watch
+from vskill_platform.store.webhooks import add_webhook
+
+pytestmark = pytest.mark.anyio
+
+(NOTICES,) = (job for job in JOBS if job.name == "notices")
+REVIEWERS = ("rae", "ron", "ria", "rob", "roy")
+
+
+class BrokenPart(HookedKV):
+    """A store in which the changes of reports cannot be followed: they raise, or never come."""
+
+    def __init__(self, inner, broken: str) -> None:
+        super().__init__(inner)
+        self.broken = broken
+        self.looks = 0
+        self.second_look = asyncio.Event()
+
+    async def changes(self, prefix, *, after=None, limit=1000):
+        if prefix == keys.REPORT and self.broken == "raises":
+            raise StoreUnavailable("reports are away because a test says so")
+        if prefix == keys.REPORT and self.broken == "hangs":
+            await asyncio.Event().wait()
+        if prefix != keys.REPORT:
+            self.looks += 1
+            if self.looks == 2:
+                self.second_look.set()
+        return await super().changes(prefix, after=after, limit=limit)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path) as opened:
+        for name in REVIEWERS:
+            await create_user(name, Role.REVIEWER, by="system", reason="a test")
+        yield opened
+
+
+async def wait_for_review(env, *names: str, **fields) -> None:
+    """Store submissions that wait for a reviewer."""
+    made = (make_submission(name, state=State.NEEDS_REVIEW, at=env.kv.now(), **fields) for name in names)
+    await asyncio.gather(*(put_record(env, one) for one in made))
+
+
+async def count_below(env, prefix: str) -> int:
+    return sum([len(page.items) async for page in iterate_pages(env.kv, prefix)])
+
+
+async def told(env) -> list[int]:
+    """How many notifications each reviewer has."""
+    return [await count_below(env, keys.inbox_of(name)) for name in REVIEWERS]
+
+
+async def run_notices(env) -> bool:
+    """Run the job; whether it succeeded."""
+    env.clock.advance(1)
+    assert await run_job(NOTICES, forced=True)
+    record, _ = await read_job(NOTICES.name)
+    return record.last_success == record.last_start
+
+
+async def test_each_run_gets_on_by_a_bounded_number_and_tells_all_of_it_once(env):
+    await add_webhook("https://hooks.test/", new_secret(), ("review.waiting",), by="admin:eve")
+    assert await run_notices(env)
+    one_run = STEP * NOTICE_STEPS
+    waiting = one_run + STEP
+    await wait_for_review(env, *(f"skill-{number}" for number in range(waiting)))
+    kv = HookedKV(env.kv)
+    with active_env(env, kv=kv):
+        assert await run_notices(env)
+        assert await told(env) == [one_run] * len(REVIEWERS)
+        assert await run_notices(env)
+        assert await run_notices(env)
+    assert await told(env) == [waiting] * len(REVIEWERS)
+    assert await count_below(env, f"task:{DELIVERY}:") == waiting
+    written = [[one for one in commit if is_notification(one)] for commit in kv.commits]
+    assert len([puts for puts in written if puts]) == NOTICE_STEPS + 1, "one commit for each step"
+    assert sum(map(len, written)) == waiting * len(REVIEWERS)
+
+
+def is_notification(operation) -> bool:
+    return isinstance(operation, Put) and operation.key.startswith(keys.INBOX)
+
+
+@pytest.mark.parametrize("broken", ["raises", "hangs"])
+async def test_a_part_that_fails_takes_nothing_from_the_others_and_goes_on_later(env, broken):
+    assert await run_notices(env)
+    kv = BrokenPart(env.kv, broken)
+    await wait_for_review(env, "one", "two")
+    before, _ = await read_job(NOTICES.name)
+    with active_env(env, kv=kv):
+        running = asyncio.create_task(run_notices(env))
+        if broken == "hangs":
+            await asyncio.wait_for(kv.second_look.wait(), 30)
+            running.cancel()
+        (ended,) = await asyncio.gather(running, return_exceptions=True)
+        assert ended is not True
+        after, _ = await read_job(NOTICES.name)
+        assert after.state["reports"] == before.state["reports"]
+        assert after.state["cursor"] != before.state["cursor"]
+        assert await told(env) == [2] * len(REVIEWERS)
+        kv.broken = ""
+        await wait_for_review(env, "three")
+        assert await run_notices(env)
+    assert await told(env) == [3] * len(REVIEWERS)
+
+
+async def test_records_that_cannot_be_read_are_left_out_and_keep_nobody_from_hearing(env):
+    cursor = await find_notices(None)
+    await add_webhook("https://hooks.test/", new_secret(), ("submission.decided",), by="admin:eve")
+    await watch("rae", "upload~tests")
+    for key in (keys.user("broken"), keys.watcher("upload~tests", "broken")):
+        await env.kv.put(key, b'{"name": 1}')
+    await wait_for_review(env, "one", submitter="broken")
+    published = make_submission(
+        "two",
+        state=State.PUBLISHED,
+        at=env.kv.now(),
+        published="skill:upload~tests/skills/two",
+        published_version="1.0.0",
+    )
+    await put_record(env, published)
+    assert await find_notices(cursor) != cursor
+    assert await told(env) == [2, 1, 1, 1, 1]
+    assert await count_below(env, f"task:{DELIVERY}:") == 2
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), RuntimeError("a mistake")])
+async def test_accounts_that_cannot_be_told_hold_no_webhook_back(env, error):
+    cursor = await find_notices(None)
+    await add_webhook("https://hooks.test/", new_secret(), ("review.waiting",), by="admin:eve")
+    await wait_for_review(env, "one")
+    kv = HookedKV(env.kv)
+
+    async def refuse(operations) -> None:
+        if any(map(is_notification, operations)):
+            raise error
+
+    kv.before_commit = refuse
+    with active_env(env, kv=kv):
+        if isinstance(error, StoreUnavailable):
+            with pytest.raises(StoreUnavailable):
+                await find_notices(cursor)
+        else:
+            assert await find_notices(cursor) != cursor
+    assert await count_below(env, f"task:{DELIVERY}:") == 1
+    await find_notices(cursor)
+    assert await told(env) == [1] * len(REVIEWERS)
+    assert await count_below(env, f"task:{DELIVERY}:") == 1
