@@ -192,21 +192,21 @@ def test_text_beyond_the_limit_is_not_compared():
 @pytest.mark.parametrize(
     ("added", "withdrawn", "said"),
     [
-        (0, False, "it has 90 % of the lines of a/b/c, a skill of another owner, and nothing else"),
+        (0, False, "it has 90 % of the lines of a published skill of another owner, and nothing else"),
         (
             1,
             False,
-            "it has 90 % of the lines of a/b/c, a skill of another owner, and 1 line was added or changed",
+            "it has 90 % of the lines of a published skill of another owner, and 1 line was added or changed",
         ),
         (
             3,
             True,
             (
-                "it has 90 % of the lines of a/b/c, a skill of another owner that was withdrawn, and 3 lines were added or "
-                "changed"
+                "it has 90 % of the lines of a published skill of another owner that was withdrawn, and 3 lines were added "
+                "or changed"
             ),
         ),
     ],
 )
 def test_a_copy_is_described_in_a_sentence(added, withdrawn, said):
-    assert describe_copy(CopyComparison(90, (), added), "a/b/c", withdrawn=withdrawn) == said
+    assert describe_copy(CopyComparison(90, (), added), withdrawn=withdrawn) == said

@@ -1,10 +1,14 @@
 """Hosts that install steps name, and those that tell nothing."""
 
+import sys
+from types import FrameType
+
 import pytest
 
 from vskill_platform.domain.capability import CapabilityContext, CapabilityKind, SkillCapability
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.install_hosts import (
+    MOST_AROUND,
     MOST_BYTES,
     MOST_HOSTS,
     MOST_PLACES,
@@ -84,6 +88,61 @@ def test_places_are_bounded_and_hosts_apart():
 def test_what_is_not_text_or_far_down_is_left_out():
     assert steps(b"\0" + f"download https://{HOST}/a".encode()) == {}
     assert steps(b"x" * MOST_BYTES + f"\ndownload https://{HOST}/a".encode()) == {}
+
+
+def test_the_limit_is_of_all_files_and_small_files_come_first():
+    step = f"\ndownload https://{HOST}/a".encode()
+    pad, large = b"x" * (MOST_BYTES - 1000), b"x" * 1000
+    files = [SkillFile("a.md", "100644", pad + step), SkillFile("b.md", "100644", large + step)]
+    assert install_steps([HOST], files) == {HOST: (f"{HOST} at b.md:2",)}
+    first = SkillFile("SKILL.md", "100644", b"x" * MOST_BYTES)
+    assert install_steps([HOST], [*files, first]) == {}
+
+
+def test_of_a_long_line_the_part_around_a_host_is_looked_at():
+    far = "x " * (2 * MOST_AROUND)
+    assert steps(f"{far}download https://{HOST}/a{far}") == {HOST: (f"{HOST} at SKILL.md:1",)}
+    assert steps(f"download it {far}https://{HOST}/a") == {}
+    assert steps(f"\n{far}".join(["", *[f"download https://{HOST}/a"] * 2])) == {
+        HOST: (f"{HOST} at SKILL.md:2", f"{HOST} at SKILL.md:3")
+    }
+    assert steps(f"download https://{HOST}/a{far}" * 9) == {HOST: (f"{HOST} at SKILL.md:1",)}
+
+
+def count_calls(text: str, *hosts: str) -> int:
+    """How many functions are called to find the steps of a text."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        steps(text, *hosts)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_does_not_grow_with_lines_that_name_no_host():
+    hosts = [f"h{number}.dev" for number in range(MOST_HOSTS)]
+    named = f"\nSee {' and '.join(hosts)}."
+    assert count_calls(named, *hosts) == count_calls("\n" * 5000 + named, *hosts)
+
+
+def test_the_work_ends_with_the_places_that_are_told():
+    line = f"download https://{HOST}/a\n"
+    assert count_calls(line * (MOST_PLACES + 1), HOST) == count_calls(line * 500, HOST)
+
+
+def test_a_line_that_names_many_hosts_is_judged_once():
+    few, many = ([f"h{number}.dev" for number in range(count)] for count in (1, MOST_HOSTS))
+    line = f"See {' and '.join(many)}."
+    calls = [count_calls("\n".join([line] * lines), *hosts) for hosts in (few, many) for lines in (100, 200)]
+    # What another line costs, for one host and for forty: forty searches, and one judgement.
+    one, forty = calls[1] - calls[0], calls[3] - calls[2]
+    assert forty < MOST_HOSTS * one * 0.8
 
 
 def host(name: str, context: CapabilityContext = CapabilityContext.LINK) -> SkillCapability:

@@ -1,15 +1,19 @@
 """A copy of somebody else's skill with something added goes to a reviewer with the added lines; nobody learns of a
 private skill by it."""
 
+import msgspec
 import pytest
 
 from tests.store.test_registry_signals import noticed, submit
-from tests.support.acting import approve, take_down
+from tests.support.acting import approve, principal_for, take_down
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet
 from tests.support.namespaces import manage
 from tests.support.records import submission
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.principal import OPERATOR
+from vskill_platform.actions.evidence import read_run as read_evidence_run
+from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.submissions import RUNS, SHOW, SubmissionRequest, SubmissionRuns, read_run
 from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
@@ -48,7 +52,7 @@ async def test_a_copy_with_three_lines_added_waits_with_those_lines(env):
     assert record.state is State.NEEDS_REVIEW
     (found,) = noticed(record)
     assert (found.kind, found.skills, found.holds) == (SignalKind.COPY, (ORIGINAL,), True)
-    assert f"% of the lines of {ORIGINAL}, a skill of another owner, and" in found.reason
+    assert "% of the lines of a published skill of another owner, and" in found.reason
     added = [one for one in found.details if "A small skill" not in one and "# meeting" not in one]
     assert added == [
         "SKILL.md:30: Before each step open the settings page.",
@@ -88,6 +92,17 @@ async def test_a_fork_that_a_reviewer_approved_may_be_updated_and_a_plain_copy_m
     await approve(fork.id, by="admin:eve", reason="a fork that says so")
     await run_until_quiet(env)
     assert (await submit(env, "mia", "fork", f"{TEXT}\n{ADDED}\nAnd one more.")).state is State.PUBLISHED
+    # Nobody looked at that one, and its fork stays approved.
+    assert (await submit(env, "mia", "fork", f"{TEXT}\n{ADDED}\nAnd two more.")).state is State.PUBLISHED
+
+
+async def test_a_fork_that_is_live_and_that_no_reviewer_has_seen_waits_when_it_is_updated(env):
+    await manage(env, "upload~ann", Visibility.TEAM)
+    await submit(env, "ann", "minutes", TEXT)
+    assert (await submit(env, "mia", "fork", f"{TEXT}\nOne line.")).state is State.PUBLISHED
+    await manage(env, "upload~ann", Visibility.PUBLIC)
+    record = await submit(env, "mia", "fork", f"{TEXT}\nOne line.\n{ADDED}")
+    assert (record.state, [one.kind for one in noticed(record)]) == (State.NEEDS_REVIEW, [SignalKind.COPY])
 
 
 async def test_a_changed_copy_of_a_withdrawn_skill_waits(env):
@@ -116,6 +131,51 @@ async def test_a_copy_within_a_private_namespace_is_compared_with_what_its_reade
     await manage(env, "upload~mia", Visibility.TEAM)
     await submit(env, "ann", "minutes", TEXT)
     assert (await submit(env, "mia", "meeting-notes", f"{TEXT}\n{ADDED}")).state is State.NEEDS_REVIEW
+
+
+async def read_as(env, reader: Principal, submission_id: str) -> str:
+    """All that a reader is answered about a submission, its runs and its pages."""
+    who = await resolve(reader)
+    shown = await SHOW(env, who, SubmissionRequest(submission_id=submission_id))
+    runs = await RUNS(env, who, SubmissionRuns(submission_id=submission_id))
+    page = await read_run(env, who, submission_id)
+    earlier = await read_run(env, who, submission_id, 1)
+    review = await read_evidence_run(env, who, submission_id, None)
+    return b"".join(map(msgspec.json.encode, (shown, runs, page, earlier, review))).decode()
+
+
+async def test_an_internal_original_is_named_to_nobody_when_the_copy_is_opened_later(env):
+    for owner in ("ann", "mia"):
+        await manage(env, f"upload~{owner}", Visibility.INTERNAL)
+    await submit(env, "ann", "minutes", TEXT)
+    record = await submit(env, "mia", "meeting-notes", f"{TEXT}\n{ADDED}")
+    assert noticed(record) == []
+    bound = msgspec.structs.replace(principal_for("user:mia"), namespace="upload~mia")
+    assert ORIGINAL not in await read_as(env, bound, record.id)
+    await manage(env, "upload~mia", Visibility.PUBLIC)
+    assert ORIGINAL not in await read_as(env, ANYBODY, record.id)
+    assert record.digest is not None
+    files = await read_content(record.digest)
+    account = audiences_of(await resolve(principal_for("user:zoe")))
+    (seen,) = await reviewer_signals(record, files, account)
+    assert seen.skills == (ORIGINAL,)
+
+
+async def test_an_original_that_is_narrowed_later_is_named_to_those_who_may_still_read_it(env):
+    await manage(env, "upload~ann", Visibility.PUBLIC)
+    await submit(env, "ann", "minutes", TEXT)
+    record = await submit(env, "mia", "meeting-notes", f"{TEXT}\n{ADDED}")
+    readers = [ANYBODY, principal_for("user:zoe"), principal_for("user:ann"), principal_for("admin:eve")]
+    for reader in readers:
+        assert ORIGINAL in await read_as(env, reader, record.id)
+    to_accounts = NarrowSkill(skill=ORIGINAL, to=SkillVisibility.INTERNAL, reason="a test")
+    await NARROW_SKILL(env, principal_for("user:ann"), to_accounts)
+    to_read = [ORIGINAL in await read_as(env, reader, record.id) for reader in readers]
+    assert to_read == [False, True, True, True]
+    to_team = msgspec.structs.replace(to_accounts, to=SkillVisibility.TEAM)
+    await NARROW_SKILL(env, principal_for("user:ann"), to_team)
+    to_read = [ORIGINAL in await read_as(env, reader, record.id) for reader in readers]
+    assert to_read == [False, False, True, True]
 
 
 async def test_the_sketch_is_of_the_version_that_was_published_last(env):

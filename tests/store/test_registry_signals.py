@@ -1,15 +1,20 @@
 """What the registry knows sends a skill to a reviewer: a name like that of a popular one, an owner with blocks."""
 
+import threading
+from typing import ClassVar
+
 import pytest
 
 from tests.support.acting import approve
-from tests.support.envs import ENGINES, open_test_env, run_until_quiet, skill_files
+from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.namespaces import manage
-from tests.support.records import submission
+from tests.support.probe import ProbedKV
+from tests.support.records import put_copies, submission
 from tests.support.system_reads import get_submission
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
+from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise, upload_identity
 from vskill_platform.domain.look_alike import MIN_INSTALLS
 from vskill_platform.domain.namespace import Visibility
@@ -19,9 +24,15 @@ from vskill_platform.domain.skill import with_installs
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.registry_signals import BLOCKED_WITHIN_MS, registry_signals
+from vskill_platform.store.registry_signals import (
+    BLOCKED_WITHIN_MS,
+    FEWEST_SKILLS,
+    MOST_LOOKED_UP,
+    registry_signals,
+)
 from vskill_platform.store.sketches import ContentMarks
-from vskill_platform.store.skills import update_skill
+from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.store.stored_content import INLINE_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +72,7 @@ async def test_a_name_like_that_of_a_popular_skill_waits_for_a_reviewer_with_its
     record = await submit(env, "mia", "linterr")
     assert record.state is State.NEEDS_REVIEW
     said = (
-        "its name linterr can be taken for linter, the name of upload~ann/skills/linter, which was installed "
+        "its name linterr can be taken for linter, the name of another owner's skill, which was installed "
         f"{MIN_INSTALLS} times"
     )
     assert noticed(record) == [Signal(SignalKind.LOOK_ALIKE, said, skills=("upload~ann/skills/linter",))]
@@ -91,7 +102,7 @@ async def test_the_most_popular_of_several_is_named_and_all_are_listed(env):
     await make_popular(env, "ben", "lintr", 40)
     record = await submit(env, "mia", "linter")
     (found,) = noticed(record)
-    assert "lintr, the name of upload~ben/skills/lintr, which was installed 40 times" in found.reason
+    assert "lintr, the name of another owner's skill, which was installed 40 times" in found.reason
     assert found.skills == ("upload~ann/skills/linters", "upload~ben/skills/lintr")
 
 
@@ -135,3 +146,46 @@ async def test_the_operator_chooses_what_is_looked_at(tmp_path, kind):
         await block(env, "mia", "thief", env.kv.now())
         record = await submit(env, "mia", "linterr")
         assert [one.kind.value for one in noticed(record)] == [kind]
+
+
+HOSTS = tuple(f"get.tool-{number}.dev" for number in range(30))
+
+
+async def look_up_hosts(env, text: str | bytes) -> tuple[int, list[Signal]]:
+    """How many keys of hosts are read for a content, and what is noticed."""
+    data = text if isinstance(text, bytes) else text.encode()
+    files = (SkillFile("SKILL.md", "100644", data),)
+    kv = ProbedKV(env.kv)
+    with active_env(env, kv=kv):
+        found = await registry_signals(submission("demo"), files, ContentMarks((), HOSTS))
+    return kv.reads["get_many host"], [*found]
+
+
+async def test_keys_of_hosts_are_read_where_there_are_enough_skills_and_for_a_few_hosts(env):
+    text = "\n".join(f"download https://{host}/a" for host in HOSTS)
+    assert await look_up_hosts(env, text) == (0, [])
+    for number in range(5):
+        await manage(env, f"team-{number}", Visibility.PUBLIC)
+    await submit(env, "ann", "many")
+    await put_copies(env, await get_skill("upload~ann/skills/many"), FEWEST_SKILLS)
+    read, (found,) = await look_up_hosts(env, text)
+    assert read == len(HOSTS) + 5 * MOST_LOOKED_UP
+    assert found.details == tuple(
+        f"{host} at SKILL.md:{line}" for line, host in enumerate(HOSTS[:MOST_LOOKED_UP], 1)
+    )
+
+
+class WatchedBytes(bytes):
+    """Bytes that know which threads have looked for something in them."""
+
+    threads: ClassVar[set[int]] = set()
+
+    def __getitem__(self, key):
+        self.threads.add(threading.get_ident())
+        return super().__getitem__(key)
+
+
+async def test_the_steps_of_a_large_content_are_found_beside_the_event_loop(tmp_path):
+    async with open_test_env("memory", tmp_path, review_signals=("host",)) as env:
+        await look_up_hosts(env, WatchedBytes(b"x" * (INLINE_BYTES + 1)))
+        assert WatchedBytes.threads and threading.get_ident() not in WatchedBytes.threads

@@ -21,7 +21,7 @@ from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
 from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
-from vskill_platform.store.registry_signals import reviewer_signals
+from vskill_platform.store.registry_signals import hide_signals, reviewer_signals
 from vskill_platform.store.rule_figures import RuleFigures, read_rule_figures
 from vskill_platform.store.rulings import SimilarRuling, find_similar, subjects_of
 from vskill_platform.store.scans import get_scan
@@ -64,7 +64,9 @@ async def read_run(
     current = await get_submission(submission_id, audiences=audiences)
     if (live := await find_live_review(current)) is not None:
         current = live.item
-    return (current if run is None else await get_run(submission_id, run, audiences=audiences)), current
+    record = current if run is None else await get_run(submission_id, run, audiences=audiences)
+    shown, current = await hide_signals([record, current], audiences)
+    return shown, current
 
 
 async def gather_evidence(services: Services, reader: Principal, record: Submission) -> ContentEvidence:

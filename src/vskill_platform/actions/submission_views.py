@@ -209,7 +209,8 @@ def submission_card(record: Submission) -> SubmissionCard:
 def submission_view(
     record: Submission, viewer: Viewer, now: int | None = None, position: PositionView | None = None
 ) -> SubmissionView:
-    """As this viewer may see it. Timings are taken up to `now`, or up to the last change."""
+    """As this viewer may see it; signals that the viewer may not read are hidden before. Timings are taken up to `now`,
+    or up to the last change."""
     claim = record.claim
     until = record.updated_at if now is None else now
     return SubmissionView(

@@ -28,6 +28,7 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.outlook import look_ahead
 from vskill_platform.store.audit import was_audited
 from vskill_platform.store.blocklist import assert_blocklist, why_blocked
+from vskill_platform.store.registry_signals import hide_signals
 from vskill_platform.store.statistics import Activity, position_of, recent_activity, waits
 from vskill_platform.submission_store import (
     RecordChange,
@@ -99,7 +100,8 @@ async def runs(services: Services, actor: Principal, request: SubmissionRuns) ->
     found = [
         record if run == record.run else await get_run(record.id, run, audiences=audiences) for run in numbers
     ]
-    return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in found))
+    shown = await hide_signals(found, audiences)
+    return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in shown))
 
 
 async def stats(_services: Services, actor: Principal, _request: AllSubmissions) -> StatsView:
@@ -112,7 +114,8 @@ async def view_of(services: Services, viewer: Principal, record: Submission) -> 
     position = None
     if waits(record, now):
         position = await find_position(viewer, record, lambda: recent_activity(audiences=audiences))
-    return submission_view(record, viewer_for(viewer), now, position)
+    (shown,) = await hide_signals([record], audiences)
+    return submission_view(shown, viewer_for(viewer), now, position)
 
 
 async def read_run(
@@ -120,10 +123,11 @@ async def read_run(
 ) -> tuple[Submission, Submission]:
     """A submission as it is now, and one of its runs: the current one where none is named."""
     audiences = audiences_of(reader)
-    current = await get_submission(submission_id, audiences=audiences)
+    (current,) = await hide_signals([await get_submission(submission_id, audiences=audiences)], audiences)
     if run is None or run == current.run:
         return current, current
-    return current, await get_run(current.id, run, audiences=audiences)
+    (earlier,) = await hide_signals([await get_run(current.id, run, audiences=audiences)], audiences)
+    return current, earlier
 
 
 async def find_position(

@@ -137,9 +137,10 @@ def _is_licence(path: str) -> bool:
     return path.rpartition("/")[2].lower().startswith(_LICENCES)
 
 
-def describe_copy(comparison: CopyComparison, skill: str, *, withdrawn: bool) -> str:
-    """A sentence for the author and the reviewer."""
-    of_whom = f"{skill}, a skill of another owner{' that was withdrawn' if withdrawn else ''}"
+def describe_copy(comparison: CopyComparison, *, withdrawn: bool) -> str:
+    """A sentence for the author and the reviewer. Decisions and histories keep it, so it does not name the skill, which
+    may be narrowed later."""
+    of_whom = f"a published skill of another owner{' that was withdrawn' if withdrawn else ''}"
     count = comparison.total_added
     if not count:
         return f"it has {comparison.contained} % of the lines of {of_whom}, and nothing else"

@@ -1,20 +1,23 @@
 """Hosts that an install step names: a command or a sentence that brings something onto the machine. Of these the
 registry asks whether any published skill has named them before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import re2
 
 from vskill_platform.domain.capability import CapabilityKind, SkillCapability
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.known_hosts import is_known_host
 
-#: Bytes of a file that are looked at.
+#: Bytes of all files together that are looked at.
 MOST_BYTES = 512 * 1024
 #: Unknown hosts of one skill that are looked up.
 MOST_HOSTS = 40
 #: Places of one host that are told.
 MOST_PLACES = 3
+#: Bytes of a line that are looked at, on each side of where it names a host.
+MOST_AROUND = 1000
 
 #: Commands that bring something onto the machine.
 _COMMANDS = (
@@ -41,7 +44,7 @@ _COMMAND = re2.compile("|".join(f"(?:{one})" for one in _COMMANDS))
 _SENTENCE = re2.compile(r"\b(?:install|download|installer|unzip)\b")
 _ADDRESS = re2.compile(r"https?://[^\s)\"'>`]+")
 _NOWHERE = re2.compile(r"\d?>\s*/dev/null")
-_PART_OF_A_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+_PART_OF_A_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
 def hosts_named(card: Iterable[SkillCapability]) -> tuple[str, ...]:
@@ -51,32 +54,56 @@ def hosts_named(card: Iterable[SkillCapability]) -> tuple[str, ...]:
 
 
 def install_steps(hosts: Iterable[str], files: Iterable[SkillFile]) -> dict[str, tuple[str, ...]]:
-    """Of these hosts the ones that install steps name, each with its places."""
+    """Of these hosts the ones that install steps name, each with its places. The work grows with the bytes and with the
+    lines that name a host, not with all lines."""
     found: dict[str, list[str]] = {host: [] for host in hosts}
-    for file in files:
-        data = file.data[:MOST_BYTES].lower()
-        here = [host for host in found if host.encode() in data]
-        if not here or b"\0" in data[:4096]:
+    left = MOST_BYTES
+    for file in sorted(files, key=_reading_order):
+        if b"\0" in file.data[:4096]:
             continue
-        for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-            named = [host for host in here if _names(line, host)]
-            if named and _is_step(line[:2000]):
-                for host in named:
-                    found[host].append(f"{host} at {file.path}:{number}")
-    return {host: tuple(places[:MOST_PLACES]) for host, places in found.items() if places}
+        data, left = file.data[: max(left, 0)].lower(), left - len(file.data)
+        # Several hosts may stand in one line.
+        judged: dict[tuple[int, int], bool] = {}
+        for host, places in found.items():
+            for start, end in _lines_naming(data, host.encode()):
+                if len(places) >= MOST_PLACES:
+                    break
+                if (start, end) not in judged:
+                    judged[start, end] = _is_step(data[start:end].decode("utf-8", "replace"))
+                if judged[start, end]:
+                    places.append(f"{host} at {file.path}:{_line_of(data, start)}")
+    # A long line is looked at in parts.
+    return {host: tuple(dict.fromkeys(places)) for host, places in found.items() if places}
 
 
-def _names(line: str, host: str) -> bool:
-    """Whether a line names this host, and not one whose name holds it."""
-    at = line.find(host)
+def _reading_order(file: SkillFile) -> tuple[bool, int, str]:
+    """Small files first, so that a large one does not use up the bytes of all others."""
+    return file.path != SKILL_FILE, len(file.data), file.path
+
+
+def _lines_naming(data: bytes, host: bytes) -> Iterator[tuple[int, int]]:
+    """Where the lines begin and end that name this host, and not one whose name holds it; of a long line the part
+    around the name."""
+    at = data.find(host)
     while at >= 0:
         end = at + len(host)
-        before, after = line[at - 1 : at] if at else "", line[end : end + 1]
-        # A full stop may end the sentence.
-        if before not in _PART_OF_A_NAME and (after == "." or after not in _PART_OF_A_NAME):
-            return True
-        at = line.find(host, end)
-    return False
+        if _is_whole(data, at, end):
+            start = data.rfind(b"\n", max(at - MOST_AROUND, 0), at) + 1 or max(at - MOST_AROUND, 0)
+            stop = data.find(b"\n", end, end + MOST_AROUND)
+            end = stop if stop >= 0 else min(end + MOST_AROUND, len(data))
+            yield start, end
+        at = data.find(host, end)
+
+
+def _line_of(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _is_whole(data: bytes, at: int, end: int) -> bool:
+    """Whether nothing before or after belongs to the name. A full stop may end the sentence."""
+    before = data[at - 1] if at else None
+    after = data[end] if end < len(data) else None
+    return before not in _PART_OF_A_NAME and (after == ord(".") or after not in _PART_OF_A_NAME)
 
 
 def _is_step(line: str) -> bool:

@@ -240,6 +240,11 @@ def internal_form(directory: Directory) -> frozenset[str]:
     return _own("", directory)
 
 
+def shared_form(directory: Directory) -> frozenset[str]:
+    """What each reader has whom the registry lets in, with an account or without, by a token of any namespace."""
+    return _audiences_inside(None, directory)
+
+
 def with_namespace(directory: Directory, namespace: Namespace) -> Directory:
     """The directory as it would be with this namespace."""
     return msgspec.structs.replace(directory, namespaces={**directory.namespaces, namespace.name: namespace})

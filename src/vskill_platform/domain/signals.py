@@ -55,7 +55,8 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
     #: where: places in files, lines, names, hosts
     details: tuple[str, ...] = ()
-    #: canonical names of the skills that it speaks of; every reader of the submission may read them
+    #: canonical names of the skills that it speaks of; shown to those who may read them at that time, and the reason
+    #: names none
     skills: tuple[str, ...] = ()
     #: whether it goes to a reviewer because of this
     holds: bool = True

@@ -1,8 +1,8 @@
 """Copies of published skills by other owners: the sketches name candidates, and the stored files tell how much of one
 is in what was submitted, and what was added.
 
-Only skills are compared that every reader of the submission may read, so nobody learns of a private one by what is
-said here. What is quoted are lines of the submission itself.
+Only skills of the audiences that the caller names are compared: of those that everybody may read for what a record
+keeps, of those that a reviewer may read for that reviewer. What is quoted are lines of the submission itself.
 """
 
 import asyncio
@@ -17,14 +17,13 @@ from vskill_platform.domain.copies import CopyComparison, compare_contents, desc
 from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skill import Certification, PublishedSkill, VersionStatus
 from vskill_platform.kv.collections import SKETCHES
 from vskill_platform.kv.entries import Overlap
 from vskill_platform.records import Skips
-from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.owners import owners_of
 from vskill_platform.store.sketches import Sketch
-from vskill_platform.store.skills import place_of, read_skills
+from vskill_platform.store.skills import place_of, read_skills, read_versions
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
 
@@ -55,15 +54,14 @@ async def copy_signals(
         return []
     _, canonical, own, _ = await place_of(identity)
     candidates = await _find_candidates(canonical, hashes, audiences)
-    live = newest_live(own)
     for twin in await _compare(candidates, files, audiences):
         found, skill = twin.comparison, twin.skill
         if await _is_same_owner(identity, submitter, skill):
             continue
-        if live is not None and await _is_accepted(twin, live.digest):
+        if own is not None and await _is_accepted(twin, own):
             continue
         withdrawn = skill.current_version is None
-        reason = describe_copy(found, skill.canonical, withdrawn=withdrawn)
+        reason = describe_copy(found, withdrawn=withdrawn)
         details = tuple(map(str, found.added))
         if (more := found.total_added - len(found.added)) > 0:
             details += (f"{more} more",)
@@ -128,12 +126,12 @@ async def _read_files(digest: str) -> tuple[SkillFile, ...]:
 async def _compare_files(
     published: tuple[SkillFile, ...], new: tuple[SkillFile, ...]
 ) -> CopyComparison | None:
-    if _size(published) + _size(new) <= INLINE_BYTES:
+    if size_of(published) + size_of(new) <= INLINE_BYTES:
         return compare_contents(published, new)
     return await asyncio.to_thread(compare_contents, published, new)
 
 
-def _size(files: Iterable[SkillFile]) -> int:
+def size_of(files: Iterable[SkillFile]) -> int:
     return sum(len(file.data) for file in files)
 
 
@@ -146,8 +144,20 @@ async def _is_same_owner(identity: Identity, submitter: str | None, skill: Publi
     return bool(theirs & (ours | {submitter}))
 
 
-async def _is_accepted(twin: _Twin, digest: str) -> bool:
-    """Whether the live version is this copy with something added already: then somebody has looked at it."""
-    before = await _read_files(digest)
-    earlier = await _compare_files(twin.files, before) if before else None
-    return earlier is not None and earlier.is_copy and earlier.total_added > 0
+async def _is_accepted(twin: _Twin, own: PublishedSkill) -> bool:
+    """Whether a live version that a reviewer approved is this copy with something added."""
+    for digest in await _approved_digests(own):
+        before = await _read_files(digest)
+        earlier = await _compare_files(twin.files, before) if before else None
+        if earlier is not None and earlier.is_copy and earlier.total_added > 0:
+            return True
+    return False
+
+
+async def _approved_digests(own: PublishedSkill) -> list[str]:
+    """Contents of the newest live versions that a reviewer approved or kept. The version's own record tells it, since a
+    rescan may change the certification in the skill's."""
+    versions = await read_versions(own)
+    certified = {number for number, one in versions.items() if one.certification is Certification.CERTIFIED}
+    live = (ref for ref in reversed(own.versions) if ref.status is VersionStatus.LIVE)
+    return [ref.digest for ref in live if ref.kept_by or ref.number in certified][:MOST_COMPARED]

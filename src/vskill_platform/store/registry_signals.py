@@ -2,22 +2,27 @@
 name can be taken for a popular one, that it installs from a host that nobody else uses, and that its owner's other
 skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
 
-Skills are compared with those that every reader of the submission may read, and names with those that everybody can
-see, so that nobody learns of a private one. An owner's blocks are counted and not named, because not everybody who may
-submit there may read all of them.
+The record keeps what is said, and its readers change: it is compared with skills and names that everybody may read, so
+that nobody learns of a private one, and a reviewer's page compares with what that reviewer may read. Which skills are
+meant is shown to those who may read them at that time. Hosts are counted among the skills that every reader of the
+submission may read, and name none. An owner's blocks are counted and not named, because not everybody who may submit
+there may read all of them.
 """
+
+import asyncio
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, Everything
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.copies import sketch_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.install_hosts import describe_hosts, install_steps
 from vskill_platform.domain.look_alike import MIN_INSTALLS, look_alikes
-from vskill_platform.domain.namespace import common_audiences
+from vskill_platform.domain.namespace import common_audiences, shared_form
 from vskill_platform.domain.naming import canonical_name, hyphenate
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import PublishedSkill
@@ -25,11 +30,12 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.collections import AUDIENCE, SKILLS
 from vskill_platform.kv.query import Between
 from vskill_platform.records import Skips
-from vskill_platform.store.copy_signals import copy_signals
+from vskill_platform.store.copy_signals import copy_signals, size_of
 from vskill_platform.store.names import read_names
 from vskill_platform.store.namespaces import read_directory
 from vskill_platform.store.sketches import ContentMarks
-from vskill_platform.store.skills import place_of
+from vskill_platform.store.skills import place_of, read_skills
+from vskill_platform.store.stored_content import INLINE_BYTES
 from vskill_platform.worker_context import require_env
 
 #: For how long a block speaks against its owner.
@@ -38,6 +44,8 @@ BLOCKED_WITHIN_MS = 90 * 86_400_000
 MOST_BLOCKS = 100
 #: A registry with fewer published skills has seen too few hosts to wonder about a new one.
 FEWEST_SKILLS = 200
+#: Hosts that no unmanaged skill names and that are looked up in managed namespaces.
+MOST_LOOKED_UP = 10
 #: So many skills of one owner, published or updated within a day, are a burst.
 BURST, BURST_MS = 20, 86_400_000
 #: Skills of one owner that are looked at for that.
@@ -50,13 +58,14 @@ async def registry_signals(
     """The signals of what was submitted."""
     wanted = require_env("settings").settings.review_signals
     identity = record.identity
-    readers = common_audiences(record.audience, await read_directory())
+    directory = await read_directory()
     found: list[Signal] = []
     if SignalKind.COPY in wanted:
-        found += await copy_signals(identity, record.submitter, files, marks.hashes, readers)
+        found += await copy_signals(identity, record.submitter, files, marks.hashes, shared_form(directory))
     if SignalKind.LOOK_ALIKE in wanted:
         found += await _look_alike(identity)
     if SignalKind.HOST in wanted:
+        readers = common_audiences(record.audience, directory)
         found += await _first_seen_hosts(files, marks.hosts, readers)
     if SignalKind.PUBLISHER in wanted:
         found += await _publisher(identity)
@@ -69,10 +78,30 @@ async def reviewer_signals(
     """What only a reviewer is shown, and holds nothing by itself: copies of skills that this reviewer may read, and the
     owner's history."""
     copies = await copy_signals(record.identity, record.submitter, files, sketch_of(files), audiences)
-    told = {skill for one in (record.evidence.noticed if record.evidence else ()) for skill in one.skills}
+    told = {skill for one in _noticed(record) for skill in one.skills}
     found = [one for one in copies if not told.issuperset(one.skills)]
     found += await _history(record.identity, audiences)
     return tuple(msgspec.structs.replace(one, holds=False) for one in found)
+
+
+async def hide_signals(records: Sequence[Submission], audiences: Audiences) -> list[Submission]:
+    """The records without the signals that speak of skills that a reader of these audiences may not read now."""
+    named = {skill for record in records for one in _noticed(record) for skill in one.skills}
+    if not named or isinstance(audiences, Everything):
+        return [*records]
+    readable = frozenset(await read_skills(named, audiences=audiences))
+    return [_with_signals_of(record, readable) for record in records]
+
+
+def _with_signals_of(record: Submission, readable: frozenset[str]) -> Submission:
+    shown = tuple(one for one in _noticed(record) if readable.issuperset(one.skills))
+    if record.evidence is None or shown == record.evidence.noticed:
+        return record
+    return msgspec.structs.replace(record, evidence=msgspec.structs.replace(record.evidence, noticed=shown))
+
+
+def _noticed(record: Submission) -> tuple[Signal, ...]:
+    return record.evidence.noticed if record.evidence is not None else ()
 
 
 async def _look_alike(identity: Identity) -> list[Signal]:
@@ -88,7 +117,7 @@ async def _look_alike(identity: Identity) -> list[Signal]:
         return []
     first = max(popular, key=lambda one: (one.trust.installs, one.canonical))
     reason = (
-        f"its name {name} can be taken for {holders[first.canonical]}, the name of {first.canonical}, which was "
+        f"its name {name} can be taken for {holders[first.canonical]}, the name of another owner's skill, which was "
         f"installed {first.trust.installs} times"
     )
     return [Signal(SignalKind.LOOK_ALIKE, reason, skills=tuple(sorted(one.canonical for one in popular)))]
@@ -154,24 +183,40 @@ def _blocks_of(kind: TargetKind, identity: Identity) -> str:
 async def _first_seen_hosts(
     files: tuple[SkillFile, ...], hosts: tuple[str, ...], audiences: frozenset[str]
 ) -> list[Signal]:
-    """Hosts of install steps that no published skill names, where there are enough skills to tell."""
-    steps = install_steps(hosts, files)
+    """Hosts of install steps that no published skill names, where there are enough skills to tell. Of the hosts that
+    skills of managed namespaces may name, the first ten are looked up and the others left out, so that a submission
+    does not read keys by hosts times namespaces."""
+    steps = await _find_steps(hosts, files)
     if not steps:
         return []
-    kv = require_env("kv").kv
-    counters = {keys.host(audience, host): host for host in steps for audience in audiences}
-    settled = await kv.get_many(counters)
-    for error in settled.failed.values():
-        raise error
-    seen = {counters[key] for key in settled.found}
-    unseen = [host for host in steps if host not in seen]
-    if not unseen:
-        return []
-    published = await kv.count_by(SKILLS.prefix, AUDIENCE, audiences=audiences)
+    published = await require_env("kv").kv.count_by(SKILLS.prefix, AUDIENCE, audiences=audiences)
     if sum(published.values()) < FEWEST_SKILLS:
+        return []
+    unseen = await _without_seen(steps, PUBLIC_ONLY)
+    unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - PUBLIC_ONLY)
+    if not unseen:
         return []
     details = tuple(place for host in unseen for place in steps[host])
     return [Signal(SignalKind.HOST, describe_hosts(unseen), details)]
+
+
+async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> dict[str, tuple[str, ...]]:
+    if not hosts or size_of(files) <= INLINE_BYTES:
+        return install_steps(hosts, files)
+    return await asyncio.to_thread(install_steps, hosts, files)
+
+
+async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list[str]:
+    """The hosts that no skill of these audiences names."""
+    wanted = [*hosts]
+    counters = {keys.host(audience, host): host for host in wanted for audience in audiences}
+    if not counters:
+        return wanted
+    settled = await require_env("kv").kv.get_many(counters)
+    for error in settled.failed.values():
+        raise error
+    seen = {counters[key] for key in settled.found}
+    return [host for host in wanted if host not in seen]
 
 
 async def _history(identity: Identity, audiences: Audiences) -> list[Signal]:
