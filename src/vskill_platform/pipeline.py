@@ -105,7 +105,8 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
         claim.learn(evidence=msgspec.structs.replace(evidence, noticed=signals))
     decision = decide(report, judge, second=second, **grounds, signals=signals)
     if is_automatic(decision):
-        unmet = await unmet_requirements(content.digest, (judge, second))
+        began = claim.record.history[0].at
+        unmet = await unmet_requirements(content.digest, (judge, second), began=began)
         decision = decide(report, judge, second=second, **grounds, signals=signals, unmet=unmet)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:

@@ -147,6 +147,8 @@ def test_reading_directories(published, folder, children):
         ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/SKILL.md"}),
         ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/none"}),
         ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/templates/"}),
+        ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/"}),
+        ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/-/pdf-processing/"}),
         ("resources/directory/read", {"uri": f"{PREFIX}pdf-processing/templates", "cursor": "x"}),
         ("resources/directory/read", {"uri": "skill://acme/billing/chargebacks"}),
         ("resources/directory/read", {"uri": "skill://upload~vectors"}),

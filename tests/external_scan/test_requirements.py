@@ -1,6 +1,7 @@
 """Analysers whose verdict the operator requires: what they pass is published, all else goes to a reviewer, and nothing
 waits for ever."""
 
+import msgspec
 import pytest
 
 from tests.external_scan.conftest import BAD_PYTHON, GOOD_PYTHON, NONE, script
@@ -80,6 +81,26 @@ async def test_one_that_was_installed_since_is_asked_again(fake, tmp_path):
     assert first.state is State.NEEDS_REVIEW
     again = await outcome_of(tmp_path, bandit_command=fake(CLEAN), **given)
     assert again.state is State.PUBLISHED
+
+
+async def test_one_that_only_some_workers_have_is_asked_once_in_a_run(fake, tmp_path):
+    clock = ManualClock()
+    given = {**NONE, "clock": clock, "required_analysers": ("bandit",), "bandit_command": fake(CLEAN)}
+    async with open_test_env("sqlite", tmp_path / "data", **given) as env:
+        settings = msgspec.structs.replace(env.settings, bandit_command=str(tmp_path / "no-such-program"))
+        submitted = record_of(await submit_skill("demo", extra=(script("a.py", GOOD_PYTHON),)))
+        with active_env(env, settings=settings) as without:
+            clock.advance(1_000)
+            await run_until_quiet(without)
+        waiting = await get_submission(submitted.id)
+        assert waiting.state.active and waiting.attempts.waiting_for == "bandit"
+        clock.advance(60_000)
+        await run_until_quiet(env)
+        record = await get_submission(submitted.id)
+        assert record.state is State.NEEDS_REVIEW
+        assert "bandit must pass it, and has no verdict (unavailable: " in record.why
+        task = await read_external_task(str(record.digest), "bandit")
+        assert task is not None and task.run == 1
 
 
 async def test_a_remote_one_has_until_its_deadline_and_then_a_reviewer_decides(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.browsing import browsing
 from tests.support.envs import active_env, make_submission, open_test_env, put_record, run_until_quiet
+from tests.support.faults import HookedKV, UnreadableKV
 from tests.support.html import Page
 from tests.support.manual_clock import ManualClock
 from tests.support.site import open_example_site
@@ -133,6 +134,40 @@ async def test_skills_that_one_may_not_read_are_missing_and_a_hand_in_of_only_th
     assert there.status_code == absent.status_code == page.status_code == stream.status_code == 404
     assert there.json()["detail"] == absent.json()["detail"]
     assert "secret" not in page.text
+
+
+@pytest.mark.parametrize("value", [b"no record", b'{"id": 7, "audience": "public"}'], ids=["bytes", "fields"])
+@pytest.mark.parametrize("others", [(), ("two", "three")], ids=["alone", "of three"])
+async def test_a_record_that_is_no_submission_is_not_left_out_of_the_count(env: Env, value: bytes, others):
+    made = await handed_in(env, None, "one", *others)
+    await env.kv.put(keys.sub(str(made.skills[0].submission_id)), value)
+    assert await statuses(env, made) == [503, 503]
+
+
+async def test_what_the_store_fails_to_read_is_not_answered_as_absent(env: Env):
+    made = await handed_in(env, None, "one", "two")
+    first = keys.sub(str(made.skills[0].submission_id))
+    away = HookedKV(env.kv)
+    away.failing.add("get_many")
+    for kv in (UnreadableKV(env.kv, first), away):
+        assert await statuses(msgspec.structs.replace(env, kv=kv), made) == [503, 503]
+
+
+async def test_a_broken_record_for_others_hides_nothing_from_a_reader(env: Env):
+    """Whoever may not read it learns nothing of its state, broken or whole."""
+    made = await handed_in(env, None, "one", "two")
+    broken = b'{"id": 7, "audience": "ns:acme"}'
+    await env.kv.put(keys.sub(str(made.skills[0].submission_id)), broken)
+    async with browsing(env) as client:
+        answer = (await client.get(f"/api/v1/hand-ins/{made.id}")).json()
+    assert [one["outcome"] for one in answer["skills"]] == ["created", "refused"]
+
+
+async def statuses(env: Env, made: HandIn) -> list[int]:
+    """How the API and the page answer."""
+    async with browsing(env) as client:
+        paths = (f"/api/v1/hand-ins/{made.id}", f"/hand-ins/{made.id}")
+        return [(await client.get(path)).status_code for path in paths]
 
 
 async def test_it_is_gone_after_90_days_and_its_submissions_stay(env: Env):

@@ -21,8 +21,7 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.store.hand_ins import HandedIn, HandIn, keep_hand_in, read_hand_in
-from vskill_platform.submission_store import get_submissions
+from vskill_platform.store.hand_ins import HandedIn, HandIn, keep_hand_in, read_hand_in, read_submissions_of
 
 PAGES = "/hand-ins"
 
@@ -87,8 +86,7 @@ async def show(_services: Services, reader: Principal, request: HandInRequest) -
 
 async def _read_skills(found: HandIn, reader: Principal) -> list[tuple[HandedIn, Submission | None]]:
     """Each skill that the reader may know of, with its submission."""
-    ids = [one.submission_id for one in found.skills if one.submission_id is not None]
-    records = {one.id: one for one in await get_submissions(ids, audiences=audiences_of(reader))}
+    records = await read_submissions_of(found, audiences=audiences_of(reader))
     # A token that is bound to a namespace reads nothing of what its account did elsewhere.
     is_own = reader.account is not None and reader.account == found.submitter and reader.namespace is None
     knows_all = found.anonymous or reader.is_reviewer or is_own

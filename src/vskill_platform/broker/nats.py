@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import NoRespondersError
-from nats.js import JetStreamContext
+from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from vskill_platform.broker.contract import (
@@ -53,6 +53,7 @@ from vskill_platform.broker.nats_wire import (
     owner_token,
     payload_of,
     pull_request,
+    replay_of,
     status_of,
     token_of,
 )
@@ -342,7 +343,8 @@ class NatsBroker(Broker):
     async def _bury(self, delivery: NatsDelivery, reason: str) -> None:
         """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
         headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
-        await self._publish(self.place.dead_subject, dead_payload(delivery, reason), headers)
+        token = delivery.subject.removeprefix(self.place.subject_of(""))
+        await self._publish(self.place.dead_subject, dead_payload(delivery, reason, token), headers)
 
     # Looking.
 
@@ -362,30 +364,28 @@ class NatsBroker(Broker):
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
         items: list[DeadLetter] = []
         place = after or 0
-        while (
-            len(items) <= limit and (letter := await self._dead_letter(place + 1, onwards=True)) is not None
-        ):
-            items.append(letter)
-            place = letter.id
+        while len(items) <= limit and (kept := await self._dead(place + 1, onwards=True)) is not None:
+            items.append(dead_letter_of(kept))
+            place = items[-1].id
         page = tuple(items[:limit])
         return DeadLetterPage(page, page[-1].id if len(items) > limit else None)
 
-    async def _dead_letter(self, number: int, *, onwards: bool = False) -> DeadLetter | None:
+    async def _dead(self, number: int, *, onwards: bool = False) -> api.RawStreamMsg | None:
         self._check_connected()
         subject = self.place.dead_subject if onwards else None
         with translate_errors(self.place.shown):
             try:
-                kept = await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
+                return await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
             except NotFoundError:
                 return None
-        return dead_letter_of(kept)
 
     async def replay(self, dead_letter_id: int) -> bool:
         """Queued before it is removed: a crash between the two leaves it in both places, never in none."""
-        letter = await self._dead_letter(dead_letter_id)
-        if letter is None:
+        kept = await self._dead(dead_letter_id)
+        if kept is None:
             return False
-        await self._send(Send(letter.body, letter.key))
+        token, payload = replay_of(kept)
+        await self._publish(self.place.subject_of(token), payload)
         await self.discard(dead_letter_id)
         return True
 
@@ -396,7 +396,7 @@ class NatsBroker(Broker):
                 return await self._js.delete_msg(self.place.dead, dead_letter_id)
             except APIError:
                 # The server has more than one way of saying that there is no such message.
-                if await self._dead_letter(dead_letter_id) is None:
+                if await self._dead(dead_letter_id) is None:
                     return False
                 raise
 

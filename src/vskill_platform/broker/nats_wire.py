@@ -32,12 +32,16 @@ class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     deliveries: int
     sent_at: int
+    #: Its subject's last part, which tells the owner: a replay must meet the live message of its key. Empty in letters
+    #: of earlier releases.
+    token: str = ""
 
 
 class NatsDelivery(Delivery, frozen=True):
-    """A delivery, and the subject on which the server expects its settlement."""
+    """A delivery, the subject on which the server expects its settlement, and the one that it was sent to."""
 
     reply: str
+    subject: str
 
 
 _envelopes = msgspec.msgpack.Decoder(NatsMessage)
@@ -64,8 +68,8 @@ def payload_of(send: Send) -> bytes:
     return msgspec.msgpack.encode(NatsMessage(send.body, send.key, send.delay_ms))
 
 
-def dead_payload(delivery: Delivery, reason: str) -> bytes:
-    dead = DeadEnvelope(delivery.body, delivery.key, reason, delivery.deliveries, delivery.sent_at)
+def dead_payload(delivery: Delivery, reason: str, token: str) -> bytes:
+    dead = DeadEnvelope(delivery.body, delivery.key, reason, delivery.deliveries, delivery.sent_at, token)
     return msgspec.msgpack.encode(dead)
 
 
@@ -99,7 +103,13 @@ def delivery_of(message: Msg) -> tuple[NatsMessage, NatsDelivery]:
     sent_at = int(about.timestamp.timestamp() * 1000)
     numbers = (about.sequence.stream, about.sequence.consumer)
     return envelope, NatsDelivery(
-        *numbers, envelope.body, envelope.key, about.num_delivered, sent_at, reply=message.reply
+        *numbers,
+        envelope.body,
+        envelope.key,
+        about.num_delivered,
+        sent_at,
+        reply=message.reply,
+        subject=message.subject,
     )
 
 
@@ -107,3 +117,11 @@ def dead_letter_of(kept: api.RawStreamMsg) -> DeadLetter:
     died_at = int(kept.time.timestamp() * 1000) if kept.time is not None else 0
     dead = _dead_envelopes.decode(kept.data or b"")
     return DeadLetter(kept.seq or 0, dead.body, dead.key, dead.reason, dead.deliveries, dead.sent_at, died_at)
+
+
+def replay_of(kept: api.RawStreamMsg) -> tuple[str, bytes]:
+    """The subject's last part and the payload with which a dead letter is queued again. One without a key gets a fresh
+    part: its old message may still be there for a moment, and nothing would send it again."""
+    dead = _dead_envelopes.decode(kept.data or b"")
+    send = Send(dead.body, dead.key)
+    return dead.token if dead.key is not None and dead.token else token_of(send), payload_of(send)

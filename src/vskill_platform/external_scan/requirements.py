@@ -2,7 +2,8 @@
 analysers.
 
 An analyser that has not reported yet is asked, and the submission is tried again until it has; its own deadline ends
-that. A report that is not clean, or that never comes, sends the submission to a reviewer: nothing waits for ever.
+that. One that was missing is asked again once in a later run: it may be on some workers and not on others. A report
+that is not clean, or that never comes, sends the submission to a reviewer: nothing waits for ever.
 """
 
 from collections.abc import Collection
@@ -21,18 +22,19 @@ from vskill_platform.store.external_scans import (
 from vskill_platform.worker_context import require_env
 
 
-async def unmet_requirements(digest: str, judged: Collection[JudgeReport]) -> tuple[str, ...]:
-    """Why this content may not be published by itself, in sentences; SourceUnavailable while an analyser has time."""
+async def unmet_requirements(digest: str, judged: Collection[JudgeReport], *, began: int) -> tuple[str, ...]:
+    """Why this content may not be published by itself, in sentences, in a run that began then; SourceUnavailable while
+    an analyser has time."""
     settings = require_env("settings").settings
     unmet = list(missing_answers(judged, settings.judges_required))
     for name in settings.required_analysers:
-        unmet += await _unmet_report(digest, name)
+        unmet += await _unmet_report(digest, name, began)
     return tuple(unmet)
 
 
-async def _unmet_report(digest: str, name: str) -> tuple[str, ...]:
+async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:
     report = await get_external_scan(digest, name)
-    if report is None or await _may_be_there_now(report):
+    if report is None or await _may_be_there_now(digest, report, began):
         return await _wait_for_report(digest, name)
     if report.verdict is Verdict.PASS:
         return ()
@@ -44,10 +46,13 @@ async def _unmet_report(digest: str, name: str) -> tuple[str, ...]:
     return (f"{name} must pass it, and has no verdict ({status}{problem})",)
 
 
-async def _may_be_there_now(report: ExternalReport) -> bool:
-    """Where an analyser was missing, it may have been installed since."""
-    missing = report.status is ExternalStatus.UNAVAILABLE
-    return missing and await find_analyser(report.provider) is not None
+async def _may_be_there_now(digest: str, report: ExternalReport, began: int) -> bool:
+    """Where an analyser was missing before this run, it may have been installed since. The task tells when that was, as
+    it goes by the store's clock like the run; the report goes by its worker's."""
+    if report.status is not ExternalStatus.UNAVAILABLE or await find_analyser(report.provider) is None:
+        return False
+    task = await read_external_task(digest, report.provider)
+    return task is None or task.state.active or task.updated_at < began
 
 
 async def _wait_for_report(digest: str, name: str) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ decide who may read that. Its id cannot be guessed, and it is gone after 90 days
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.submission import EntryPoint
-from vskill_platform.records import decode, persist
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.submission import EntryPoint, Submission
+from vskill_platform.records import Skips, audience_of, decode, persist, readable
 from vskill_platform.worker_context import require_env
 
 KEPT_MS = 90 * 24 * 3_600_000
@@ -53,3 +55,25 @@ async def keep_hand_in(
 async def read_hand_in(hand_in_id: str) -> HandIn | None:
     entry = await require_env("kv").kv.get(keys.hand_in(hand_in_id))
     return None if entry is None else decode(entry, HandIn)
+
+
+async def read_submissions_of(hand_in: HandIn, *, audiences: Audiences) -> dict[str, Submission]:
+    """By id, the submissions that these audiences may read. StoreUnavailable where one cannot be read: without it the
+    others would be counted as all there are."""
+    env = require_env("kv")
+    wanted = [keys.sub(one.submission_id) for one in hand_in.skills if one.submission_id is not None]
+    if not wanted:
+        return {}
+    skips = Skips("read_submissions_of")
+    settled = await env.kv.get_many(wanted)
+    skips.failed(settled.failed)
+    found: list[Submission | None] = []
+    for entry in settled.found.values():
+        if audience_of(entry) is None:
+            skips.add("malformed", entry.key)
+        elif readable(entry, audiences) is not None:
+            found.append(skips.decode(entry, Submission))
+    skips.report(env)
+    if skips.count:
+        raise StoreUnavailable("Not every submission of this hand-in can be read now.", hand_in=hand_in.id)
+    return {one.id: one for one in found if one is not None}

@@ -358,7 +358,8 @@ async def _read_directory(_context: Context, params: ReadDirectoryParams) -> dic
     """All of a folder at once, so there is no cursor that a host could have."""
     services, reader = services_of(_asking.get()), principal_of(_asking.get())
     place, children = mcp_skills.split_uri(params.uri), list[dict[str, Any]]()
-    if place is not None and params.cursor is None:
+    # Children's addresses are made from this one: a last slash would be doubled in them.
+    if place is not None and params.cursor is None and not params.uri.endswith("/"):
         try:
             skill = await find_skill(services, reader, place[0])
             ref = await find_installable(services, skill, None)
