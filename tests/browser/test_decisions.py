@@ -87,7 +87,7 @@ def test_an_author_appeals_a_refusal_and_sees_what_a_reviewer_decides(person, su
     expect(reviewer.get_by_role("status").first).to_contain_text("hopeless is rejected.")
     author.reload()
     expect(author.locator(".notice").first).to_contain_text("It installs misspelt packages.")
-    expect(author.get_by_role("button", name="Submit again")).to_be_visible()
+    expect(author.get_by_role("link", name="Upload a corrected archive")).to_be_visible()
 
 
 def test_a_rejection_leads_to_the_next_that_waits_and_the_last_to_the_list(person, submitted):
