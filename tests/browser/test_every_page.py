@@ -129,10 +129,12 @@ def test_every_page_is_small(every_page):
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_what_can_be_touched_is_large_enough_on_a_phone(phone, name):
-    """Buttons and fields are 44 pixels high; links within a text are as high as their line."""
+    """Buttons and fields are 44 pixels high; links within a text are as high as their line. Of a choice that is not
+    seen itself, its label is touched."""
     phone.goto(PUBLIC[name])
     small = phone.evaluate(
         """() => [...document.querySelectorAll('.button:not(.button--small), input:not([type=hidden], [type=checkbox]), select')]
+            .map(one => one.matches('.visually-hidden') ? one.labels[0] : one)
             .filter(one => one.getClientRects().length && one.getBoundingClientRect().height < 43.5)
             .map(one => `${one.tagName} ${one.className} ${one.getBoundingClientRect().height}`)"""
     )

@@ -60,9 +60,9 @@ def test_an_address_is_a_view_that_can_be_shared(opened):
     states = page.locator(ROWS).evaluate_all("rows => rows.map(row => row.dataset.state)")
     assert states
     assert set(states) == {"TIER1_FAILED"}
-    page.goto("/queue?category=published&q=csv")
+    page.goto("/queue?category=published&q=csv-cl")
     expect(page.locator(ROWS)).to_have_count(1)
-    expect(page.locator("#queue-q")).to_have_value("csv")
+    expect(page.locator("#queue-q")).to_have_value("csv-cl")
     page.get_by_role("link", name="Show all").click()
     expect(page.locator(ROWS).nth(5)).to_be_visible()
 
