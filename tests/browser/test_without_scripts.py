@@ -38,8 +38,15 @@ def test_facets_are_links(page):
     expect(page).to_have_url(re.compile("/skills$"))
 
 
-def test_every_install_command_is_there_without_tabs(page):
+def test_every_install_command_is_there_by_choosing_its_client(page):
     page.goto(CSV)
+    choices = page.locator(".switch > label")
+    shown = ""
+    for number in range(choices.count()):
+        choices.nth(number).click()
+        panel = page.locator(".switch__panel:visible")
+        expect(panel).to_have_count(1)
+        shown += panel.inner_text()
     for words in (
         "npx skills add",
         "npx vskill install",
@@ -47,7 +54,7 @@ def test_every_install_command_is_there_without_tabs(page):
         "/plugin marketplace add",
         "curl -fsSL",
     ):
-        expect(page.get_by_text(words).first).to_be_visible()
+        assert words in shown
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
 
 
