@@ -120,7 +120,7 @@ async def test_a_process_with_slow_writes_does_not_keep_another_from_writing(dat
     slow: WriteKind[int, int] = WriteKind("slow", run, at_once=1)
     other = SqliteKV(await SqliteDatabase.open(path, clock, busy_ms=int(PATIENCE_S * 1000)))
     writing = [database.submit(slow, number) for number in range(15)]
-    await asyncio.sleep(0.1)
+    await writing[0]
     waited = []
     for number in range(3):
         before = len(done)
