@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 from contextlib import closing
@@ -14,9 +13,8 @@ import pytest
 
 from tests.support.envs import make_submission
 from tests.support.git_server import Repo, git_server, skill_md
-from tests.support.lifetimes import running, start_async
-from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.child_processes import CHUNK, end_group
+from tests.support.lifetimes import running
+from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import (
     InvalidInput,
@@ -626,38 +624,6 @@ async def test_those_who_share_an_answer_keep_the_folder_that_they_asked_for(ser
     places = await asyncio.gather(*map(source.inspect, wanted))
     assert [place.identity for place in places] == wanted
     assert [place.skill_md for place in places] == [skill_md(f"s{n}") for n in range(10)]
-
-
-async def test_a_call_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipes_are():
-    """The cause of a bomb that hung under load: asyncio waits for pipes that nobody reads any more."""
-    process = await start_async(
-        *("sh", "-c", "yes >&2 & exec yes"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=CHUNK,
-    )
-    await asyncio.sleep(0.3)
-    async with asyncio.timeout(PATIENCE_S):
-        await end_group(process, kill=True, within_s=NEVER_MS / 1000)
-    assert process.returncode == -signal.SIGKILL
-
-
-async def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for():
-    process = await start_async(
-        *("sh", "-c", "setsid sleep 600 & echo $!; wait"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=CHUNK,
-    )
-    assert process.stdout is not None
-    escaped = int(await process.stdout.readline())
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await end_group(process, kill=True, within_s=0.2)
-    finally:
-        os.kill(escaped, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

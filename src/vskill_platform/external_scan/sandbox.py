@@ -18,7 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.child_processes import CHUNK, end_group, pipe_of, read_last, read_up_to
+from vskill_platform.child_processes import (
+    RunningProgram,
+    end_group,
+    pipe_of,
+    read_last,
+    read_up_to,
+    start_program,
+)
 from vskill_platform.external_scan import launch
 
 LAUNCHER = str(Path(launch.__file__).absolute())
@@ -106,20 +113,10 @@ async def run(
         "processes": limits.processes,
         "open_files": limits.open_files,
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        LAUNCHER,
-        json.dumps(given),
-        *command,
-        cwd=folder,
-        env=_environment(command[0], folder, environment),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=CHUNK,
+    process = await start_program(
+        (sys.executable, "-I", "-S", LAUNCHER, json.dumps(given), *command),
+        folder=folder,
+        environment=_environment(command[0], folder, environment),
     )
     finished = EndedProcess(Ending.TIMED_OUT)
     try:
@@ -150,7 +147,7 @@ def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[st
     }
 
 
-async def _finish(process: asyncio.subprocess.Process, limits: SandboxLimits) -> EndedProcess:
+async def _finish(process: RunningProgram, limits: SandboxLimits) -> EndedProcess:
     """Read both pipes to their ends; who takes too long or prints too much is not waited for."""
     errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:

@@ -19,7 +19,14 @@ from pathlib import Path
 import msgspec
 
 from vskill_platform import __version__
-from vskill_platform.child_processes import CHUNK, end_group, pipe_of, read_last, read_up_to
+from vskill_platform.child_processes import (
+    RunningProgram,
+    end_group,
+    pipe_of,
+    read_last,
+    read_up_to,
+    start_program,
+)
 from vskill_platform.domain.errors import LimitExceeded, Shortage, Unsupported
 from vskill_platform.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
@@ -127,20 +134,14 @@ class Git:
     @asynccontextmanager
     async def _process(
         self, arguments: Sequence[str], folder: Path, limits: CommandLimits, route: Route | None
-    ) -> AsyncIterator[asyncio.subprocess.Process]:
+    ) -> AsyncIterator[RunningProgram]:
         """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
-        talks = arguments[:1] == ("cat-file",)
         try:
-            process = await asyncio.create_subprocess_exec(
-                self._program,
-                *arguments,
-                cwd=folder,
-                env=_environment(self._program, folder, route),
-                stdin=asyncio.subprocess.PIPE if talks else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL if talks else asyncio.subprocess.PIPE,
-                start_new_session=True,
-                limit=CHUNK,
+            process = await start_program(
+                (self._program, *arguments),
+                folder=folder,
+                environment=_environment(self._program, folder, route),
+                talks=arguments[:1] == ("cat-file",),
             )
         except OSError as error:
             reason = error.strerror or repr(error)
@@ -308,7 +309,7 @@ def too_large(limits: CommandLimits) -> LimitExceeded:
     )
 
 
-async def _finish(process: asyncio.subprocess.Process, limits: CommandLimits) -> EndedCommand:
+async def _finish(process: RunningProgram, limits: CommandLimits) -> EndedCommand:
     """Read both pipes to their ends; a call that prints too much is not waited for."""
     errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:

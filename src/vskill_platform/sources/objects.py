@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
-from vskill_platform.child_processes import pipe_of
+from vskill_platform.child_processes import RunningProgram, pipe_of
 
 
 class ObjectReader:
     """Objects of one repository: their sizes first, then the bytes of those that are wanted."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: RunningProgram) -> None:
         self._out = pipe_of(process.stdout)
         self._in = process.stdin
 

@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
-from vskill_platform.child_processes import end_group
+from vskill_platform.child_processes import RunningProgram, end_group, pipe_of, start_program
 from vskill_platform.keeping import MOST_BYTES, Kept
 
 COLOURS = "vskill_platform.web.colours"
@@ -86,18 +87,23 @@ class Highlighter:
 
 
 async def _run(message: bytes) -> list[CodeText | None]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", COLOURS),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    program = await start_program((sys.executable, "-m", COLOURS), talks=True)
     try:
-        out, _ = await process.communicate(message)
+        out, _ = await asyncio.gather(pipe_of(program.stdout).read(), _say(program, message))
     finally:
-        await asyncio.shield(end_group(process, kill=process.returncode is None))
+        await asyncio.shield(end_group(program, kill=True))
     return msgspec.msgpack.decode(out, type=list[CodeText | None])
+
+
+async def _say(program: RunningProgram, message: bytes) -> None:
+    """A program that ends before it has read everything says so by what it printed."""
+    writer = program.stdin
+    if writer is None:  # pragma: no cover - it was asked for
+        raise RuntimeError("no pipe to the program")
+    with suppress(ConnectionError):
+        writer.write(message)
+        await writer.drain()
+    writer.close()
 
 
 def plain_lines(text: str) -> CodeText:

@@ -1,0 +1,150 @@
+"""Programs beside us: started quickly, read within limits, gone at the end with their pipes."""
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from tests.support.lifetimes import guard_runner
+from tests.support.patience import NEVER_MS, PATIENCE_S
+from vskill_platform.child_processes import (
+    RunningProgram,
+    end_group,
+    pipe_of,
+    read_last,
+    read_up_to,
+    start_program,
+)
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(params=LOOPS)
+def play(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[Any]]], Any]:
+    """Runs a scene on an event loop of each kind, within the patience of a test."""
+    guard_runner()
+
+    def run(scene: Callable[[], Awaitable[Any]]) -> Any:
+        async def bounded() -> Any:
+            async with asyncio.timeout(PATIENCE_S):
+                return await scene()
+
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+            return runner.run(bounded())
+
+    return run
+
+
+async def run_shell(script: str) -> tuple[int, bytes, bytes]:
+    program = await start_program(("sh", "-c", script))
+    try:
+        errors = asyncio.create_task(read_last(pipe_of(program.stderr)))
+        out, _ = await read_up_to(pipe_of(program.stdout), 1_000_000)
+        return await program.wait(), out, await errors
+    finally:
+        await end_group(program, kill=program.returncode is None)
+
+
+def test_it_says_what_it_printed_and_how_it_ended(play):
+    async def scene() -> list[tuple[int, bytes, bytes]]:
+        return [await run_shell(script) for script in ("echo a; echo b >&2; exit 3", "kill -9 $$")]
+
+    assert play(scene) == [(3, b"a\n", b"b\n"), (-signal.SIGKILL, b"", b"")]
+
+
+def test_one_that_talks_is_written_to_and_has_no_pipe_for_errors(play):
+    async def scene() -> tuple[bytes, bool]:
+        program = await start_program(("cat",), talks=True)
+        assert program.stdin is not None
+        program.stdin.write(b"x" * 300_000 + b"\n")
+        line = await asyncio.gather(pipe_of(program.stdout).readexactly(300_001), program.stdin.drain())
+        await end_group(program, kill=True)
+        return line[0][-3:], program.stderr is None
+
+    assert play(scene) == (b"xx\n", True)
+
+
+def test_what_cannot_be_started_is_an_error_of_the_system(play, tmp_path):
+    async def scene() -> RunningProgram:
+        return await start_program((str(tmp_path / "nothing"),))
+
+    with pytest.raises(FileNotFoundError):
+        play(scene)
+
+
+def test_it_has_the_folder_and_the_environment_that_it_was_given_and_a_session_of_its_own(play, tmp_path):
+    async def scene() -> tuple[bytes, bool]:
+        program = await start_program(
+            ("/bin/sh", "-c", "pwd; echo $A; sleep 600"), folder=tmp_path, environment={"A": "1"}
+        )
+        out = pipe_of(program.stdout)
+        said = await out.readline() + await out.readline()
+        alone = os.getsid(program.pid) == program.pid
+        await end_group(program, kill=True)
+        assert program.returncode == -signal.SIGKILL
+        return said, alone
+
+    assert play(scene) == (f"{tmp_path}\n1\n".encode(), True)
+
+
+def test_no_descriptor_is_left_of_many(play):
+    def descriptors() -> int:
+        return len([*Path("/proc/self/fd").iterdir()])
+
+    async def scene() -> None:
+        await run_shell("exit 0")
+        await asyncio.sleep(0.05)
+        before = descriptors()
+        await asyncio.gather(*(run_shell("echo a") for _ in range(20)))
+        # What closes a pipe runs in the loop's next rounds.
+        while descriptors() > before:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+    play(scene)
+
+
+def test_one_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipes_are(play):
+    """The cause of a bomb that hung under load: pipes that nobody reads any more."""
+
+    async def scene() -> int | None:
+        program = await start_program(("sh", "-c", "yes >&2 & exec yes"))
+        await pipe_of(program.stdout).readline()
+        await end_group(program, kill=True, within_s=NEVER_MS / 1000)
+        return program.returncode
+
+    assert play(scene) == -signal.SIGKILL
+
+
+def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(play):
+    async def scene() -> int | None:
+        program = await start_program(("sh", "-c", "setsid sh -c 'echo $$; exec sleep 600' & wait"))
+        escaped = int(await pipe_of(program.stdout).readline())
+        try:
+            await end_group(program, kill=True, within_s=0.2)
+        finally:
+            os.kill(escaped, signal.SIGKILL)
+        return program.returncode
+
+    assert play(scene) == -signal.SIGKILL
+
+
+def test_where_the_kernel_gives_no_descriptor_of_a_process_its_end_is_waited_for_in_a_thread(
+    play, monkeypatch
+):
+    def forbidden(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", forbidden)
+
+    async def scene() -> list[tuple[int, bytes, bytes]]:
+        program = await start_program(("sleep", "600"))
+        await end_group(program, kill=True)
+        return [await run_shell("echo a; exit 3"), (program.returncode or 0, b"", b"")]
+
+    assert play(scene) == [(3, b"a\n", b""), (-signal.SIGKILL, b"", b"")]
