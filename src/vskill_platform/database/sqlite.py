@@ -1,8 +1,8 @@
 """The SQLite file that holds records and messages: opened once per process, shared by the store and the queue.
 
 Writes go to the one writer thread (`write`). Reads of one key run inline (`point_read`): 5 µs, where a thread
-costs 160. Everything longer reads in a thread (`read`). No read transaction survives an await, because a read
-never awaits.
+costs 160. What may be long begins inline and moves to a thread where it is (`read_soon`), or is in a thread from the
+beginning (`read`). No read transaction survives an await, because a read never awaits.
 """
 
 import asyncio
@@ -35,6 +35,9 @@ P = ParamSpec("P")
 
 #: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
 BUSY_MS = 10_000
+
+#: Steps of SQLite's machine that a read may take inline: a hundred rows by an index, well below a millisecond.
+_SOON_STEPS = 4_000
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
@@ -104,6 +107,21 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
+    async def read_soon(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Call it here, and where that takes many steps, or fails, once more in a thread. It must not begin a
+        transaction: what one statement of a few steps reads is one view of the file."""
+        try:
+            return self._read_here(function)
+        except sqlite3.Error:
+            return await self.read(function)
+
+    def _read_here(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        self._point.set_progress_handler(_stop, _SOON_STEPS)
+        try:
+            return function(self._point)
+        finally:
+            self._point.set_progress_handler(None, 0)
+
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it in a thread with a connection that can only read."""
         try:
@@ -172,6 +190,11 @@ class SqliteDatabase:
             self._threads.close()
             self._writer.hand_over(asyncio.get_running_loop())
             await asyncio.to_thread(self._writer.stop)
+
+
+def _stop() -> bool:
+    """What SQLite asks after so many steps: whether to end."""
+    return True
 
 
 def _open_writer(

@@ -5,13 +5,13 @@ same write, so a question costs one read of an index for each of its integers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import msgspec
 
-from vskill_platform.domain.audience import Audiences, Everything, may_read
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.kv.entries import Entry, Overlap
 from vskill_platform.kv.fields import column
@@ -62,26 +62,27 @@ def numbers_table(collection: RecordKind) -> str:
     return f"{collection.name}_numbers"
 
 
-def read_sqlite_overlaps(
-    query: OverlapQuery, read: Callable[[str, list[Any]], list[tuple[Any, ...]]], now: int
-) -> tuple[Overlap, ...]:
-    """One read of the table for each integer, then one of the records that hold enough of them."""
-    table = numbers_table(query.collection)
-    statement = f"SELECT record FROM {table} WHERE number = ? LIMIT {MOST_HOLDERS + 1}"  # noqa: S608 - declared names
-    shared: Counter[int] = Counter()
-    for number in query.numbers:
-        holders = read(statement, [number])
-        if len(holders) <= MOST_HOLDERS:
-            shared.update(record for (record,) in holders)
-    enough = {record: count for record, count in shared.items() if count >= query.least}
-    rows: Iterable[tuple[Any, ...]] = read(
-        f"SELECT id, key, {column(query.collection, AUDIENCE)} FROM records "  # noqa: S608 - declared names
-        "WHERE id IN (SELECT value FROM json_each(?)) AND (expires_at IS NULL OR expires_at > ?)",
-        [msgspec.json.encode(list(enough)).decode(), now],
+def sqlite_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[Any]]:
+    """The statement that finds keys and counts in order, and its parameters."""
+    collection = query.collection
+    parameters: list[Any] = [msgspec.json.encode(query.numbers).decode(), query.least, now]
+    readable = ""
+    if not isinstance(query.audiences, Everything):
+        parameters.append(msgspec.json.encode(sorted(query.audiences)).decode())
+        readable = f"AND {column(collection, AUDIENCE)} IN (SELECT value FROM json_each(?)) "  # noqa: S608 - declared names
+    table = numbers_table(collection)
+    statement = (
+        "WITH rare AS MATERIALIZED (SELECT value AS number FROM json_each(?) AS wanted WHERE "  # noqa: S608 - declared names
+        f"(SELECT count(*) FROM (SELECT 1 FROM {table} AS held WHERE held.number = wanted.value "
+        f"LIMIT {MOST_HOLDERS + 1})) <= {MOST_HOLDERS}), "
+        "shared AS MATERIALIZED ("
+        f"SELECT held.record, count(*) AS n FROM rare CROSS JOIN {table} AS held ON held.number = rare.number "
+        "GROUP BY held.record HAVING count(*) >= ?) "
+        "SELECT records.key, shared.n FROM shared CROSS JOIN records ON records.id = shared.record "
+        f"WHERE (expires_at IS NULL OR expires_at > ?) {readable}"
+        "ORDER BY shared.n DESC, records.key LIMIT ?"
     )
-    return query.order(
-        {key: enough[record] for record, key, audience in rows if may_read(audience, query.audiences)}
-    )
+    return statement, [*parameters, query.limit]
 
 
 def postgres_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[object]]:

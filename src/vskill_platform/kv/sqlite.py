@@ -38,7 +38,7 @@ from vskill_platform.kv.entries import (
 )
 from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.outbox import send_after
-from vskill_platform.kv.overlaps import OverlapQuery, read_sqlite_overlaps
+from vskill_platform.kv.overlaps import OverlapQuery, sqlite_overlaps
 from vskill_platform.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.kv.sqlite_commit import CHANGES, Commit, CommitGroup, SendIn, delete_records, prepare
 from vskill_platform.kv.sqlite_query import (
@@ -204,7 +204,7 @@ class SqliteKV(KV):
         ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
         if limit <= _INLINE:
             return read_ranges(self._db.point_read, what, ranges, limit + 1, now)
-        return await self._db.read(
+        return await self._db.read_soon(
             lambda connection: read_ranges(_reader(connection), what, ranges, limit + 1, now)
         )
 
@@ -226,7 +226,7 @@ class SqliteKV(KV):
             collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
         )
         now = self.now()
-        rows = await self._db.read(lambda connection: select(_reader(connection), query, now))
+        rows = await self._db.read_soon(lambda connection: select(_reader(connection), query, now))
         items = tuple(starmap(Entry, rows[:limit]))
         return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
 
@@ -311,14 +311,10 @@ class SqliteKV(KV):
     async def overlap(
         self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
     ) -> tuple[Overlap, ...]:
-        query, now = OverlapQuery.of(prefix, numbers, audiences, least, limit), self.now()
-
-        def find(connection: sqlite3.Connection) -> tuple[Overlap, ...]:
-            # One view of the file for the integers and for the records that hold them.
-            connection.execute("BEGIN")
-            return read_sqlite_overlaps(query, _reader(connection), now)
-
-        return await self._db.read(find)
+        query = OverlapQuery.of(prefix, numbers, audiences, least, limit)
+        statement, parameters = sqlite_overlaps(query, self.now())
+        rows = await self._db.read_soon(lambda connection: _reader(connection)(statement, parameters))
+        return tuple(starmap(Overlap, rows))
 
     # Following what changes.
 

@@ -1,9 +1,15 @@
 """What an account may read as it is now, for what is told to it while it does not ask: webhooks and mail."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.namespace import Reader, audiences
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.namespaces import read_directory
+
+T = TypeVar("T")
 
 #: How history and audit name whoever runs commands on the server's machine.
 OPERATOR = "admin:command line"
@@ -17,3 +23,27 @@ async def audiences_of_actor(actor: str) -> Audiences:
     if user is None or user.disabled:
         return audiences(Reader(), await read_directory())
     return audiences(Reader(user.name, user.reads_all), await read_directory())
+
+
+async def read_as(actor: str, read: Callable[[Audiences], Awaitable[T]]) -> T:
+    """What is read with the audiences of an actor; NotFound where that finds nothing. Who may read what is looked at
+    again afterwards, and where it has changed all is read anew: a record that was given another audience in between
+    would not be found, and whoever is told only once would never hear of it."""
+    known = await audiences_of_actor(actor)
+    while True:
+        found, missing = await _try(read, known)
+        now = await audiences_of_actor(actor)
+        if now == known:
+            if missing is not None:
+                raise missing
+            return found[0]
+        known = now
+
+
+async def _try(
+    read: Callable[[Audiences], Awaitable[T]], audiences: Audiences
+) -> tuple[tuple[T, ...], NotFound | None]:
+    try:
+        return (await read(audiences),), None
+    except NotFound as missing:
+        return (), missing
