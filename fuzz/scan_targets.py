@@ -13,10 +13,11 @@ from fuzz.promises import hold
 from vskill_platform.scan.binaries import MOST_TEXT, read_binary
 from vskill_platform.scan.carriers import carried_by
 from vskill_platform.scan.code import refine
-from vskill_platform.scan.fold import LARGEST, Fold
+from vskill_platform.scan.fold import Fold
 from vskill_platform.scan.languages import SUFFIXES, language_of
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.normal import decode_text, normalise_text
+from vskill_platform.scan.pure_functions import LARGEST
 from vskill_platform.scan.segments import segment_file
 from vskill_platform.scan.signs import Signs, Telling
 

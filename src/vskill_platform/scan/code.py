@@ -132,7 +132,7 @@ def _read(
     source = _source(layer, block, telling, matches)
     if not source:
         return []
-    root = _parser(block.language).parse(source).root_node
+    root = _parse(source, block.language)
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
     worth = None
@@ -168,9 +168,7 @@ def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) ->
         return []
     program = Program(block.start, dict(knowledge.names), check=check)
     program.given = knowledge.given
-    _reader(program, source, _CommandLines(program), block.language).run(
-        _parser(block.language).parse(source).root_node
-    )
+    _reader(program, source, _CommandLines(program), block.language).run(_parse(source, block.language))
     layer.returned.update(program.returned)
     layer.passed.update(program.passed)
     return list(program.facts.values())
@@ -250,7 +248,7 @@ def parsable(source: bytes) -> bytes:
 
 def _parse_s(source: bytes) -> float:
     began = time.thread_time()
-    _parser("bash").parse(source)
+    _parse(source, "bash")
     return time.thread_time() - began
 
 
@@ -286,7 +284,7 @@ class _CommandLines:
         if language in SCRIPTS:
             ScriptCode(inner, source, self, language).run()
         else:
-            output = _reader(inner, source, self, language).run(_parser(language).parse(source).root_node)
+            output = _reader(inner, source, self, language).run(_parse(source, language))
         carried = Value(tags)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
@@ -318,6 +316,17 @@ def _whole_file(program: Program, source: bytes) -> None:
     names = {match.group() for match in _OBFUSCATED_NAME.finditer(source)}
     if len(names) >= 8:
         program.fact("obfuscated", source.find(min(names)), how="names", layers="1")
+
+
+#: Every byte beyond ASCII is a letter.
+_ASCII = bytes(byte if byte < 128 else ord("x") for byte in range(256))
+
+
+def _parse(source: bytes, language: str) -> tree_sitter.Node:
+    """The tree of a source. The grammar of the shell asks C's tables for letters about every character, and ends the
+    process at one far beyond ASCII; for a shell all of these are letters, so it is shown one."""
+    shown = source if language != "bash" or source.isascii() else source.translate(_ASCII)
+    return _parser(language).parse(shown).root_node
 
 
 @cache

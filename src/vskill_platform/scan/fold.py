@@ -1,304 +1,33 @@
-"""What a pure expression of Python or JavaScript comes to: texts put together from parts, character codes, slices, and
-the decoders that hide a text (base64, hexadecimal, rot13, exclusive or, compression, reversal).
+"""What a pure expression of Python or JavaScript comes to, by the tables of `pure_functions`.
 
-Nothing of the skill is run. Trees are evaluated by the tables below and no other names, with a limit on steps and on
-bytes; whatever is not in the tables, or grows beyond the limits, has no value.
+Nothing of the skill is run. Trees are evaluated with a limit on steps and on bytes; whatever is not in the tables, or
+grows beyond the limits, has no value.
 """
 
-import base64
-import binascii
-import bz2
 import codecs
-import html
-import lzma
-import operator
-import urllib.parse
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tree_sitter import Node
 
-#: Of one program: nodes that are evaluated, and the size of one value in bytes or members.
-MOST_STEPS = 20_000
-LARGEST = 64 * 1024
-DEEPEST = 60
-#: Of a decompressor whose data may ask for gigabytes.
-MOST_MEMORY = 32 * 1024 * 1024
-
-
-class Unfoldable(Exception):
-    """The expression is not pure, not known, or too large."""
-
-
-#: What can go wrong in the functions of the tables when they are given nonsense.
-_WRONG = (
-    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, binascii.Error, zlib.error, lzma.LZMAError,
-    OSError, EOFError, UnicodeError, RecursionError,
-)  # fmt: skip
-
-
-def _inflate(data: bytes) -> bytes:
-    for bits in (47, -15):
-        try:
-            return zlib.decompressobj(wbits=bits).decompress(data, LARGEST)
-        except zlib.error:
-            continue
-    raise Unfoldable
-
-
-def _unpack_with(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
-    def unpack(data: bytes) -> bytes:
-        return bytes(opener().decompress(data, LARGEST))
-
-    return unpack
-
-
-def _decode(data: bytes | str, encoding: str = "utf-8", _: str = "strict") -> Any:
-    """A text from bytes, or by one of the codecs that only hide."""
-    plain = encoding.lower().replace("-", "").replace("_", "")
-    if plain in {"rot13", "rot"}:
-        return codecs.decode(data if isinstance(data, str) else data.decode(), "rot13")
-    if plain in {"hex", "base64", "hexcodec", "base64codec"}:
-        raw = data.encode() if isinstance(data, str) else data
-        return binascii.unhexlify(raw) if plain.startswith("hex") else base64.b64decode(raw)
-    if isinstance(data, str) or plain not in {"utf8", "ascii", "latin1", "iso88591", "utf16le"}:
-        raise Unfoldable
-    return data.decode(plain.replace("utf8", "utf-8").replace("utf16le", "utf-16-le"))
-
-
-def _encode(text: str, encoding: str = "utf-8", _: str = "strict") -> bytes:
-    """In one of the encodings that take time linear in the text."""
-    plain = encoding.lower().replace("-", "").replace("_", "")
-    if plain not in {"utf8", "ascii", "latin1"}:
-        raise Unfoldable
-    return text.encode("latin-1" if plain == "latin1" else "utf-8")
-
-
-def _from_base64(text: str | bytes, *_: object) -> bytes:
-    raw = text.encode() if isinstance(text, str) else bytes(text)
-    return base64.b64decode(raw + b"=" * (-len(raw) % 4))
-
-
-def _range(*bounds: int) -> range:
-    numbers = range(*bounds)
-    if len(numbers) > LARGEST:
-        raise Unfoldable
-    return numbers
-
-
-def _cycle(value: Any) -> list[Any]:
-    members = list(_bounded(value))
-    return (members * (LARGEST // max(1, len(members)) + 1))[:LARGEST]
-
-
-def _plain(value: Any) -> str:
-    """A text, or a number as text. A list could hold the same large text many times."""
-    if not isinstance(value, str | int | float):
-        raise Unfoldable
-    return str(value)
-
-
-def _together(parts: Iterable[str], between: str = "") -> str:
-    """The parts joined, unless that is too large."""
-    known = list(parts)
-    if sum(map(len, known)) + len(between) * len(known) > LARGEST:
-        raise Unfoldable
-    return between.join(known)
-
-
-def _character(*codes: int) -> str:
-    return "".join(chr(int(code)) for code in codes)
-
-
-#: Functions by the end of their full names.
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "chr": _character,
-    "ord": ord,
-    "int": int,
-    "str": lambda value="", *how: _decode(value, *how) if how else _plain(value),
-    "bytes": lambda value=b"", *how: (
-        _encode(value, *how) if isinstance(value, str) else bytes(_bounded(value))
-    ),
-    "bytearray": lambda value=b"": bytes(_bounded(value)),
-    "len": len,
-    "range": _range,
-    "list": lambda value=(): list(_bounded(value)),
-    "tuple": lambda value=(): list(_bounded(value)),
-    "reversed": lambda value: list(_bounded(value))[::-1],
-    "zip": lambda *lists: list(_bounded(zip(*lists, strict=False))),
-    "enumerate": lambda value: list(enumerate(_bounded(value))),
-    "sum": lambda value: sum(_bounded(value)),
-    "cycle": _cycle,
-    "itertools.cycle": _cycle,
-    "operator.xor": operator.xor,
-    "base64.b64decode": _from_base64,
-    "base64.urlsafe_b64decode": lambda text: base64.urlsafe_b64decode(_padded(text)),
-    "base64.standard_b64decode": _from_base64,
-    "base64.decodebytes": _from_base64,
-    "base64.b32decode": base64.b32decode,
-    "base64.b16decode": base64.b16decode,
-    "base64.b85decode": base64.b85decode,
-    "base64.a85decode": base64.a85decode,
-    "binascii.unhexlify": binascii.unhexlify,
-    "binascii.a2b_base64": _from_base64,
-    "binascii.a2b_hex": binascii.unhexlify,
-    "codecs.decode": _decode,
-    "zlib.decompress": lambda data, *_: _inflate(data),
-    "gzip.decompress": _inflate,
-    "bz2.decompress": _unpack_with(bz2.BZ2Decompressor),
-    "lzma.decompress": _unpack_with(lambda: lzma.LZMADecompressor(memlimit=MOST_MEMORY)),
-    "bytes.fromhex": bytes.fromhex,
-    "bytearray.fromhex": bytes.fromhex,
-    "str.maketrans": str.maketrans,
-    "html.unescape": html.unescape,
-    "urllib.parse.unquote": urllib.parse.unquote,
-    "unquote": urllib.parse.unquote,
-    "os.path.expanduser": lambda path: path,
-    "os.path.join": lambda *parts: _together(parts, "/"),
-    "atob": lambda text: _from_base64(text).decode("latin-1"),
-    "String.fromCharCode": _character,
-    "String.fromCodePoint": _character,
-    "decodeURIComponent": urllib.parse.unquote,
-    "unescape": urllib.parse.unquote,
-    "parseInt": lambda text, radix=10: int(str(text), int(radix)),
-    "Number": float,
-    "Buffer.from": lambda value, how="utf8": _buffer(value, how),
-    "String": lambda value: value,
-}
-#: Those that hide a text; what they give back is worth a look by itself.
-HIDING = frozenset(
-    [
-        "chr",
-        "base64.b64decode",
-        "base64.urlsafe_b64decode",
-        "base64.standard_b64decode",
-        "base64.decodebytes",
-        "base64.b32decode",
-        "base64.b16decode",
-        "base64.b85decode",
-        "base64.a85decode",
-        "binascii.unhexlify",
-        "binascii.a2b_base64",
-        "binascii.a2b_hex",
-        "codecs.decode",
-        "zlib.decompress",
-        "gzip.decompress",
-        "bz2.decompress",
-        "lzma.decompress",
-        "bytes.fromhex",
-        "bytearray.fromhex",
-        "atob",
-        "String.fromCharCode",
-        "String.fromCodePoint",
-        "Buffer.from",
-    ]
+from vskill_platform.scan.pure_functions import (
+    FUNCTIONS,
+    HIDING,
+    LARGEST,
+    METHODS,
+    OPERATORS,
+    WRONG,
+    Unfoldable,
+    bounded,
+    concat_values,
+    format_text,
+    join_texts,
+    plain_text,
 )
 
-
-def _padded(text: str | bytes) -> bytes:
-    raw = text.encode() if isinstance(text, str) else text
-    return raw + b"=" * (-len(raw) % 4)
-
-
-def _buffer(value: Any, how: str) -> bytes:
-    if isinstance(value, list):
-        return bytes(value)
-    if how in {"base64", "base64url"}:
-        return base64.b64decode(_padded(value.translate(str.maketrans("-_", "+/"))))
-    return bytes.fromhex(value) if how == "hex" else value.encode()
-
-
-def _replace(text: Any, old: Any, new: Any, *_: object) -> Any:
-    if not old or len(text) + text.count(old) * len(new) > LARGEST:
-        raise Unfoldable
-    return text.replace(old, new)
-
-
-def _text_of(value: Any, how: Any = "utf8") -> str:
-    if isinstance(value, bytes):
-        return value.decode("latin-1" if how in {"latin1", "binary"} else "utf-8")
-    return _plain(value)
-
-
-def _join(value: Any, given: Any = "") -> Any:
-    """Python's texts join a list, JavaScript's lists are joined by a text."""
-    if isinstance(value, list):
-        return _together(map(_plain, value), _plain(given))
-    if isinstance(value, bytes):
-        return _together((one.decode("latin-1") for one in given), value.decode("latin-1")).encode("latin-1")
-    return _together(given, value)
-
-
-def _split(value: Any, *given: Any) -> list[Any]:
-    return list(value) if given[:1] == ("",) else value.split(*given)
-
-
-METHODS: Mapping[str, Callable[..., Any]] = {
-    "join": _join,
-    "replace": _replace,
-    "replaceAll": _replace,
-    "split": _split,
-    **{name: operator.methodcaller(name) for name in ("lower", "upper", "swapcase", "copy")},
-    **{
-        name: lambda value, *given, _name=name: getattr(value, _name)(*given)
-        for name in ("strip", "lstrip", "rstrip")
-    },
-    "encode": _encode,
-    "decode": _decode,
-    "translate": lambda value, table: value.translate(table),
-    "trim": operator.methodcaller("strip"),
-    "toLowerCase": operator.methodcaller("lower"),
-    "toString": _text_of,
-    "reverse": lambda value: value[::-1],
-    "hex": operator.methodcaller("hex"),
-    "charCodeAt": lambda value, at=0: ord(value[int(at)]),
-    "charAt": lambda value, at=0: value[int(at)],
-    "slice": lambda value, *bounds: value[slice(*(map(int, bounds)))],
-    "substring": lambda value, *bounds: value[slice(*(map(int, bounds)))],
-    "concat": lambda value, *others: _concat(value, others),
-    "format": lambda value, *given: _format(value, given),
-    "joinpath": lambda value, *parts: _together((value, *parts), "/"),
-    "removeprefix": lambda value, given: value.removeprefix(given),
-    "removesuffix": lambda value, given: value.removesuffix(given),
-}
-
-
-def _concat(value: Any, others: tuple[Any, ...]) -> Any:
-    for other in others:
-        value = value + other
-        if len(value) > LARGEST:
-            raise Unfoldable
-    return value
-
-
-def _format(value: str, given: tuple[Any, ...]) -> str:
-    """Only `{}`: other fields can ask for attributes."""
-    if value.count("{}") != len(given) or value.count("{") != len(given):
-        raise Unfoldable
-    parts = value.split("{}")
-    return _together(part + _plain(one) for part, one in zip(parts, (*given, ""), strict=True))
-
-
-def _bounded(value: Iterable[Any]) -> Any:
-    if isinstance(value, int):
-        raise Unfoldable
-    members = list(islice(value, LARGEST + 1))
-    if len(members) > LARGEST:
-        raise Unfoldable
-    return bytes(members) if isinstance(value, bytes) else members
-
-
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "^": operator.xor,
-    "&": operator.and_,
-    "|": operator.or_,
-    "//": operator.floordiv,
-    ">>": operator.rshift,
-}
+#: Nodes of one program that are evaluated, and how deep.
+MOST_STEPS = 20_000
+DEEPEST = 60
 
 Names = dict[str, Any]
 
@@ -336,7 +65,7 @@ class Fold:
         self.hid = False
         try:
             value = self._value(node, {}, 0)
-        except (Unfoldable, *_WRONG):
+        except (Unfoldable, *WRONG):
             return None
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
@@ -398,13 +127,13 @@ class Fold:
         parts: list[str] = []
         for child in node.named_children:
             if child.type in {"interpolation", "template_substitution"}:
-                parts.append(_plain(self._value(child.named_children[0], names, depth)))
+                parts.append(plain_text(self._value(child.named_children[0], names, depth)))
             elif child.type in {"string_content", "string_fragment"}:
                 parts.append(self._text(child))
-        return _together(parts)
+        return join_texts(parts)
 
     def on_strings(self, node: Node, names: Names, depth: int) -> Any:
-        return _concat(
+        return concat_values(
             self._value(node.named_children[0], names, depth),
             tuple(self._all(node.named_children[1:], names, depth)),
         )
@@ -434,15 +163,17 @@ class Fold:
             return self._repeat(left, right)
         if sign == "%":
             return (
-                left % right if isinstance(left, int) else _format(left.replace("%s", "{}"), _as_tuple(right))
+                left % right
+                if isinstance(left, int)
+                else format_text(left.replace("%s", "{}"), _as_tuple(right))
             )
         if sign == "/":
-            return f"{_plain(left)}/{_plain(right)}"
-        if sign not in _OPERATORS:
+            return f"{plain_text(left)}/{plain_text(right)}"
+        if sign not in OPERATORS:
             raise Unfoldable
         if sign == "+" and isinstance(left, str) is not isinstance(right, str):
-            return _plain(left) + _plain(right)
-        return _OPERATORS[sign](left, right)
+            return plain_text(left) + plain_text(right)
+        return OPERATORS[sign](left, right)
 
     def _repeat(self, left: Any, right: Any) -> Any:
         size = (
@@ -515,7 +246,7 @@ class Fold:
         return METHODS[last](value, *self._all(given, names, depth))
 
     def _mapped(self, function: Node, members: Any, names: Names, depth: int) -> list[Any]:
-        return [self._apply(function, [one], names, depth) for one in _bounded(members)]
+        return [self._apply(function, [one], names, depth) for one in bounded(members)]
 
     def _apply(self, function: Node, given: list[Any], names: Names, depth: int) -> Any:
         if function.type in {"lambda", "arrow_function"}:
@@ -540,7 +271,7 @@ class Fold:
             raise Unfoldable
         target, source = self._field(clauses[0], "left"), self._field(clauses[0], "right")
         values = []
-        for member in _bounded(self._value(source, names, depth)):
+        for member in bounded(self._value(source, names, depth)):
             inner = {**names, **self._bound(target, member)}
             values.append(self._value(body, inner, depth))
         return values
@@ -566,7 +297,7 @@ class Fold:
             if node.type == "return_statement":
                 return [self._value(node.named_children[0], names, depth)]
             if node.type == "for_statement":
-                members = _bounded(self._value(self._field(node, "right"), names, depth))
+                members = bounded(self._value(self._field(node, "right"), names, depth))
                 for member in members:
                     names.update(self._bound(self._field(node, "left"), member))
                     if self._statements(self._field(node, "body").named_children, names, depth) is not None:
@@ -585,7 +316,7 @@ class Fold:
             value = self._value(self._field(node, "right"), names, depth)
             if node.type == "augmented_assignment":
                 sign = self._text(self._field(node, "operator")).removesuffix("=")
-                value = _OPERATORS[sign](names[name], value)
+                value = OPERATORS[sign](names[name], value)
             names[name] = value
             return
         function = self._field(node, "function")

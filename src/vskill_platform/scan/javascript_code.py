@@ -7,7 +7,8 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.fold import FUNCTIONS, Fold
+from vskill_platform.scan.fold import Fold
+from vskill_platform.scan.pure_functions import FUNCTIONS
 from vskill_platform.scan.signs import FOLDABLE
 from vskill_platform.scan.taint import (
     EMPTY,

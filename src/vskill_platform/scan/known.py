@@ -93,7 +93,7 @@ _SECRETS = (
     ),
     (
         "history",
-        r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history",
+        r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history|ConsoleHost_history|HistorySavePath",
     ),
     (
         "dotenv",
@@ -124,7 +124,8 @@ _PERSISTENCE = (
         "profile",
         (
             r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|HOME\}?/\.\w{0,8}rc\b|"
-            r"/etc/profile|Microsoft\.PowerShell_profile|\w\.pth$|(?:site|user)customize\.py"
+            r"/etc/profile|Microsoft\.PowerShell_profile|\w\.pth$|(?:site|user)customize\.py|"
+            r"(?:\.ipython|profile_default).{0,40}[/\\]startup\b"
         ),
     ),
     (
@@ -235,7 +236,7 @@ _ODD_ENDINGS = frozenset(
     words("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond")
 )
 _HOST = re2.compile(
-    r"(?i)(?:https?|wss?|ftp|tcp)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?"
+    r"(?i)(?:https?|wss?|ftp|tcp|ssh)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?"
 )
 IP_DOTS = 3
 _BARE_IP = re2.compile(r"\b([0-9]{1,3}(?:\.[0-9]{1,3}){3})\b")
@@ -254,6 +255,13 @@ class _Table:
             return ""
         return next((name for name, pattern in self._rows if pattern.search(text)), "")
 
+
+#: Functions of Python that name a folder from which code is run at every start.
+FOLDERS = {
+    "IPython.paths.locate_profile": "~/.ipython/profile_default",
+    "IPython.paths.get_ipython_dir": "~/.ipython",
+    "IPython.get_ipython_dir": "~/.ipython",
+}
 
 #: What code must say to read a secret, or to leave something behind that outlives the session.
 TELLING_PATHS = re2.compile(
@@ -296,7 +304,7 @@ _HOST_WORDS = {name: frozenset(words(hosts)) for name, hosts in _SERVICES}
 _KEY_ENDS = "KEY|TOKEN|SECRET|PASSWORD|PASSWD|PAT|CREDENTIALS"
 #: Keys that no service is given as they are: they sign, encrypt, or open the user's own things.
 _OWN_KEYS = (
-    r"(?:\w+_)?(?:SSH|RSA|SIGNING|WALLET|DEPLOY)_?(?:PRIVATE_)?KEY|(?:\w+_)?PRIVATE_KEY|JWT_SECRET|DATABASE_URL|DB_PASSWORD|"
+    r"(?:\w+_)?(?:SSH|RSA|SIGNING|WALLET)_?(?:PRIVATE_)?KEY|(?:\w+_)?PRIVATE_KEY|JWT_SECRET|DATABASE_URL|DB_PASSWORD|"
     r"PGPASSWORD|AWS_SECRET_ACCESS_KEY|(?:GCP|GOOGLE)_SERVICE_ACCOUNT(?:_KEY)?|MNEMONIC|SEED_PHRASE|SECRET_KEY_BASE"
 )
 #: What names the key of a service, as it stands in code.
@@ -367,6 +375,11 @@ def host_kind(host: str, path: str = "") -> str:
             if known in _BY_HOST:
                 return _BY_HOST[known]
     return "odd" if labels[-1] in _ODD_ENDINGS else ""
+
+
+def is_foreign_host(host: str) -> bool:
+    """Whether this is the written name or address of a machine that others can reach."""
+    return "." in host and "$" not in host and host_kind(host) not in {"local", "private"}
 
 
 def path_head(path: str) -> str:

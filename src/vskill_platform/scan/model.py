@@ -85,6 +85,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "persist": ("what",),
     "persist.fetched": ("what",),
     "hook.sends": ("what",),
+    "tunnel.in": ("to", "how"),
     "delete.broad": ("what",),
     "obfuscated": ("how", "layers"),
     "reverse.shell": ("how",),

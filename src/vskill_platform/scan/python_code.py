@@ -7,8 +7,9 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from vskill_platform.scan.calls import Call, effect_of
-from vskill_platform.scan.fold import FUNCTIONS, Fold
-from vskill_platform.scan.known import is_broad
+from vskill_platform.scan.fold import Fold
+from vskill_platform.scan.known import FOLDERS, is_broad
+from vskill_platform.scan.pure_functions import FUNCTIONS
 from vskill_platform.scan.signs import FOLDABLE
 from vskill_platform.scan.taint import (
     EMPTY,
@@ -279,8 +280,20 @@ class PythonCode:
             name, name.rpartition(".")[2], receiver, positional, keywords, start, node.end_byte - start
         )
         value = self._evaluate_call(call)
+        if name in {"bytes", "bytearray"} and self._computes(arguments):
+            value = self._program.decode(value, name, start, node.end_byte - start)
         pure = call.last in _FOLDED or name in FUNCTIONS or self._fold.knows(name)
         return self._folded(node, value) if pure else value
+
+    def _computes(self, arguments: Node | None) -> bool:
+        """Whether numbers are worked out one by one: bytes that are made of them were written as something else."""
+        if arguments is None or arguments.type == "generator_expression":
+            return arguments is not None
+        first = arguments.named_children[0] if arguments.named_children else None
+        if first is None or first.type != "call":
+            return first is not None and first.type in {"list_comprehension", "generator_expression"}
+        function = first.child_by_field_name("function")
+        return function is not None and self._text(function) == "map"
 
     def _evaluate_call(self, call: Call) -> Value:
         if call.name in {"os.getenv", "os.environ.get"}:
@@ -292,6 +305,8 @@ class PythonCode:
             "~",
         }:
             return Value(frozenset({"path:home"}), "~", literal=False)
+        if folder := FOLDERS.get(call.name):
+            return literal(folder)
         if call.last in _TELL_NOTHING:
             return NOTHING
         if call.name in {"os.walk", "os.scandir"} or (

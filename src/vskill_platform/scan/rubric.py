@@ -8,7 +8,8 @@ Change any word here and `RUBRIC` must change with it: answers are cached by it.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,14 +18,18 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, StaticReport, Verdict, counting, criticals
 
-RUBRIC = "rubric-1"
+RUBRIC = "rubric-2"
 
 #: More critical findings than this are not a question for a judge.
 MAX_CRITICAL = 40
-#: Of the other findings, so many are listed.
+#: Of the other findings, so many are listed, the worst first.
 MAX_OTHERS = 40
 #: Of one excerpt or explanation, so many characters.
 MAX_EXCERPT = 300
+#: Of one finding's key, which holds a path, so many characters.
+MAX_KEY = 600
+#: Bytes that stand around one file's name, at most.
+NAME_FENCE = 120
 #: The share of the budget for SKILL.md and the files with findings, in percent.
 FIRST_SHARE = 75
 #: The share of a cut file that is taken from its end, in percent.
@@ -148,16 +153,20 @@ def _finding_sections(findings: Sequence[Finding], asked: dict[str, str]) -> lis
         (f"CRITICAL FINDING {numbers[finding.key]}", _describe(finding))
         for finding in {finding.key: finding for finding in criticals(findings)}.values()
     ]
-    others = [finding for finding in findings if finding.key not in numbers]
+    others = sorted(
+        (finding for finding in findings if finding.key not in numbers),
+        key=lambda finding: -finding.severity.rank,
+    )
     sections += [("FINDING", _describe(finding)) for finding in others[:MAX_OTHERS]]
-    if len(others) > MAX_OTHERS:
-        sections.append(("NOTE", f"{len(others) - MAX_OTHERS} more findings are not listed"))
+    if left_out := Counter(finding.severity for finding in others[MAX_OTHERS:]):
+        told = ", ".join(f"{count} {severity}" for severity, count in left_out.items())
+        sections.append(("NOTE", f"{left_out.total()} more findings are not listed: {told}"))
     return sections
 
 
 def _describe(finding: Finding) -> str:
     facts = {
-        "key": finding.key,
+        "key": finding.key[:MAX_KEY],
         "severity": finding.severity.value,
         "category": finding.category.value,
         "kind": finding.kind.value,
@@ -170,8 +179,10 @@ def _describe(finding: Finding) -> str:
 def _file_sections(
     files: Sequence[SkillFile], findings: Iterable[Finding], max_bytes: int
 ) -> tuple[list[tuple[str, str]], bool]:
-    """SKILL.md and the files with findings first; each file whole, or as much of it as its share allows."""
+    """SKILL.md and the files with findings first; each file whole, or as much of it as its share allows. What stands
+    around the contents may take as many bytes again; files beyond that are counted, and not named."""
     suspects = {SKILL_FILE, *(finding.file for finding in findings)}
+    files, unnamed = _split_named(files, suspects, max_bytes)
     texts = [file for file in files if _is_text(file.data)]
     first = sorted((file for file in texts if file.path in suspects), key=_skill_file_first)
     rest = sorted((file for file in texts if file.path not in suspects), key=_skill_file_first)
@@ -180,7 +191,23 @@ def _file_sections(
     sections = [("FILE", _show_file(file, shares[file.path])) for file in (*first, *rest)]
     binaries = sorted((file for file in files if not _is_text(file.data)), key=_skill_file_first)
     sections += [("FILE THAT IS NOT TEXT", _name(file)) for file in binaries]
-    return sections, any(shares[file.path] < len(file.data) for file in texts)
+    if unnamed:
+        size = sum(len(file.data) for file in unnamed)
+        sections.append(("NOTE", f"{len(unnamed)} more files of {size} bytes together are not shown"))
+    return sections, bool(unnamed) or any(shares[file.path] < len(file.data) for file in texts)
+
+
+def _split_named(
+    files: Sequence[SkillFile], suspects: Collection[str], max_bytes: int
+) -> tuple[list[SkillFile], list[SkillFile]]:
+    """Those whose names fit into so many bytes, the suspects first, and the others."""
+    ordered = sorted(files, key=lambda file: (file.path not in suspects, *_skill_file_first(file)))
+    left = max_bytes
+    for number, file in enumerate(ordered):
+        left -= len(_name(file).encode()) + NAME_FENCE
+        if left < 0:
+            return ordered[:number], ordered[number:]
+    return ordered, []
 
 
 def _shares(files: Sequence[SkillFile], budget: int) -> dict[str, int]:

@@ -52,7 +52,7 @@ def _cut(path: str, text: bytes, language: str) -> Layer:
     if carried is not None:
         pieces = carried.pieces(role)
         roles = frozenset(piece.role for piece in pieces)
-        return Layer(path, text, pieces, carried.blocks, [], bytes(carried.flowing), roles=roles)
+        return Layer(path, text, pieces, carried.blocks, carried.facts, bytes(carried.flowing), roles=roles)
     blocks = (
         [CodeBlock(0, len(text), language)] if language in READ or role_of(language) is TextRole.CODE else []
     )

@@ -27,6 +27,13 @@ _SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
     "schtasks": ("task", frozenset({"/create"})),
     "reg": ("registry", frozenset({"add"})),
 }
+#: Options of ssh, by their last letter, that a value follows.
+_SSH_VALUED = frozenset("BbcDEeFIiJLlmOopQRSWw")
+#: A machine as `ssh` is given it. A list of options in one variable is none.
+_MACHINE = re2.compile(r"^(?:[\w.-]+@)?[\w.-]+$")
+#: A connection that goes on behind the user's back, or to a machine whose key nobody has looked at.
+_HIDING = re2.compile(r"^-[A-Za-z]*f[A-Za-z]*$|StrictHostKeyChecking[= ]no\b")
+_PUBLIC_KEY = re2.compile(r"^[^;|&`\n]*\bcat [^\s;|&`]*\.pub$")
 _VARIABLE = re2.compile(r"^\$\{?[!#]?(\w+)")
 
 
@@ -46,6 +53,41 @@ def unwrap(words: list[Value]) -> list[Value]:
             rest = rest[1:]
         words = rest
     return words
+
+
+def split_first(words: list[Value]) -> list[Value]:
+    """A command whose name is a variable is all the words of that variable."""
+    first = words[0]
+    if " " not in first.text or first.literal or len(first.text) > LONGEST_TEXT:
+        return words
+    return [*(Value(first.tags, part) for part in first.text.split()), *words[1:]]
+
+
+def ssh_target(given: list[str]) -> tuple[str, bool]:
+    """The host that `ssh` goes to, and whether a port there leads back to the login of this machine."""
+    host, opened, skips = "", False, False
+    for before, text in pairwise(["", *given]):
+        forwards = text[2:] if text.startswith("-R") and len(text) > 2 else ""
+        if before.startswith("-") and before.endswith("R"):
+            forwards = text
+        opened = opened or forwards.rpartition(":")[2] == "22"
+        if skips:
+            skips = False
+        elif text.startswith("-"):
+            skips = not text.startswith("--") and text[-1] in _SSH_VALUED
+        elif not host and _MACHINE.match(text):
+            host = text.rpartition("@")[2]
+    return host, opened
+
+
+def hides_connection(given: list[str]) -> bool:
+    """Whether `ssh` is told to go into the background, or not to ask about the other machine."""
+    return any(_HIDING.search(text) for text in given)
+
+
+def reads_public_key(given: list[str]) -> bool:
+    """Whether all that `ssh` does on the other machine is to show its public key."""
+    return _PUBLIC_KEY.search(" ".join(given)) is not None
 
 
 def _names_file(name: str, option: str) -> bool:

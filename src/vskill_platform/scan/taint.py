@@ -42,12 +42,18 @@ COVERED = "covered"
 SOCKET = "socket"
 #: The names of everything in the folder of the user.
 HOME_TREE = "tree:home"
+#: The public key of a machine that the user logs in to.
+PUBLIC_KEY = "public-key"
+#: Ways to machines that the user logs in to, which deployment gives keys.
+_OWN_MACHINES = frozenset({"ssh", "scp", "sftp", "rsync"})
 #: A request to which a body can still be written.
 REQUEST = "request"
 #: A file that was opened to be written, by its path.
 OUT = "out:"
 SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
+#: Places that say who may come in: what somebody else sends there lets somebody else in.
+_ADMITTING = frozenset({"authorized_keys", "sudoers"})
 #: What a module is called when it is imported as a whole.
 WHOLE = "default"
 NO_TAGS: frozenset[str] = frozenset()
@@ -283,7 +289,8 @@ class Program:
     def write_file(self, path: Value, content: Value, start: int, length: int = 0) -> None:
         if what := persists_at(path.text):
             self.fact("persist", start, length, what=what)
-            if _FETCHES_AND_RUNS.search(content.text):
+            admits = what in _ADMITTING and FETCHED in content.tags and PUBLIC_KEY not in content.tags
+            if admits or DECODED in content.tags or _FETCHES_AND_RUNS.search(content.text):
                 self.fact("persist.fetched", start, length, what=what)
         if path.text:
             name = base_name(path.text)
@@ -342,7 +349,7 @@ class Program:
 
     def _note_keys(self, content: Value, host: str, how: str, start: int, length: int) -> None:
         for name in content.keys:
-            if host != "unknown" and is_foreign(name, host):
+            if host != "unknown" and how not in _OWN_MACHINES and is_foreign(name, host):
                 self.fact("key.sent", start, length, name=name, to=host, how=how)
 
     def note_target(self, target: Value, how: str, start: int, length: int = 0) -> None:
