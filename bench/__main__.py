@@ -4,13 +4,12 @@ from functools import partial
 from pathlib import Path
 
 import click
-import msgspec
 
 from bench import path
 from bench.command import end, measured
 from bench.render import to_json, write_page
 from bench.scale import FULL, QUICK
-from bench.suite import BENCHES, Run
+from bench.suite import BENCHES
 
 DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -24,12 +23,8 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
 )
 @click.option("--compared", default="", help="Measure this commit's path too, in turn with this one's.")
-@click.option("--write-docs", is_flag=True, help="Write docs/benchmarks.md and its pictures from this run.")
 @click.option(
-    "--after",
-    "before",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --only and --write-docs: the other parts are those of this earlier run's --json.",
+    "--write-docs", is_flag=True, help="Write what was measured into docs/benchmarks.md, and its pictures."
 )
 def main(
     *,
@@ -38,19 +33,12 @@ def main(
     json_file: Path | None,
     compared: str,
     write_docs: bool,
-    before: Path | None,
 ) -> None:
     """Measure throughput and reads, as ratios within one run."""
-    if write_docs and (quick or (names and before is None)):
-        raise click.UsageError(
-            "--write-docs needs a whole run: leave out --quick, and --only without --after"
-        )
-    if quick and before is not None:
-        raise click.UsageError("--after goes on with a whole run: leave out --quick")
+    if write_docs and quick:
+        raise click.UsageError("--write-docs is about the full sizes: leave out --quick")
     benches = BENCHES | {"path": partial(path.run, before=compared)}
     run = measured({name: benches[name] for name in names or benches}, QUICK if quick else FULL)
-    if before is not None:
-        run = msgspec.json.decode(before.read_bytes(), type=Run).followed_by(run)
     if json_file is not None:
         json_file.write_bytes(to_json(run))
     if write_docs:

@@ -19,7 +19,7 @@ import click
 from bench import skill_scanner
 from bench.command import console, end
 from bench.processes import ROOT, checked_out
-from bench.render import show, to_json, write_labelled
+from bench.render import show, to_json, write_page
 from bench.results import Figure, Goal, Report, Table, at_least, at_most
 from bench.scale import FULL
 from bench.suite import Run, run_suite
@@ -151,7 +151,7 @@ def _peer(workshop: Workshop, skills: dict[Path, Label], compared: int, figures:
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here."
 )
-@click.option("--write-docs", is_flag=True, help="Write the last part of docs/benchmarks.md from this run.")
+@click.option("--write-docs", is_flag=True, help="Write what was measured into docs/benchmarks.md.")
 def main(*, folder: Path, before: str, compared: int, json_file: Path | None, write_docs: bool) -> None:
     """Scan labelled skills; end with 1 where a goal is missed."""
     progress = console(stderr=True)
@@ -161,7 +161,7 @@ def main(*, folder: Path, before: str, compared: int, json_file: Path | None, wr
     if json_file is not None:
         json_file.write_bytes(to_json(found))
     if write_docs:
-        write_labelled(found, ROOT / "docs" / "benchmarks.md")
+        write_page(found, ROOT / "docs" / "benchmarks.md")
     end(found, quick=False)
 
 

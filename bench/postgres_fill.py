@@ -49,6 +49,10 @@ SELECT one.collection, counted.field, coalesce(audience_of(one), ''), audience_o
     coalesce(counted.value, ''), counted.value IS NOT NULL, count(*)
 FROM records AS one, counted_fields(one) AS counted WHERE one.collection IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6
 """
+_NUMBERS = """
+INSERT INTO sketch_numbers
+SELECT DISTINCT unnest(sketch_hashes), hashtextextended(key, 0) FROM records WHERE collection = 'sketch'
+"""
 #: Values of each counted field, by collection and field.
 Counted = Counter[tuple[str, str, str | None]]
 
@@ -69,6 +73,7 @@ async def fill(location: str, made: Iterator[tuple[str, str]], now: int) -> Coun
             await connection.execute(definition)
         await connection.execute(_COUNTS)
         await connection.execute(_AUDIENCE_COUNTS)
+        await connection.execute(_NUMBERS)
         await connection.execute(_CHANGES, now - CHANGES_KEPT_MS)
         await connection.execute("VACUUM (ANALYZE)")
     finally:
@@ -98,8 +103,13 @@ def _lines(block: Iterable[tuple[str, str]], versions: Iterator[int], counted: C
             if row.get("collection") == kind.name:
                 for field in kind.counted:
                     counted[kind.name, field, row.get(f"{kind.name}_{field}")] += 1  # type: ignore[index]
-        writer.writerow([row.get(name) for name in _COLUMNS])
+        writer.writerow([_cell(row.get(name)) for name in _COLUMNS])
     return written.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    """A list as PostgreSQL reads one."""
+    return f"{{{','.join(map(str, value))}}}" if isinstance(value, list) else value
 
 
 async def send_waiting(env: Env) -> int:

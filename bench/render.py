@@ -11,20 +11,21 @@ from bench.machine import Machine
 from bench.plots import plots_of, to_svg
 from bench.results import Figure, Goal, Report, readable
 from bench.results import Table as Words
-from bench.suite import Run
+from bench.suite import BENCHES, Run
 
 _HEAD = """# Benchmarks
 
-Written by `make bench ARGS=--write-docs`; the text below is what that run measured. Claims are ratios against peers
-and the raw engine within one run, on one disk: absolute figures say more about the machine.
-Each figure is the median of its rounds with the least and the most of them, after one round that does not count;
-rivals take turns. `python -m bench --only queue` runs one, `--quick` a smaller set, `--json FILE` keeps the figures.
+Written by `make bench ARGS=--write-docs`; each part says when and where it was measured, and `--only NAME --write-docs`
+measures one anew. Claims are ratios against peers and the raw engine within one run, on one disk: absolute figures say
+more about the machine. Each figure is the median of its rounds with the least and the most of them, after one round
+that does not count; rivals take turns. `python -m bench --only queue` runs one, `--quick` a smaller set, `--json FILE`
+keeps the figures. Labelled skills are not everybody's: `python -m bench.labelled FOLDER --write-docs` measures those.
 """
 
 #: Where the page finds its pictures.
 IMAGES = "images"
-#: How the part of the page about labelled skills begins; it is the last one.
-LABELLED = "\n## labelled\n"
+#: The order of the parts.
+_ORDER = (*BENCHES, "labelled")
 
 _DISTURBED = (
     "Other processes kept this machine busy during the run: absolute figures, and ratios to references that are not "
@@ -57,18 +58,6 @@ def to_json(run: Run) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain), indent=2)
 
 
-def to_markdown(run: Run) -> str:
-    """The page `docs/benchmarks.md`."""
-    parts = [_HEAD, f"{_machine_line(run.machine)} Scale: {run.scale.name}.\n"]
-    if run.again:
-        parts.append(f"Measured again after the rest, in a run of their own: {', '.join(run.again)}.\n")
-    if run.machine.disturbed:
-        parts.append(f"**{_DISTURBED}**\n")
-    for report in run.reports:
-        parts += _section(report)
-    return "\n".join(parts)
-
-
 def pictures(run: Run) -> dict[str, str]:
     """Every picture of the page, by the name of its file."""
     return {
@@ -79,34 +68,35 @@ def pictures(run: Run) -> dict[str, str]:
 
 
 def write_page(run: Run, page: Path) -> None:
-    """The page and its pictures; those of an earlier run that this one does not have go."""
+    """The parts of this run, in place of those that the page has, and their pictures; pictures that the page shows no
+    more go."""
+    text = with_sections(page.read_text("utf-8") if page.exists() else "", run)
+    page.write_text(text, "utf-8")
     folder = page.parent / IMAGES
     folder.mkdir(exist_ok=True)
-    found = pictures(run)
+    for name, picture in pictures(run).items():
+        (folder / name).write_text(picture, "utf-8")
     for old in folder.glob("bench-*.svg"):
-        if old.name not in found:
+        if f"]({IMAGES}/{old.name})" not in text:
             old.unlink()
-    for name, text in found.items():
-        (folder / name).write_text(text, "utf-8")
-    labelled = page.read_text("utf-8").partition(LABELLED)[2] if page.exists() else ""
-    page.write_text(to_markdown(run) + (LABELLED + labelled if labelled else ""), "utf-8")
 
 
-def write_labelled(run: Run, page: Path) -> None:
-    """The last part of the page: labelled skills are not everybody's, so they are measured in a run of their own."""
-    parts = [part for report in run.reports for part in _section(report, pictured=False)]
-    disturbed = f" {_DISTURBED}" if run.machine.disturbed else ""
-    written_by = "Written by `python -m bench.labelled FOLDER --write-docs`."
-    parts.insert(1, f"{written_by} {_machine_line(run.machine)}{disturbed}\n")
-    page.write_text(page.read_text("utf-8").partition(LABELLED)[0] + "\n" + "\n".join(parts), "utf-8")
+def with_sections(page: str, run: Run) -> str:
+    """The page `docs/benchmarks.md` with what this run measured."""
+    _, *old = f"\n{page}".split("\n## ")
+    sections = {part.partition("\n")[0]: f"## {part}".rstrip("\n") for part in old}
+    for report in run.reports:
+        sections[report.name] = "\n".join(_section(report, run)).rstrip("\n")
+    return "\n\n".join([_HEAD.rstrip("\n"), *(sections[name] for name in _ORDER if name in sections)]) + "\n"
 
 
-def _section(report: Report, *, pictured: bool = True) -> Iterator[str]:
+def _section(report: Report, run: Run) -> Iterator[str]:
     yield f"## {report.name}\n\n{report.title}.\n"
+    yield f"{run.day}: {_machine_line(run.machine)}{f' **{_DISTURBED}**' if run.machine.disturbed else ''}\n"
     yield "| goal | must | measured | |\n|---|---|---|---|"
     for goal in report.goals:
         yield f"| {goal.name} | {_limit(goal)} | {readable(goal.value)}{goal.unit} | {verdict(goal)} |"
-    for plot, _ in plots_of(report) if pictured else ():
+    for plot, _ in plots_of(report):
         yield f"\n![{plot.title}]({IMAGES}/bench-{plot.name}.svg)"
     for table in report.tables:
         yield f"\n| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"

@@ -53,15 +53,8 @@ class Run(msgspec.Struct, frozen=True):
     scale: Scale
     machine: Machine
     reports: tuple[Report, ...]
-    #: Parts that were measured again after the rest, by name.
-    again: tuple[str, ...] = ()
-
-    def followed_by(self, later: "Run") -> "Run":
-        """This run with the parts that a later one measured again, in the order of the page."""
-        found = {report.name: report for report in (*self.reports, *later.reports)}
-        again = {*self.again, *(report.name for report in later.reports)}
-        reports = tuple(found[name] for name in BENCHES if name in found)
-        return Run(self.scale, self.machine, reports, tuple(name for name in BENCHES if name in again))
+    #: When it began, in UTC.
+    day: str
 
     @property
     def all_met(self) -> bool:
@@ -71,11 +64,11 @@ class Run(msgspec.Struct, frozen=True):
 def run_suite(benches: Mapping[str, Bench], scale: Scale, say: Callable[[str], None]) -> Run:
     """All of them one after the other, in one workshop."""
     with open_workshop(scale, say) as workshop:
-        machine = describe(workshop.folder)
+        machine, day = describe(workshop.folder), time.strftime("%Y-%m-%d", time.gmtime())
         reports = []
         for name, bench in benches.items():
             say(f"measuring {name}")
             began = time.monotonic()
             reports.append(bench(workshop))
             say(f"{name} took {time.monotonic() - began:.1f} s")
-        return Run(scale, machine, tuple(reports))
+        return Run(scale, machine, tuple(reports), day)

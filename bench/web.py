@@ -22,8 +22,8 @@ COLD, WARM = "nothing kept", "again at once"
 _MS = 1000
 
 _HOME_NOTE = (
-    "The home page also says whether anything is stuck. That is a look at the whole queue, once in two seconds for "
-    "everybody who asks, so its first answer is shown here and only the others have a limit."
+    "The home page also says whether anything is stuck, and chooses skills from two lists. That is done once in two "
+    "and five seconds for everybody who asks, so its first answer is shown here and only the others have a limit."
 )
 _FIRST_NOTE = (
     "The API marks what is blocked by the whole blocklist, which a process reads when it needs it first; that one "
@@ -51,8 +51,8 @@ def _word(count: int) -> str:
     return names_of(count)[3].rpartition("/")[2]
 
 
-#: Popular and new skills, and collections.
-HOME = Asked("home page", lambda _: "/", is_page=True, most_trips=5)
+#: Who may read, the skills shown, and collections.
+HOME = Asked("home page", lambda _: "/", is_page=True, most_trips=3)
 ANSWERS = (
     Asked("list", lambda _: "/api/v1/skills?limit=30"),
     Asked("list of a category", lambda _: "/api/v1/skills?category=testing"),
@@ -64,8 +64,8 @@ ANSWERS = (
     Asked("category page", lambda _: "/skills?category=testing", is_page=True),
     Asked("search page, one skill", lambda count: f"/skills?q={_word(count)}", is_page=True),
     Asked("search page, a common word", lambda _: "/skills?q=invoices", is_page=True),
-    # It also names related skills: of its owner, of its topic, without those that are blocked now.
-    Asked("skill page", lambda count: f"/skills/{_one(count)}", is_page=True, most_trips=7),
+    # It also names related skills, of its owner and of its topic: a question each.
+    Asked("skill page", lambda count: f"/skills/{_one(count)}", is_page=True, most_trips=5),
 )
 
 

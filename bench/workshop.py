@@ -79,9 +79,15 @@ def open_workshop(scale: Scale, say: Callable[[str], None] = print) -> Iterator[
 
 @asynccontextmanager
 async def open_env(path: Path) -> AsyncIterator[Env]:
-    """The product's environment on this file; blobs are in memory, since none are measured."""
-    settings = Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
-    async with env_for(settings) as env:
+    """The product's environment on this file."""
+    async with open_place(f"sqlite:{path}", path.parent) as env:
+        yield env
+
+
+@asynccontextmanager
+async def open_place(place: str, folder: Path) -> AsyncIterator[Env]:
+    """The product's environment on this store; blobs are in memory, since none are measured."""
+    async with env_for(Settings(data_dir=str(folder), store=place, blobs="memory:")) as env:
         yield env
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bench.command import end
 from bench.engine_reads import WAYS
-from bench.render import pictures, to_json, to_markdown, verdict, write_labelled, write_page
+from bench.render import pictures, to_json, verdict, with_sections, write_page
 from bench.results import Figure, Goal, Relation, Report, at_least, at_most
 from bench.scale import FULL, QUICK, TINY
 from bench.suite import BENCHES, Run, run_suite
@@ -85,7 +85,7 @@ def test_every_engine_is_read_in_every_way_with_and_without_a_latency(reports):
 
 
 def test_a_run_is_written_as_a_page_and_as_json(run):
-    page = to_markdown(run)
+    page = with_sections("", run)
     assert all(f"## {name}" in page for name in SMALL)
     assert f"SQLite {run.machine.sqlite}" in page
     plain = msgspec.json.decode(to_json(run))
@@ -106,26 +106,24 @@ def test_a_page_links_every_picture_that_is_written_beside_it_and_removes_old_on
     assert "bench-queue.svg" in written
 
 
-def test_the_part_about_labelled_skills_is_written_by_itself_and_stays(run, tmp_path):
-    page = tmp_path / "benchmarks.md"
-    write_page(run, page)
-    alone = page.read_text("utf-8")
+def test_parts_that_are_measured_alone_take_the_place_of_the_earlier_ones_and_no_others(run):
+    whole = with_sections("", run)
     (first, *_) = run.reports
-    for title in ("Old figures", "New figures"):
-        labelled = msgspec.structs.replace(first, name="labelled", title=title, notes=())
-        write_labelled(msgspec.structs.replace(run, reports=(labelled,)), page)
-    written = page.read_text("utf-8")
-    assert written.startswith(alone) and written.count("## labelled") == 1
-    assert "New figures" in written and "Old figures" not in written
-    write_page(run, page)
-    assert page.read_text("utf-8") == written
+    for name in (first.name, "labelled"):
+        for title in ("Old figures", "New figures"):
+            alone = msgspec.structs.replace(first, name=name, title=title)
+            whole = with_sections(whole, msgspec.structs.replace(run, reports=(alone,), day="2030-01-02"))
+    assert whole.count(f"## {first.name}\n") == whole.count("## labelled\n") == 1
+    assert whole.count("New figures.\n\n2030-01-02: ") == 2 and "Old figures" not in whole
+    assert whole.index("## labelled") > max(whole.index(f"## {name}") for name in SMALL)
+    assert with_sections(whole, run) == with_sections(with_sections(whole, run), run)
 
 
-def test_a_page_says_that_others_kept_the_machine_busy(run):
+def test_a_part_says_that_others_kept_the_machine_busy(run):
     busy = msgspec.structs.replace(run.machine, cores=2, load_before=1.5)
     idle = msgspec.structs.replace(run.machine, cores=2, load_before=0.5)
-    assert "kept this machine busy" in to_markdown(msgspec.structs.replace(run, machine=busy))
-    assert "kept this machine busy" not in to_markdown(msgspec.structs.replace(run, machine=idle))
+    assert "kept this machine busy" in with_sections("", msgspec.structs.replace(run, machine=busy))
+    assert "kept this machine busy" not in with_sections("", msgspec.structs.replace(run, machine=idle))
 
 
 def test_goals_are_judged_on_the_right_side_of_their_limit():
@@ -152,17 +150,6 @@ def test_the_full_scale_is_what_the_claims_are_about():
     assert (FULL.queue_messages, FULL.large, FULL.small, FULL.skills) == (10_000, 1_000_000, 10_000, 10_000)
     assert (FULL.stuck, FULL.slow_keys, FULL.jobs) == (100, 500, 10_000)
     assert QUICK.large == 10 * QUICK.small
-
-
-def test_parts_that_were_measured_again_replace_those_of_the_earlier_run_and_are_named(run):
-    reads = next(report for report in run.reports if report.name == "reads")
-    later = msgspec.structs.replace(run, reports=(msgspec.structs.replace(reads, title="Once more"),))
-    whole = msgspec.json.decode(to_json(run), type=Run).followed_by(later)
-    assert [one.name for one in whole.reports] == [one.name for one in run.reports]
-    page = to_markdown(whole)
-    assert "in a run of their own: reads." in page
-    assert "Once more." in page
-    assert "in a run of their own" not in to_markdown(run)
 
 
 WIDE = """
